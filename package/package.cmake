@@ -27,7 +27,7 @@ The package holds the program, its C++ libraries with their headers, and JSON
 Schemas of what it writes.")
 # The program is static. Those who build with the libraries need what these are made with.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, libfribidi-dev, libpng-dev, nlohmann-json3-dev, zlib1g-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, libfribidi-dev, libpcre2-dev, libpng-dev, libutf8proc-dev, nlohmann-json3-dev, zlib1g-dev")
 
 # Times are those of the commit, and the same in every build of it.
 file(WRITE ${PROJECT_BINARY_DIR}/package_options.cmake "

@@ -11,19 +11,21 @@ build=build/arm64
 mkdir -p "$build"
 
 # Most libraries are headers only, so this machine's serve, and the static link needs no arm64
-# system. The archives of zlib, libpng and FriBidi are taken out of their arm64 packages, which are not
+# system. The archives of zlib, libpng, FriBidi, PCRE2 and utf8proc are taken out of their arm64 packages, which are not
 # installed.
 arm64_usr=$PWD/$build/packages/usr
-if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libfribidi.a" ]; then
+if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libutf8proc.a" ]; then
     (
         cd "$build"
         apt="apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State=$PWD/apt"
         mkdir -p apt/lists/partial
         $apt update >&2
-        $apt download zlib1g-dev libpng-dev libfribidi-dev >&2
+        $apt download zlib1g-dev libpng-dev libfribidi-dev libpcre2-dev libutf8proc-dev >&2
         dpkg-deb -x zlib1g-dev_*_arm64.deb packages
         dpkg-deb -x libpng-dev_*_arm64.deb packages
         dpkg-deb -x libfribidi-dev_*_arm64.deb packages
+        dpkg-deb -x libpcre2-dev_*_arm64.deb packages
+        dpkg-deb -x libutf8proc-dev_*_arm64.deb packages
     )
 fi
 if ! {
@@ -34,6 +36,8 @@ if ! {
         -DZLIB_INCLUDE_DIR="$arm64_usr/include" \
         -DPNG_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libpng.a" \
         -DFRIBIDI_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libfribidi.a" \
+        -DPCRE2_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libpcre2-8.a" \
+        -DUTF8PROC_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libutf8proc.a" \
         -DPNG_PNG_INCLUDE_DIR="$arm64_usr/include" \
         -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64-static \
         -DCMAKE_PREFIX_PATH="/usr/lib/$(uname -m)-linux-gnu/cmake" &&

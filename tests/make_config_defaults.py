@@ -24,6 +24,13 @@ def dict_of(kind, **settings):
         return None
 
 
+def written(value):
+    """Infinity as config.json has it since version 5."""
+    if value == float("inf"):
+        return {"__float__": "Infinity"}
+    return [written(element) for element in value] if isinstance(value, (list, tuple)) else value
+
+
 def row_of(name, common):
     kind = CONFIG_MAPPING[name]
     defaults = dict_of(kind)
@@ -39,7 +46,7 @@ def row_of(name, common):
     parts = {key: value["model_type"] for key, value in sorted(defaults.items())
              if isinstance(value, dict) and "model_type" in value}
     row = {"type": name,
-           "defaults": {key: value for key, value in defaults.items()
+           "defaults": {key: written(value) for key, value in defaults.items()
                         if key not in common and key not in derived and key not in parts},
            "derived": sorted(derived - common)}
     if names:

@@ -152,6 +152,14 @@ def comparisons():
         yield "comparison", attn("compare", a, b, "--format", "json", "--atol", "0.1", "--equal-nan")
 
 
+def tokens():
+    folder = str(ROOT / "data" / "tokenizers" / "bert-uncased")
+    for text in ("", "a b", "h\u00e9 \u4e16 \U0001f642 [SEP]"):
+        for more in ([], ["--no-special-tokens"], ["--text-pair", "the"]):
+            yield "tokens", attn("tokenize", folder, text, "--format", "json", *more)
+    yield "tokens", attn("tokenize", folder, "--decode", "2,35,3", "--format", "ndjson")
+
+
 def inspections():
     files = [path for folder in ("arrays", "models", "golden") for path in (ROOT / "data" / folder).rglob("*.*")]
     for path in [*files, *(ROOT / "data").glob("*.*")]:
@@ -216,7 +224,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
     count, wrong, bad, seen = {}, 0, [], set()
-    makers = (results, batches, comparisons, inspections, requests)
+    makers = (results, batches, comparisons, inspections, tokens, requests)
     for name, text in itertools.chain.from_iterable(maker() for maker in makers):
         document = json.loads(text)
         count[name] = count.get(name, 0) + 1

@@ -195,6 +195,7 @@ constexpr Explained commands_elsewhere[] = {
     {" diff cmp allclose equal check ", "attn compare"},
     {" info ls list cat dump describe summary open ", "attn inspect"},
     {" run serve bulk many ", "attn batch"},
+    {" tok tokens tokenise tokenizer encode decode detokenize ", "attn tokenize"},
     {" walk trace steps tutorial why ", "attn explain MODE"},
     {" complete completions ", "attn completion"},
     {" notebook notebooks book ", "attn help notebooks"},

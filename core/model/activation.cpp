@@ -28,12 +28,6 @@ double xielu(double x) {
 double relu_squared(double x) {
     return relu(x) * relu(x);
 }
-/// The distribution function of a normal variable that is close to the square of relu (Ma et al.
-/// 2022, arXiv 2209.10655).
-double laplace(double x) {
-    return 0.5 * (1 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
-}
-
 // Sources: torch.nn.functional; transformers' activations.py.
 constexpr Activation rows[] = {
     {"gelu", gelu},
@@ -55,9 +49,12 @@ constexpr Activation rows[] = {
     {"xielu", xielu},
     {"mish", [](double x) { return x * std::tanh(softplus(x)); }},
     {"gelu_python_tanh", gelu_tanh},
-    {"hardswish", [](double x) { return x * std::min(relu(x + 3), 6.0) / 6; }},
     {"leaky_relu", [](double x) { return x >= 0 || std::isnan(x) ? x : 0.01 * x; }},
-    {"laplace", laplace},
+    {"hardswish", [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+    {"laplace",
+     [](double x) {
+         return 0.5 * (1 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
+     }},
     {"sqrtsoftplus", [](double x) { return std::sqrt(softplus(x)); }},
 };
 

@@ -136,7 +136,10 @@ template <class T>
 void norm_heads(const Compute& compute, const std::optional<NormSpec>& norm, bool whole,
                 std::size_t heads, Tensor3<T>& x) {
     if (!norm || x.size() == 0) return;
-    norm_rows(compute, *norm, x.shape(2) / (whole ? 1 : heads), std::span<T>(x.data(), x.size()));
+    const std::size_t width = x.shape(2) / (whole ? 1 : heads);
+    const bool has_row_per_head = norm->weight != nullptr && norm->weight->size() > width;
+    check_one_row(*norm, has_row_per_head ? x.shape(2) : width);
+    norm_rows(compute, *norm, width, std::span<T>(x.data(), x.size()));
 }
 
 /// Rotation between two layouts would be a copy each: norms after it are rare.

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
+#include "core/base/error.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -113,10 +115,19 @@ Tensor3<T> rows_at(const Tensor3<T>& x, const std::vector<std::size_t>& rows) {
 }
 
 template <class T>
+void check_width(const Tensor3<T>& out, std::size_t width) {
+    if (out.shape(2) != width)
+        throw Error(ErrorKind::input, "model",
+                    "an expert gives " + std::to_string(out.shape(2)) + " columns; expected " +
+                        std::to_string(width));
+}
+
+template <class T>
 void add_shared(const Compute& compute, const Experts& part, const Tensor3<T>& x, Tensor3<T>& y) {
     const Tensor3<T> shared = run_feed_forward(compute, *part.shared, x);
     const Tensor3<T> gate = part.shared_gate ? apply(compute, part.shared_gate, x) : Tensor3<T>();
     const std::size_t width = y.shape(2);
+    check_width(shared, width);
     for (std::size_t i = 0; i < y.size(); ++i) {
         double factor = part.shared_factor;
         if (part.shared_gate) factor *= sigmoid(static_cast<double>(gate.data()[i / width]));
@@ -155,6 +166,7 @@ Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor
             for (std::size_t i = 0; i < own.size(); ++i)
                 own.data()[i] *= static_cast<T>(weights[expert][i / width]);
         const Tensor3<T> out = run_feed_forward(compute, part.expert(expert), own);
+        check_width(out, width);
         for (std::size_t i = 0; i < out.size(); ++i) {
             const T weight = part.scales_input ? T{1} : static_cast<T>(weights[expert][i / width]);
             y.data()[rows[expert][i / width] * width + i % width] += weight * out.data()[i];

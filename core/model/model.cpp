@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t best_tokens = 10;
 
-/// Adds a row of a table to `out`; the width is the table's.
+/// Adds a row of a table of this width to `out`.
 template <class T>
 void add_row(const Parameter& table, std::size_t row, double scale, T* out, std::size_t width,
              const std::string& what) {
@@ -64,6 +64,11 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
                     row, x.shape(2), "position_ids");
         if (spec.position_row != nullptr && position >= 0) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
+            if (added.size() != x.shape(2))
+                throw SettingError(ErrorKind::input, "position_ids",
+                                   "positions have " + std::to_string(added.size()) +
+                                       " columns, by the model's config.json; expected " +
+                                       std::to_string(x.shape(2)));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
         }
         for (const Parameter& table : spec.first_rows)

@@ -104,15 +104,28 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
     return out;
 }
 
+void check_one_row(const NormSpec& norm, std::size_t width) {
+    if (norm.weight != nullptr && norm.weight->size() != width)
+        throw Error(ErrorKind::input, "model",
+                    "a norm of " + std::to_string(width) + " columns has " +
+                        std::to_string(norm.weight->size()) + " elements; expected as many");
+}
+
 template <class T>
 void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x) {
     std::vector<double> weight = elements_of(norm.weight);
     for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
     const std::vector<double> bias = elements_of(norm.bias);
-    for (const std::size_t size : {weight.size(), bias.size()})
-        if (size != 0 && (width == 0 || size % width != 0)) fail_size("a norm", size, width);
-    if (!weight.empty() && !bias.empty() && weight.size() != bias.size())
-        fail_size("a norm's bias", weight.size(), bias.size());
+    // One row for all runs, or one for each of the parts that they repeat.
+    for (const Parameter& given : {norm.weight, norm.bias}) {
+        if (given == nullptr) continue;
+        const std::size_t count = given->size();
+        if (width == 0 || count == 0 || count % width != 0 || x.size() % count != 0 ||
+            (norm.weight != nullptr && count != weight.size()))
+            throw Error(ErrorKind::input, "model",
+                        "a norm of " + std::to_string(width) + " columns has " +
+                            std::to_string(count) + " elements; expected as many");
+    }
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {

@@ -32,8 +32,12 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
 template <class T>
 void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x);
 
+/// Errors: kind input unless the weight, if any, has `width` elements.
+void check_one_row(const NormSpec& norm, std::size_t width);
+
 template <class T>
 Tensor3<T> normed(const Compute& compute, const NormSpec& norm, Tensor3<T> x) {
+    check_one_row(norm, x.shape(2));
     norm_rows(compute, norm, x.shape(2), std::span<T>(x.data(), x.size()));
     return x;
 }

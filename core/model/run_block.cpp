@@ -15,6 +15,15 @@ Tensor3<T> maybe_normed(const Compute& compute, const std::optional<NormSpec>& n
     return norm ? normed(compute, *norm, std::move(x)) : x;
 }
 
+/// What parts of a block give is as wide as what it takes.
+template <class T>
+void check_width(const TransformerBlock& block, const Tensor3<T>& y, std::size_t width) {
+    if (y.shape(2) != width)
+        throw Error(ErrorKind::input, "model",
+                    "a part of layer " + std::to_string(block.layer) + " gives " +
+                        std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
+}
+
 template <class T>
 Tensor3<T> mix(BlockRun<T>& run, const Tensor3<T>& x) {
     if (const auto* attention = std::get_if<AttentionPart>(&run.block.mixer))
@@ -30,6 +39,7 @@ Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnorme
         Tensor3<T> y = run_experts(run, *experts, x, has_own ? unnormed : x);
         if (!block.dense) return y;
         const Tensor3<T> dense = run_feed_forward(run.compute, *block.dense, x);
+        check_width(block, dense, y.shape(2));
         for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += dense.data()[i];
         return y;
     }
@@ -41,10 +51,7 @@ template <class T>
 void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
          const Tensor3<T>& y, const std::vector<double>& skip = {}) {
     const std::size_t width = x.shape(2);
-    if (y.size() != x.size())
-        throw Error(ErrorKind::input, "model",
-                    "a part of layer " + std::to_string(block.layer) + " gives " +
-                        std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
+    check_width(block, y, width);
     for (std::size_t i = 0; i < x.size(); ++i) {
         T added = y.data()[i];
         if (!scale.empty()) added *= static_cast<T>(scale[i % width]);
@@ -70,6 +77,7 @@ Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
                                          ? std::move(attention_input)
                                          : maybe_normed(compute, block.ffn_norm, x);
         const Tensor3<T> z = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
+        check_width(block, z, y.shape(2));
         for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += z.data()[i];
         add(block, block.attention_scale, x, y);
         return x;

@@ -15,8 +15,6 @@
 namespace attn::io {
 namespace {
 
-using Form = TensorForm;
-
 float less_one(float stored) {
     return stored - 1;
 }
@@ -117,23 +115,23 @@ private:
         }
         if (array.elements() == 0) fail(array, "at least one element");
         switch (found.row->form) {
-            case Form::left_out:
-            case Form::up_by_turns: return;
-            case Form::same: return keep(array, found.name);
-            case Form::rotary: return add_rotary(array, found.name);
-            case Form::one_by_one: return add_parts(array, found.name);
-            case Form::gate_by_turns: return add_by_turns(array, found.name);
-            case Form::transposed: return add_transposed(array, found.name);
-            case Form::of_groups:
+            case TensorForm::left_out:
+            case TensorForm::up_by_turns: return;
+            case TensorForm::same: return keep(array, found.name);
+            case TensorForm::rotary: return add_rotary(array, found.name);
+            case TensorForm::one_by_one: return add_parts(array, found.name);
+            case TensorForm::gate_by_turns: return add_by_turns(array, found.name);
+            case TensorForm::transposed: return add_transposed(array, found.name);
+            case TensorForm::of_groups:
                 return add_groups(array, found.name, facts_.key_heads(),
                                   facts_.heads() / facts_.key_heads());
-            case Form::of_heads: return add_groups(array, found.name, facts_.heads(), 1);
-            case Form::one_row: return add_row(array, found.name);
-            case Form::value_heads:
-            case Form::mixed_heads:
-            case Form::mixed_channels:
-            case Form::decays: return add_value_heads(array, found.name, found.row->form);
-            case Form::value_columns: return add_value_columns(array, found.name);
+            case TensorForm::of_heads: return add_groups(array, found.name, facts_.heads(), 1);
+            case TensorForm::one_row: return add_row(array, found.name);
+            case TensorForm::value_heads:
+            case TensorForm::mixed_heads:
+            case TensorForm::mixed_channels:
+            case TensorForm::decays: return add_value_heads(array, found.name, found.row->form);
+            case TensorForm::value_columns: return add_value_columns(array, found.name);
         }
     }
 
@@ -259,9 +257,9 @@ private:
         return heads;
     }
 
-    void add_value_heads(const StoredArray& array, const std::string& name, Form form) {
+    void add_value_heads(const StoredArray& array, const std::string& name, TensorForm form) {
         const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
-        const bool is_mixed = form == Form::mixed_heads || form == Form::mixed_channels;
+        const bool is_mixed = form == TensorForm::mixed_heads || form == TensorForm::mixed_channels;
         const std::size_t before =
             is_mixed ? 2 * facts_.whole("ssm.group_count") * facts_.whole("ssm.state_size") : 0;
         // Projections of one number for each head, or of all its values.
@@ -269,9 +267,9 @@ private:
         const std::size_t width = is_wide ? inner / heads : 1;
         check_rows(array, before + heads * width);
         std::vector<std::size_t> shape = array.shape;
-        if (form == Form::mixed_channels) shape.insert(shape.end() - 1, 1);
+        if (form == TensorForm::mixed_channels) shape.insert(shape.end() - 1, 1);
         add_rows(array, name, std::move(shape), value_rows(width, before),
-                 form == Form::decays ? log_of_decay : nullptr);
+                 form == TensorForm::decays ? log_of_decay : nullptr);
     }
 
     void add_value_columns(const StoredArray& array, const std::string& name) {

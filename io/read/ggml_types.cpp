@@ -10,10 +10,10 @@
 namespace attn::io {
 namespace {
 
-constexpr std::optional<ElementType> none = std::nullopt;
+constexpr std::optional<ElementType> in_blocks = std::nullopt;
 
 /// Those without a size were removed from ggml; their names remain.
-constexpr std::array<GgmlType, 42> types{{
+constexpr std::array<GgmlType, 42> ggml_types{{
     {0, "F32", 1, 4, ElementType::float32, nullptr},
     {1, "F16", 1, 2, ElementType::float16, nullptr},
     {30, "BF16", 1, 2, ElementType::bfloat16, nullptr},
@@ -22,40 +22,40 @@ constexpr std::array<GgmlType, 42> types{{
     {25, "I16", 1, 2, ElementType::int16, nullptr},
     {26, "I32", 1, 4, ElementType::int32, nullptr},
     {27, "I64", 1, 8, ElementType::int64, nullptr},
-    {2, "Q4_0", 32, 18, none, decode_q4_0},
-    {3, "Q4_1", 32, 20, none, decode_q4_1},
-    {6, "Q5_0", 32, 22, none, decode_q5_0},
-    {7, "Q5_1", 32, 24, none, decode_q5_1},
-    {8, "Q8_0", 32, 34, none, decode_q8_0},
-    {10, "Q2_K", 256, 84, none, decode_q2_k},
-    {11, "Q3_K", 256, 110, none, decode_q3_k},
-    {12, "Q4_K", 256, 144, none, decode_q4_k},
-    {13, "Q5_K", 256, 176, none, decode_q5_k},
-    {14, "Q6_K", 256, 210, none, decode_q6_k},
-    {20, "IQ4_NL", 32, 18, none, decode_iq4_nl},
-    {23, "IQ4_XS", 256, 136, none, decode_iq4_xs},
-    {39, "MXFP4", 32, 17, none, decode_mxfp4},
-    {4, "Q4_2", 0, 0, none, nullptr},
-    {5, "Q4_3", 0, 0, none, nullptr},
-    {9, "Q8_1", 32, 36, none, nullptr},
-    {15, "Q8_K", 256, 292, none, nullptr},
-    {16, "IQ2_XXS", 256, 66, none, nullptr},
-    {17, "IQ2_XS", 256, 74, none, nullptr},
-    {18, "IQ3_XXS", 256, 98, none, nullptr},
-    {19, "IQ1_S", 256, 50, none, nullptr},
-    {21, "IQ3_S", 256, 110, none, nullptr},
-    {22, "IQ2_S", 256, 82, none, nullptr},
-    {29, "IQ1_M", 256, 56, none, nullptr},
-    {31, "Q4_0_4_4", 0, 0, none, nullptr},
-    {32, "Q4_0_4_8", 0, 0, none, nullptr},
-    {33, "Q4_0_8_8", 0, 0, none, nullptr},
-    {34, "TQ1_0", 256, 54, none, nullptr},
-    {35, "TQ2_0", 256, 66, none, nullptr},
-    {36, "IQ4_NL_4_4", 0, 0, none, nullptr},
-    {37, "IQ4_NL_4_8", 0, 0, none, nullptr},
-    {38, "IQ4_NL_8_8", 0, 0, none, nullptr},
-    {40, "NVFP4", 64, 36, none, nullptr},
-    {41, "Q1_0", 128, 18, none, nullptr},
+    {2, "Q4_0", 32, 18, in_blocks, decode_q4_0},
+    {3, "Q4_1", 32, 20, in_blocks, decode_q4_1},
+    {6, "Q5_0", 32, 22, in_blocks, decode_q5_0},
+    {7, "Q5_1", 32, 24, in_blocks, decode_q5_1},
+    {8, "Q8_0", 32, 34, in_blocks, decode_q8_0},
+    {10, "Q2_K", 256, 84, in_blocks, decode_q2_k},
+    {11, "Q3_K", 256, 110, in_blocks, decode_q3_k},
+    {12, "Q4_K", 256, 144, in_blocks, decode_q4_k},
+    {13, "Q5_K", 256, 176, in_blocks, decode_q5_k},
+    {14, "Q6_K", 256, 210, in_blocks, decode_q6_k},
+    {20, "IQ4_NL", 32, 18, in_blocks, decode_iq4_nl},
+    {23, "IQ4_XS", 256, 136, in_blocks, decode_iq4_xs},
+    {39, "MXFP4", 32, 17, in_blocks, decode_mxfp4},
+    {4, "Q4_2", 0, 0, in_blocks, nullptr},
+    {5, "Q4_3", 0, 0, in_blocks, nullptr},
+    {9, "Q8_1", 32, 36, in_blocks, nullptr},
+    {15, "Q8_K", 256, 292, in_blocks, nullptr},
+    {16, "IQ2_XXS", 256, 66, in_blocks, nullptr},
+    {17, "IQ2_XS", 256, 74, in_blocks, nullptr},
+    {18, "IQ3_XXS", 256, 98, in_blocks, nullptr},
+    {19, "IQ1_S", 256, 50, in_blocks, nullptr},
+    {21, "IQ3_S", 256, 110, in_blocks, nullptr},
+    {22, "IQ2_S", 256, 82, in_blocks, nullptr},
+    {29, "IQ1_M", 256, 56, in_blocks, nullptr},
+    {31, "Q4_0_4_4", 0, 0, in_blocks, nullptr},
+    {32, "Q4_0_4_8", 0, 0, in_blocks, nullptr},
+    {33, "Q4_0_8_8", 0, 0, in_blocks, nullptr},
+    {34, "TQ1_0", 256, 54, in_blocks, nullptr},
+    {35, "TQ2_0", 256, 66, in_blocks, nullptr},
+    {36, "IQ4_NL_4_4", 0, 0, in_blocks, nullptr},
+    {37, "IQ4_NL_4_8", 0, 0, in_blocks, nullptr},
+    {38, "IQ4_NL_8_8", 0, 0, in_blocks, nullptr},
+    {40, "NVFP4", 64, 36, in_blocks, nullptr},
+    {41, "Q1_0", 128, 18, in_blocks, nullptr},
 }};
 
 class BlockDequantiser : public Dequantiser {
@@ -108,21 +108,21 @@ private:
 }  // namespace
 
 const GgmlType* find_ggml_type(std::uint32_t number) {
-    const auto found = std::find_if(types.begin(), types.end(),
+    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
                                     [&](const GgmlType& row) { return row.number == number; });
-    return found == types.end() ? nullptr : &*found;
+    return found == ggml_types.end() ? nullptr : &*found;
 }
 
 const GgmlType* find_ggml_type(std::string_view name) {
-    const auto found = std::find_if(types.begin(), types.end(),
+    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
                                     [&](const GgmlType& row) { return row.name == name; });
-    return found == types.end() ? nullptr : &*found;
+    return found == ggml_types.end() ? nullptr : &*found;
 }
 
 const std::string& readable_ggml_types() {
     static const std::string list = [] {
         std::string text;
-        for (const GgmlType& row : types)
+        for (const GgmlType& row : ggml_types)
             if (row.is_readable()) text += (text.empty() ? "" : ", ") + std::string(row.name);
         return text;
     }();

@@ -13,7 +13,7 @@ constexpr bool is_its_own_letter(unsigned byte) {
     return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
 
-constexpr std::array<char32_t, 256> letters = [] {
+constexpr std::array<char32_t, 256> letters_of_bytes = [] {
     std::array<char32_t, 256> codes{};
     char32_t other = first_unprintable;
     for (unsigned byte = 0; byte < 256; ++byte)
@@ -26,7 +26,7 @@ constexpr std::array<unsigned short, 0x144> bytes_of_letters = [] {
     std::array<unsigned short, 0x144> bytes{};
     for (auto& byte : bytes) byte = 256;
     for (unsigned byte = 0; byte < 256; ++byte)
-        bytes[letters[byte]] = static_cast<unsigned short>(byte);
+        bytes[letters_of_bytes[byte]] = static_cast<unsigned short>(byte);
     return bytes;
 }();
 
@@ -35,7 +35,8 @@ constexpr std::array<unsigned short, 0x144> bytes_of_letters = [] {
 std::string in_byte_alphabet(std::string_view bytes) {
     std::string text;
     text.reserve(2 * bytes.size());
-    for (const char byte : bytes) append_utf8(text, letters[static_cast<unsigned char>(byte)]);
+    for (const char byte : bytes)
+        append_utf8(text, letters_of_bytes[static_cast<unsigned char>(byte)]);
     return text;
 }
 

@@ -10,62 +10,62 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view spaces = "\\p{Z}\\x{9}-\\x{d}\\x{85}";
-constexpr std::string_view hexadecimal = "0-9a-fA-F";
+constexpr std::string_view space_items = "\\p{Z}\\x{9}-\\x{d}\\x{85}";
+constexpr std::string_view hexadecimal_items = "0-9a-fA-F";
 
-constexpr std::string_view words = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view word_items_of_unicode = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 
 /// Latin-1's superscripts and fractions are parts of words for \w, but not for [[:word:]].
 constexpr std::string_view latin1_words = "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 using Names = std::array<std::pair<std::string_view, std::string_view>, 38>;
 
-/// Long names of general categories. Source: PropertyValueAliases.txt.
-constexpr Names categories{{{"letter", "L"},
-                            {"casedletter", "L&"},
-                            {"uppercaseletter", "Lu"},
-                            {"lowercaseletter", "Ll"},
-                            {"titlecaseletter", "Lt"},
-                            {"modifierletter", "Lm"},
-                            {"otherletter", "Lo"},
-                            {"mark", "M"},
-                            {"combiningmark", "M"},
-                            {"nonspacingmark", "Mn"},
-                            {"spacingmark", "Mc"},
-                            {"enclosingmark", "Me"},
-                            {"number", "N"},
-                            {"decimalnumber", "Nd"},
-                            {"letternumber", "Nl"},
-                            {"othernumber", "No"},
-                            {"punctuation", "P"},
-                            {"connectorpunctuation", "Pc"},
-                            {"dashpunctuation", "Pd"},
-                            {"openpunctuation", "Ps"},
-                            {"closepunctuation", "Pe"},
-                            {"initialpunctuation", "Pi"},
-                            {"finalpunctuation", "Pf"},
-                            {"otherpunctuation", "Po"},
-                            {"symbol", "S"},
-                            {"mathsymbol", "Sm"},
-                            {"currencysymbol", "Sc"},
-                            {"modifiersymbol", "Sk"},
-                            {"othersymbol", "So"},
-                            {"separator", "Z"},
-                            {"spaceseparator", "Zs"},
-                            {"lineseparator", "Zl"},
-                            {"paragraphseparator", "Zp"},
-                            {"other", "C"},
-                            {"control", "Cc"},
-                            {"format", "Cf"},
-                            {"privateuse", "Co"},
-                            {"unassigned", "Cn"}}};
+/// Long names of general category_names. Source: PropertyValueAliases.txt.
+constexpr Names category_names{{{"letter", "L"},
+                                {"casedletter", "L&"},
+                                {"uppercaseletter", "Lu"},
+                                {"lowercaseletter", "Ll"},
+                                {"titlecaseletter", "Lt"},
+                                {"modifierletter", "Lm"},
+                                {"otherletter", "Lo"},
+                                {"mark", "M"},
+                                {"combiningmark", "M"},
+                                {"nonspacingmark", "Mn"},
+                                {"spacingmark", "Mc"},
+                                {"enclosingmark", "Me"},
+                                {"number", "N"},
+                                {"decimalnumber", "Nd"},
+                                {"letternumber", "Nl"},
+                                {"othernumber", "No"},
+                                {"punctuation", "P"},
+                                {"connectorpunctuation", "Pc"},
+                                {"dashpunctuation", "Pd"},
+                                {"openpunctuation", "Ps"},
+                                {"closepunctuation", "Pe"},
+                                {"initialpunctuation", "Pi"},
+                                {"finalpunctuation", "Pf"},
+                                {"otherpunctuation", "Po"},
+                                {"symbol", "S"},
+                                {"mathsymbol", "Sm"},
+                                {"currencysymbol", "Sc"},
+                                {"modifiersymbol", "Sk"},
+                                {"othersymbol", "So"},
+                                {"separator", "Z"},
+                                {"spaceseparator", "Zs"},
+                                {"lineseparator", "Zl"},
+                                {"paragraphseparator", "Zp"},
+                                {"other", "C"},
+                                {"control", "Cc"},
+                                {"format", "Cf"},
+                                {"privateuse", "Co"},
+                                {"unassigned", "Cn"}}};
 
 constexpr std::string_view short_names =
     " l lu ll lt lm lo lc m mn mc me n nd nl no p pc pd ps pe pi pf "
     "po s sm sc sk so z zs zl zp c cc cf co cn ";
 
 /// Properties that are not a script.
-constexpr std::array<std::string_view, 8> properties{
+constexpr std::array<std::string_view, 8> other_properties{
     "alphabetic",           "uppercase", "lowercase",  "emoji",
     "extendedpictographic", "idstart",   "idcontinue", "ideographic"};
 
@@ -95,7 +95,7 @@ void append_newer(std::string& items, std::string_view category) {
 
 /// "Lu" of a name; empty if it is not a general category's.
 std::string category_of_name(const std::string& plain) {
-    for (const auto& [name, category] : categories)
+    for (const auto& [name, category] : category_names)
         if (plain == name) return std::string(category);
     if (plain == "lc") return "L&";
     if (short_names.find(' ' + plain + ' ') == short_names.npos) return "";
@@ -114,7 +114,7 @@ std::string items_of_category(const std::string& category) {
 }
 
 std::string word_items() {
-    std::string items(words);
+    std::string items(word_items_of_unicode);
     for (const char* category : {"L", "M", "Nd", "Pc"}) append_newer(items, category);
     return items;
 }
@@ -132,14 +132,14 @@ std::string items_of_posix(const std::string& plain, bool in_brackets) {
     if (plain == "alpha") return letters;
     if (plain == "alnum") return letters + items_of_category("Nd");
     if (plain == "digit") return items_of_category("Nd");
-    if (plain == "space" || plain == "whitespace") return std::string(spaces);
+    if (plain == "space" || plain == "whitespace") return std::string(space_items);
     if (plain == "word") return word_items() + (in_brackets ? "" : std::string(latin1_words));
     if (plain == "punct") return both("P", "S");
     if (plain == "upper") return "\\p{Uppercase}" + items_of_category("Lu");
     if (plain == "lower") return "\\p{Lowercase}" + items_of_category("Ll");
     if (plain == "cntrl") return "\\p{Cc}";
     if (plain == "blank") return "\\p{Zs}\\x{9}";
-    if (plain == "xdigit") return std::string(hexadecimal);
+    if (plain == "xdigit") return std::string(hexadecimal_items);
     if (plain == "ascii") return "\\x{0}-\\x{7f}";
     if (plain == "any") return "\\x{0}-\\x{10ffff}";
     return "";
@@ -166,8 +166,8 @@ void add_shorthand(CharacterSet& set, char letter, bool in_brackets) {
     const bool is_negated = letter < 'a';
     const char plain = is_negated ? static_cast<char>(letter - 'A' + 'a') : letter;
     std::string items;
-    if (plain == 's') items = spaces;
-    if (plain == 'h') items = hexadecimal;
+    if (plain == 's') items = space_items;
+    if (plain == 'h') items = hexadecimal_items;
     if (plain == 'd') items = items_of_category("Nd");
     if (plain == 'w') items = word_items() + (in_brackets ? "" : std::string(latin1_words));
     if (!is_negated)
@@ -189,8 +189,8 @@ bool add_property(CharacterSet& set, std::string_view name, bool is_negated, boo
                                                            : items_of_posix(plain, in_brackets);
     if (items.empty()) {
         // Oniguruma's name of a script is the script, without its extensions.
-        const bool is_script =
-            std::find(properties.begin(), properties.end(), plain) == properties.end();
+        const bool is_script = std::find(other_properties.begin(), other_properties.end(), plain) ==
+                               other_properties.end();
         items = (is_script ? "\\p{sc:" : "\\p{") + plain + "}";
         if (plain == "han")
             for (const auto& [first, last] :

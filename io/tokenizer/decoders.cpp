@@ -12,18 +12,7 @@
 namespace attn::io {
 namespace {
 
-using Words = std::vector<std::string>;
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    if (from.empty()) return;
-    std::string result;
-    std::size_t end = 0;
-    for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at = end) {
-        result.append(text, end, at - end) += to;
-        end = at + from.size();
-    }
-    text = result.append(text, end);
-}
+using DecodedWords = std::vector<std::string>;
 
 /// What BERT's decoder does to spaces before punctuation and English contractions.
 void clean_up(std::string& text) {
@@ -34,11 +23,11 @@ void clean_up(std::string& text) {
     for (const auto& [from, to] : changes) replace_all(text, from, to);
 }
 
-Decoder read_word_piece(const Setting& setting) {
+Decoder read_word_piece_decoder(const Setting& setting) {
     setting.allow({"prefix", "cleanup"});
     const std::string prefix = setting.string("prefix", "##");
     const bool cleans = setting.boolean("cleanup", true);
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         for (std::string& word : words) {
             if (&word != &words.front()) {
                 if (word.starts_with(prefix))
@@ -52,13 +41,13 @@ Decoder read_word_piece(const Setting& setting) {
     };
 }
 
-Decoder read_metaspace(const Setting& setting) {
+Decoder read_metaspace_decoder(const Setting& setting) {
     setting.allow({"replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
     std::string mark;
     append_utf8(mark, setting.at("replacement").character());
     const bool prepends = setting.boolean("add_prefix_space", true) &&
                           setting.string("prepend_scheme", "always") != "never";
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         for (std::string& word : words)
             replace_all(word, mark, prepends && &word == &words.front() ? "" : " ");
         return words;
@@ -70,7 +59,7 @@ Decoder read_ctc(const Setting& setting) {
     const std::string pad = setting.string("pad_token", "<pad>");
     const std::string delimiter = setting.string("word_delimiter_token", "|");
     const bool cleans = setting.boolean("cleanup", true);
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         words.erase(std::unique(words.begin(), words.end()), words.end());
         for (std::string& word : words) {
             replace_all(word, pad, "");
@@ -87,7 +76,7 @@ Decoder read_replace(const Setting& setting) {
     setting.allow({"pattern", "content"});
     const Pattern pattern = Pattern::read(setting.at("pattern"));
     const std::string content = setting.at("content").string();
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         for (std::string& word : words) {
             std::string result;
             for (const Match& match : pattern.find(word))
@@ -106,7 +95,7 @@ Decoder read_strip(const Setting& setting) {
     constexpr std::uint64_t most = 1u << 30;
     const std::uint64_t start = setting.at("start").whole(most);
     const std::uint64_t stop = setting.at("stop").whole(most);
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         for (std::string& word : words) {
             std::string_view rest = word;
             for (std::uint64_t i = 0; i < start && rest.starts_with(content); ++i)
@@ -119,23 +108,23 @@ Decoder read_strip(const Setting& setting) {
     };
 }
 
-Decoder read_bpe(const Setting& setting) {
+Decoder read_bpe_decoder(const Setting& setting) {
     setting.allow({"suffix"});
     const std::string suffix = setting.string("suffix", "</w>");
-    return [=](Words words) {
+    return [=](DecodedWords words) {
         for (std::string& word : words)
             replace_all(word, suffix, &word == &words.back() ? "" : " ");
         return words;
     };
 }
 
-Words fused(const Words& words) {
+DecodedWords fused(const DecodedWords& words) {
     std::string text;
     for (const std::string& word : words) text += word;
     return {text};
 }
 
-Words decode_byte_level(const Words& words) {
+DecodedWords decode_byte_level(const DecodedWords& words) {
     std::string bytes;
     for (const std::string& word : words) bytes += from_byte_alphabet(word);
     return {lossy_utf8(bytes)};
@@ -157,6 +146,17 @@ std::optional<char> byte_of(std::string_view piece) {
 }
 
 }  // namespace
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+    if (from.empty()) return;
+    std::string result;
+    std::size_t end = 0;
+    for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at = end) {
+        result.append(text, end, at - end) += to;
+        end = at + from.size();
+    }
+    text = result.append(text, end);
+}
 
 std::string lossy_utf8(std::string_view bytes) {
     std::string text;
@@ -208,18 +208,18 @@ std::vector<std::string> join_bytes(std::vector<std::string> tokens) {
 
 Decoder read_decoder(const Setting& setting) {
     const std::string type = setting.type();
-    if (type == "WordPiece") return read_word_piece(setting);
-    if (type == "Metaspace") return read_metaspace(setting);
+    if (type == "WordPiece") return read_word_piece_decoder(setting);
+    if (type == "Metaspace") return read_metaspace_decoder(setting);
     if (type == "CTC") return read_ctc(setting);
     if (type == "Replace") return read_replace(setting);
     if (type == "Strip") return read_strip(setting);
-    if (type == "BPEDecoder") return read_bpe(setting);
+    if (type == "BPEDecoder") return read_bpe_decoder(setting);
     if (type == "Sequence") {
         setting.allow({"decoders"});
         std::vector<Decoder> steps;
         for (const Setting& step : setting.at("decoders").items())
             steps.push_back(read_decoder(step));
-        return [steps](Words words) {
+        return [steps](DecodedWords words) {
             for (const Decoder& step : steps) words = step(std::move(words));
             return words;
         };

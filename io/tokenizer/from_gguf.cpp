@@ -1,12 +1,252 @@
+// The tokenizer in a GGUF file. Source of the keys, of the types of tokens and of the expressions
+// of words: ggml-org/llama.cpp, docs and llama-vocab.cpp.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/tokenizer/pre_tokenizers.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
+namespace {
 
-Tokenizer Tokenizer::from_gguf(const std::string& place, const nlohmann::json&) {
-    throw Error(ErrorKind::unsupported, place, "not yet");
+/// Names of tokenizer.ggml.pre, with a blank around each, and how they split a text.
+struct SplitRule {
+    std::string_view names;
+    std::vector<std::string_view> expressions;
+    bool ignores_merges = false;  ///< a word of the vocabulary is not split
+    bool adds_bos = false;        ///< where the file does not say it
+};
+
+constexpr std::string_view llama3_words =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+const std::vector<SplitRule>& split_rules() {
+    static const std::vector<SplitRule> rules{
+        {" default ", {"[\\p{P}\\$\\+<=>\\^~\\|]+", gpt2_words, "\\p{N}+", "[0-9][0-9][0-9]"}},
+        {" llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral lfm2 ", {llama3_words}, true, true},
+        {" dbrx smaug-bpe chatglm-bpe glm4 ", {llama3_words}},
+        {" qwen2 deepseek-r1-qwen stablelm2 megrez ",
+         {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+          "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+        {" qwen35 ",
+         {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
+          "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+        {" gpt-2 phi-2 mpt olmo jais trillion roberta-bpe gigachat jina-es jina-de jina-v1-en "
+         "jina-v2-es jina-v2-de jina-v2-code ",
+         {gpt2_words}},
+        {" starcoder refact command-r smollm codeshell minerva-7b ", {"\\p{N}", gpt2_words}},
+        {" falcon ", {"[\\p{P}\\$\\+<=>\\^~\\|`]+", gpt2_words, "[0-9][0-9][0-9]"}},
+        {" tekken ",
+         {"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+          "+|"
+          "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+          "*|"
+          "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+         true,
+         true},
+        {" gpt-4o llama4 ",
+         {"[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+          "+"
+          "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+          "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+          "*"
+          "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+          "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+        {" deepseek-v3 hunyuan-dense ",
+         {"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+          "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?"
+          "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+    };
+    return rules;
+}
+
+std::string names_of_rules() {
+    std::string names;
+    for (const SplitRule& rule : split_rules()) {
+        names += names.empty() ? "" : ",";
+        names += rule.names.substr(0, rule.names.find(' ', 1));
+    }
+    return names.substr(1);
+}
+
+/// Types of tokens.
+enum : std::uint64_t { unknown_token = 2, control_token = 3, user_token = 4 };
+
+constexpr const char* space_mark = "\u2581";
+
+}  // namespace
+
+class GgufTokenizerReader {
+public:
+    GgufTokenizerReader(const std::string& place, const nlohmann::json& metadata)
+        : place_(place), root_(metadata, place + ": ") {
+        parts_->place = place;
+    }
+
+    Tokenizer read() {
+        const std::string model = value("model").string();
+        if (model != "llama" && model != "gpt2")
+            throw Error(
+                ErrorKind::unsupported, value("model").place(),
+                "\"" + one_line(shortened(model)) + "\" is not supported; expected llama or gpt2");
+        read_tokens();
+        bool adds_bos = true;
+        if (model == "llama")
+            read_scored();
+        else
+            adds_bos = read_byte_level();
+        add_ends(adds_bos);
+        std::vector<AddedToken> tokens = found_in_text();
+        parts_->size = pieces_->size();
+        parts_->added.emplace(std::move(tokens), Normalizer(), place_);
+        return Tokenizer(std::move(parts_));
+    }
+
+private:
+    bool has(const std::string& key) const { return root_.has(("tokenizer.ggml." + key).c_str()); }
+    Setting value(const std::string& key) const {
+        const std::string whole = "tokenizer.ggml." + key;
+        return {root_.at(whole.c_str()).value(), place_ + ": " + whole};
+    }
+    bool boolean(const std::string& key, bool otherwise) const {
+        return has(key) ? value(key).boolean() : otherwise;
+    }
+
+    void read_tokens() {
+        const std::vector<Setting> tokens = value("tokens").items();
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            pieces_->add(static_cast<std::uint32_t>(i), tokens[i].string(), tokens[i].place());
+        pieces_->finish();
+        count_ = tokens.size();
+    }
+
+    std::uint32_t id(const std::string& key) const {
+        const Setting setting = value(key);
+        if (count_ == 0) setting.fail("has no token; expected one of tokenizer.ggml.tokens");
+        return static_cast<std::uint32_t>(setting.whole(count_ - 1));
+    }
+
+    /// As many as there are tokens.
+    std::vector<Setting> for_tokens(const std::string& key) const {
+        std::vector<Setting> items = value(key).items();
+        if (items.size() != count_)
+            value(key).fail("has " + std::to_string(items.size()) + " items; expected " +
+                            std::to_string(count_) + ", one per token");
+        return items;
+    }
+
+    void read_scored() {
+        std::vector<float> scores;
+        for (const Setting& score : for_tokens("scores"))
+            scores.push_back(static_cast<float>(score.number()));
+        std::optional<std::uint32_t> unknown;
+        if (has("unknown_token_id")) unknown = id("unknown_token_id");
+        parts_->model = make_scored_bpe(pieces_, std::move(scores), unknown);
+        const bool prepends = boolean("add_space_prefix", true);
+        parts_->pre_tokenizer = [prepends](std::vector<Part>& words) {
+            for (Part& word : words) {
+                if (word.added) continue;
+                if (prepends) word.text.insert(0, " ");
+                replace_all(word.text, " ", space_mark);
+            }
+        };
+        parts_->decoder = [prepends](std::vector<std::string> tokens) {
+            for (std::string& token : tokens) replace_all(token, space_mark, " ");
+            std::string text;
+            for (const std::string& token : join_bytes(std::move(tokens))) text += token;
+            if (prepends && text.starts_with(' ')) text.erase(0, 1);
+            return std::vector<std::string>{text};
+        };
+    }
+
+    /// Whether a text begins with a token of its own where the file does not say it.
+    bool read_byte_level() {
+        const std::string name = has("pre") ? value("pre").string() : "default";
+        const SplitRule* found = nullptr;
+        for (const SplitRule& rule : split_rules())
+            if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
+        if (found == nullptr)
+            throw Error(ErrorKind::unsupported, value("pre").place(),
+                        "\"" + one_line(shortened(name)) + "\" is not supported; expected one of " +
+                            names_of_rules());
+        parts_->pre_tokenizer = byte_level_words(found->expressions);
+        std::vector<Merge> merges;
+        for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
+        BpeSettings settings;
+        settings.place = place_;
+        settings.ignores_merges = found->ignores_merges;
+        parts_->model = make_bpe(pieces_, std::move(settings), merges);
+        parts_->decoder = read_decoder({byte_level_, place_});
+        return found->adds_bos;
+    }
+
+    Merge read_merge(const Setting& item) const {
+        const std::string both = item.string();
+        const std::size_t blank = both.find(' ', 1);
+        if (blank == both.npos) item.fail("is not two pieces; expected one blank between them");
+        const auto id_of = [&](const std::string& piece) {
+            const auto found = pieces_->find(piece);
+            if (!found)
+                item.fail("\"" + one_line(shortened(piece)) +
+                          "\" is not among tokenizer.ggml.tokens; expected it there");
+            return *found;
+        };
+        const std::string left = both.substr(0, blank), right = both.substr(blank + 1);
+        return {id_of(left), id_of(right), id_of(left + right)};
+    }
+
+    void add_ends(bool adds_bos) {
+        std::vector<TypedToken> begin, end;
+        const auto token = [&](const char* key) {
+            const std::uint32_t number = id(key);
+            return TypedToken{{number, std::string(*pieces_->piece(number))}, 0};
+        };
+        if (boolean("add_bos_token", adds_bos) && has("bos_token_id"))
+            begin.push_back(token("bos_token_id"));
+        if (boolean("add_eos_token", false) && has("eos_token_id"))
+            end.push_back(token("eos_token_id"));
+        parts_->post_processor = [begin, end](std::vector<Encoding> texts, bool add_special) {
+            if (!add_special) return texts;
+            texts.front().insert(texts.front().begin(), begin.begin(), begin.end());
+            texts.back().insert(texts.back().end(), end.begin(), end.end());
+            return texts;
+        };
+    }
+
+    /// Tokens that are found in a text before it is split.
+    std::vector<AddedToken> found_in_text() const {
+        std::vector<AddedToken> tokens;
+        if (!has("token_type")) return tokens;
+        const std::vector<Setting> types = for_tokens("token_type");
+        for (std::size_t i = 0; i < count_; ++i) {
+            const std::uint64_t type = types[i].whole(highest_id);
+            if (type < unknown_token || type > user_token) continue;
+            AddedToken& token = tokens.emplace_back();
+            token.id = static_cast<std::uint32_t>(i);
+            token.content = std::string(*pieces_->piece(token.id));
+            token.is_special = type != user_token;
+        }
+        return tokens;
+    }
+
+    const nlohmann::json byte_level_ = {{"type", "ByteLevel"}};
+    const std::string place_;
+    const Setting root_;
+    std::size_t count_ = 0;
+    std::shared_ptr<Pieces> pieces_ = std::make_shared<Pieces>();
+    std::shared_ptr<Tokenizer::Parts> parts_ = std::make_shared<Tokenizer::Parts>();
+};
+
+Tokenizer Tokenizer::from_gguf(const std::string& place, const nlohmann::json& metadata) {
+    if (!metadata.is_object())
+        throw Error(ErrorKind::input, place, "has no metadata of a tokenizer; expected some");
+    return GgufTokenizerReader(place, metadata).read();
 }
 
 }  // namespace attn::io

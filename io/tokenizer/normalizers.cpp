@@ -32,11 +32,14 @@ void keep_characters(Part& part, Keep keep) {
 }
 
 void to_form(Part& part, NormalForm form) {
-    std::string text = normal_form(part.text, form);
-    // What the first character becomes may be reordered or joined; at least its start is known.
+    const std::string first =
+        normal_form(std::string_view(part.text).substr(0, character_size(part.text)), form);
     const bool at_start = part.is_at_start();
-    part.text = std::move(text);
-    part.from_start = at_start ? character_size(part.text) : 0;
+    part.text = normal_form(part.text, form);
+    // The first character may be joined with the next.
+    part.from_start = !at_start                      ? 0
+                      : part.text.starts_with(first) ? first.size()
+                                                     : character_size(part.text);
 }
 
 void to_lowercase(Part& part) {
@@ -95,7 +98,7 @@ void replace(Part& part, const Pattern& pattern, const std::string& content) {
     part = builder.take();
 }
 
-Normalizer read_bert(const Setting& setting) {
+Normalizer read_bert_normalizer(const Setting& setting) {
     setting.allow({"clean_text", "handle_chinese_chars", "strip_accents", "lowercase"});
     const bool cleans = setting.boolean("clean_text", true);
     const bool separates = setting.boolean("handle_chinese_chars", true);
@@ -124,7 +127,7 @@ Normalizer read_bert(const Setting& setting) {
     };
 }
 
-Normalizer read_sequence(const Setting& setting) {
+Normalizer read_normalizers(const Setting& setting) {
     setting.allow({"normalizers"});
     std::vector<Normalizer> steps;
     for (const Setting& step : setting.at("normalizers").items())
@@ -145,8 +148,8 @@ Normalizer read_charsmap(const Setting& setting) {
 
 Normalizer read_normalizer(const Setting& setting) {
     const std::string type = setting.type();
-    if (type == "Sequence") return read_sequence(setting);
-    if (type == "BertNormalizer") return read_bert(setting);
+    if (type == "Sequence") return read_normalizers(setting);
+    if (type == "BertNormalizer") return read_bert_normalizer(setting);
     if (type == "Precompiled") return read_charsmap(setting);
     if (type == "Strip") {
         setting.allow({"strip_left", "strip_right"});

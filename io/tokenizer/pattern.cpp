@@ -16,7 +16,7 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t longest_expression = std::size_t{1} << 20;
-constexpr std::uint32_t max_steps = 10'000'000;  // of one match, and some per byte of the text
+constexpr std::uint32_t max_steps = 1'000'000;  // of one match, and some per byte of the text
 constexpr std::uint32_t max_kibibytes = 1u << 19;
 
 struct FreePcre2 {
@@ -103,7 +103,7 @@ Matches Pattern::find(std::string_view text) const {
     const Owned<pcre2_match_data> found(pcre2_match_data_create(1, nullptr));
     const Owned<pcre2_match_context> context(pcre2_match_context_create(nullptr));
     if (found == nullptr || context == nullptr) throw std::bad_alloc();
-    const auto steps = std::min<std::size_t>(max_steps + 8 * text.size(),
+    const auto steps = std::min<std::size_t>(max_steps + 16 * text.size(),
                                              std::numeric_limits<std::uint32_t>::max());
     pcre2_set_match_limit(context.get(), static_cast<std::uint32_t>(steps));
     pcre2_set_heap_limit(context.get(), max_kibibytes);

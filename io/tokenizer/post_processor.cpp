@@ -101,7 +101,7 @@ PostProcessor read_templates(const Setting& setting) {
     };
 }
 
-PostProcessor read_bert(const Setting& setting) {
+PostProcessor read_bert_processing(const Setting& setting) {
     setting.allow({"sep", "cls"});
     const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
     return [=](Encodings texts, bool add_special) {
@@ -135,7 +135,7 @@ PostProcessor read_roberta(const Setting& setting) {
 PostProcessor read_post_processor(const Setting& setting) {
     const std::string type = setting.type();
     if (type == "TemplateProcessing") return read_templates(setting);
-    if (type == "BertProcessing") return read_bert(setting);
+    if (type == "BertProcessing") return read_bert_processing(setting);
     if (type == "RobertaProcessing") return read_roberta(setting);
     if (type == "ByteLevel") {  // changes offsets alone
         setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});

@@ -141,7 +141,7 @@ PreTokenizer read_fixed_length(const Setting& setting) {
     };
 }
 
-PreTokenizer read_sequence_of_splits(const Setting& setting) {
+PreTokenizer read_pre_tokenizers(const Setting& setting) {
     setting.allow({"pretokenizers"});
     std::vector<PreTokenizer> steps;
     for (const Setting& step : setting.at("pretokenizers").items())
@@ -181,7 +181,7 @@ PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) 
 
 PreTokenizer read_pre_tokenizer(const Setting& setting) {
     const std::string type = setting.type();
-    if (type == "Sequence") return read_sequence_of_splits(setting);
+    if (type == "Sequence") return read_pre_tokenizers(setting);
     if (type == "ByteLevel") return read_byte_level(setting);
     if (type == "Metaspace") return read_metaspace(setting);
     if (type == "Split") return read_split(setting);

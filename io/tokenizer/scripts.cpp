@@ -9,7 +9,7 @@ namespace attn::io {
 namespace {
 
 /// All of Unicode 14 but the three that count as one. Source: Scripts.txt.
-constexpr std::string_view names =
+constexpr std::string_view script_names =
     "Latin Common Inherited Greek Cyrillic Arabic Devanagari Hangul Thai Hebrew Armenian "
     "Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Lao Tibetan Myanmar "
     "Georgian Ethiopic Cherokee Canadian_Aboriginal Ogham Runic Khmer Mongolian Bopomofo Yi "
@@ -35,7 +35,7 @@ std::string expression_of_scripts() {
     // The mark of length belongs to Japanese.
     const std::string mark = "\\x{30fc}", han = "\\p{Han}\\p{Hiragana}\\p{Katakana}" + mark;
     std::string text = "(?![" + none + "])(?:[" + han + "][" + han + none + "]*";
-    for (std::string_view rest = names; !rest.empty();) {
+    for (std::string_view rest = script_names; !rest.empty();) {
         const std::size_t end = rest.find(' ');
         const std::string script = "\\p{" + std::string(rest.substr(0, end)) + "}";
         text += "|(?!" + mark + ")" + script + "(?:(?!" + mark + ")[" + script + none + "])*";

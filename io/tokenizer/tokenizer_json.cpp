@@ -59,6 +59,9 @@ private:
     }
 
     void check_keys() const {
+        if (document_.find("model") == nullptr)
+            throw Error(ErrorKind::input, source_.name,
+                        "has no \"model\"; expected a tokenizer.json");
         static constexpr std::array<std::string_view, 9> known{
             "version",       "truncation",     "padding", "added_tokens", "normalizer",
             "pre_tokenizer", "post_processor", "decoder", "model"};
@@ -69,9 +72,6 @@ private:
                             "unknown setting of a tokenizer; expected one of version, truncation, "
                             "padding, added_tokens, normalizer, pre_tokenizer, post_processor, "
                             "decoder and model");
-        if (document_.find("model") == nullptr)
-            throw Error(ErrorKind::input, source_.name,
-                        "has no \"model\"; expected a tokenizer.json");
     }
 
     template <class Take>

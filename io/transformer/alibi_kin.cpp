@@ -64,6 +64,13 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
     std::get<FeedForward>(block.ffn).activation = &bloom_gelu;
 }
 
+// How the model was trained, without effect on what it computes.
+void pass_bloom_keys(const ModelConfig& config, FamilyRow&) {
+    for (const char* key : {"masked_softmax_fusion", "bias_dropout_fusion", "offset_alibi",
+                            "skip_bias_add", "skip_bias_add_qkv"})
+        config.at(key);
+}
+
 constexpr FamilyRow bloom{.type = "bloom",
                           .prefix = "transformer.",
                           .layer = "h.#.",
@@ -81,7 +88,8 @@ constexpr FamilyRow bloom{.type = "bloom",
                           .down = "mlp.dense_4h_to_h",
                           .activation = {},
                           .ignored = buffers,
-                          .adjust = adjust_bloom};
+                          .adjust = adjust_bloom,
+                          .adjust_row = pass_bloom_keys};
 
 /// Falcon's terms are computed in bfloat16: 8 bits of significand, ties to even.
 double to_bfloat16(double x) {
@@ -101,6 +109,7 @@ std::size_t falcon_kv_heads(const ModelConfig& config) {
 }
 
 void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
+    config.require("apply_residual_connection_post_layernorm", false);
     const bool is_new = config.flag("new_decoder_architecture");
     const bool is_parallel = config.flag("parallel_attn", true);
     const std::size_t norms = config.whole("num_ln_in_parallel_attn", is_new ? 2 : 1);
@@ -190,6 +199,7 @@ constexpr FamilyRow mpt = with(bloom, "mpt", [](FamilyRow& row) {
     row.up = "ffn.up_proj";
     row.down = "ffn.down_proj";
     row.adjust = adjust_mpt;
+    row.adjust_row = nullptr;
     row.adjust_model = adjust_mpt_model;
 });
 

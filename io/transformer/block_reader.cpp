@@ -188,6 +188,12 @@ bool BlockReader::has_experts(const ExpertNames& names) const {
 
 const ExpertNames* BlockReader::expert_names() const {
     if (row.experts == nullptr) return nullptr;
+    // Of layers that have experts, though this one may have none.
+    for (const std::string_view key :
+         {row.experts->count, row.experts->chosen, row.experts->shared_count,
+          std::string_view("norm_topk_prob"), std::string_view("routed_scaling_factor"),
+          std::string_view("n_group"), std::string_view("topk_group")})
+        config.at(std::string(key));
     const bool is_other = row.other_experts != nullptr && has_experts(*row.other_experts);
     const ExpertNames& names = is_other ? *row.other_experts : *row.experts;
     const bool has = row.has_experts != nullptr ? row.has_experts(*this) : has_experts(names);
@@ -229,12 +235,25 @@ Experts BlockReader::experts(const ExpertNames& names) const {
             expert.joined = names.stacked_joined;
             expert.up = tensors.of_stack(stacked, stacked + "_bias", e, in_out);
             expert.down = tensors.of_stack(down, down + "_bias", e, in_out);
+            const std::size_t parts = expert.joined == FeedForward::Joined::no ? 1 : 2;
+            const bool fits = expert.up.d_in == width() && expert.down.d_out == width() &&
+                              expert.up.d_out == parts * expert.down.d_in &&
+                              expert.up.weight->shape()[0] == part.count &&
+                              expert.down.weight->shape()[0] == part.count;
+            if (!fits)
+                throw Error(ErrorKind::input, tensors.file().name,
+                            stacked + " and " + down + " do not fit " + std::to_string(part.count) +
+                                " experts of width " + std::to_string(width()) +
+                                "; expected both to");
             continue;
         }
         if (!names.gate.empty())
-            expert.gate = tensors.linear(full(numbered(names.gate, e)), 0, 0, own_row->in_out);
-        expert.up = tensors.linear(full(numbered(names.up, e)), 0, 0, own_row->in_out);
-        expert.down = tensors.linear(full(numbered(names.down, e)), 0, 0, own_row->in_out);
+            expert.gate =
+                tensors.linear(full(numbered(names.gate, e)), width(), 0, own_row->in_out);
+        expert.up = tensors.linear(full(numbered(names.up, e)), width(), expert.gate.d_out,
+                                   own_row->in_out);
+        expert.down = tensors.linear(full(numbered(names.down, e)), expert.up.d_out, width(),
+                                     own_row->in_out);
     }
     part.expert = [all](std::size_t e) { return (*all)[e]; };
     bool has_shared = !names.shared.empty();

@@ -14,6 +14,14 @@ void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
     row.key_norm = "self_attn.k_norm";
 }
 
+/// Each head has a row of the norm's weight.
+void check_head_norms(BlockReader& reader, TransformerBlock& block) {
+    const auto& part = std::get<AttentionPart>(block.mixer);
+    if (!part.query_norm) return;
+    reader.tensors.get(reader.full(reader.row.query_norm) + ".weight", {part.heads, part.d_k});
+    reader.tensors.get(reader.full(reader.row.key_norm) + ".weight", {part.kv_heads, part.d_k});
+}
+
 void adjust_logits(ModelReader& reader) {
     reader.spec.logit_factor = reader.config.number("logit_scale", 0.0625);
 }
@@ -27,6 +35,7 @@ constexpr FamilyRow cohere{.type = "cohere",
                            .rotary = Rotary::interleaved,
                            .ignored = buffers,
                            .adjust_model = adjust_logits,
+                           .adjust = check_head_norms,
                            .adjust_row = adjust_cohere_row};
 
 // Layers without a window have no positions at all.
@@ -35,17 +44,32 @@ void adjust_cohere2(BlockReader& reader, TransformerBlock& block) {
         std::get<AttentionPart>(block.mixer).rotation.reset();
 }
 
+// Keys of published files of which one value is computed.
+void check_cohere2(const ModelConfig& config) {
+    config.require("position_embedding_type", "rope_gptj");
+    config.require("order_of_interleaved_layers", "local_attn_first");
+    config.require("rotary_pct", 1);
+    config.require("use_gated_activation", true);
+    config.require("use_parallel_block", true);
+    config.at("use_embedding_sharing");
+    config.at("use_parallel_embedding");
+}
+void check_cohere2_row(const ModelConfig& config, FamilyRow&) {
+    check_cohere2(config);
+}
+
 constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
     row.windowed = Windowed::pattern;
     row.window_pattern = 4;
     row.adjust = adjust_cohere2;
-    row.adjust_row = nullptr;
+    row.adjust_row = check_cohere2_row;
 });
 
 constexpr ExpertNames experts{.shared = "mlp.shared_experts",
                               .scores = Experts::Scores::softmax_of_chosen};
 
 void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
+    check_cohere2(config);
     if (config.at("rms_norm_eps").is_null()) return;
     row.rms = true;
     row.eps = "rms_norm_eps";

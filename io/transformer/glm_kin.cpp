@@ -28,13 +28,22 @@ constexpr ExpertNames grouped_experts{.shared = "mlp.shared_experts",
                                       .normalise = true,
                                       .shared_count = "n_shared_experts"};
 
+void adjust_grouped(BlockReader& reader, TransformerBlock& block) {
+    if (reader.config.at("scoring_func") != "noaux_tc")  // in dots.llm1's files
+        reader.config.require("scoring_func", "sigmoid");
+    reader.config.require("topk_method", "noaux_tc");
+    reader.config.require("moe_layer_freq", 1);
+    pass_keys(reader, {"use_sliding_window", "ep_size", "first_k_dense_replace"});
+    use_grouped_router(reader, block);
+}
+
 void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block) {
     if (reader.config.flag("use_qk_norm")) {
         AttentionPart& part = attention_of(block);
         part.query_norm = reader.norm("self_attn.q_norm");
         part.key_norm = reader.norm("self_attn.k_norm");
     }
-    use_grouped_router(reader, block);
+    adjust_grouped(reader, block);
 }
 
 constexpr FamilyRow glm4_moe = with(llama_row, "glm4_moe", [](FamilyRow& row) {
@@ -44,7 +53,7 @@ constexpr FamilyRow glm4_moe = with(llama_row, "glm4_moe", [](FamilyRow& row) {
 });
 constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row) {
     row.has_experts = [](const BlockReader&) { return true; };
-    row.adjust = use_grouped_router;
+    row.adjust = adjust_grouped;
 });
 
 constexpr ExpertNames dots1_experts{.shared = "mlp.shared_experts",
@@ -62,7 +71,7 @@ constexpr FamilyRow dots1 = with(head_norms_row, "dots1", [](FamilyRow& row) {
     row.layer_rule = dots1_type;
     row.experts = &dots1_experts;
     row.has_experts = has_experts_after_dense;
-    row.adjust = use_grouped_router;
+    row.adjust = adjust_grouped;
 });
 
 // MiMo V2: layers with a window have twice as many key heads, and sinks.
@@ -83,6 +92,21 @@ AttentionPart mimo_attention(BlockReader& reader) {
         reader.config.fail("num_key_value_heads",
                            "a divisor of num_attention_heads, twice as many in layers with a "
                            "window, and v_head_dim above 0");
+    // Keys of older files, which say the same.
+    reader.config.require("swa_num_attention_heads", part.heads);
+    reader.config.require("swa_num_key_value_heads", 2 * reader.kv_heads());
+    reader.config.require("swa_head_dim", part.d_k);
+    reader.config.require("swa_v_head_dim", part.d_v);
+    reader.config.require("add_swa_attention_sink_bias", true);
+    reader.config.require("add_full_attention_sink_bias", false);
+    reader.config.require("scoring_func", "sigmoid");
+    reader.config.require("topk_method", "noaux_tc");
+    if (reader.config.gives("hybrid_layer_pattern") &&
+        (reader.config.of_layer("hybrid_layer_pattern", reader.layer) == 1) != slides)
+        reader.config.fail("hybrid_layer_pattern", "1 for the sliding layers of layer_types");
+    pass_keys(reader,
+              {"attention_chunk_size", "hybrid_block_size", "moe_layer_freq", "sliding_window",
+               "sliding_window_size", "swa_rope_theta", "layernorm_epsilon", "n_shared_experts"});
     const std::size_t width = reader.width();
     part.query = reader.linear("self_attn.q_proj", width, part.heads * part.d_k);
     part.key = reader.linear("self_attn.k_proj", width, part.kv_heads * part.d_k);
@@ -91,6 +115,7 @@ AttentionPart mimo_attention(BlockReader& reader) {
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.value_scale = reader.config.number("attention_value_scale", 1);
     nlohmann::json rope = reader.config.rope(reader.layer_type());
+    if (slides) reader.config.require("swa_rope_theta", rope.value("rope_theta", 10000.0));
     if (!rope.contains("partial_rotary_factor")) rope["partial_rotary_factor"] = 0.334;
     part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
     if (!slides) return part;

@@ -114,6 +114,12 @@ void rotate_columns(BlockReader& reader, TransformerBlock& block) {
     part.rotation = rotation;
 }
 
+// Keys of published files of which one value is computed.
+void check_gptj(const ModelConfig& config, FamilyRow&) {
+    config.require("rotary", true);
+    config.require("scale_attn_weights", true);
+}
+
 constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.positions = {};
     row.order = BlockOrder::parallel;
@@ -127,6 +133,7 @@ constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.up = "mlp.fc_in";
     row.down = "mlp.fc_out";
     row.adjust = rotate_columns;
+    row.adjust_row = check_gptj;
 });
 
 void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
@@ -172,6 +179,11 @@ std::size_t bigcode_kv_heads(const ModelConfig& config) {
     return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
 }
 
+void check_bigcode(const ModelConfig& config, FamilyRow&) {
+    config.require("scale_attn_by_inverse_layer_idx", false);
+    config.at("pad_key_length");  // of the server that ran the model
+}
+
 void adjust_bigcode(BlockReader& reader, TransformerBlock& block) {
     if (!reader.config.flag("scale_attn_weights", true)) attention_of(block).scale = 1;
 }
@@ -180,6 +192,7 @@ constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& ro
     row.joined = JoinedHeads::groups;
     row.kv_heads = bigcode_kv_heads;
     row.adjust = adjust_bigcode;
+    row.adjust_row = check_bigcode;
 });
 
 constexpr FamilyRow rows[] = {gpt, gpt_neo, gptj, codegen, gpt_neox, gpt_bigcode};

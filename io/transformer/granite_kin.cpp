@@ -1,4 +1,8 @@
 // Granite: factors on the embedding, the scores, the residuals and the logits.
+#include <cmath>
+
+#include "core/base/error.hpp"
+#include "core/model/state_space.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -58,7 +62,104 @@ void adjust_granite_shared(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow granitemoeshared = with(
     granitemoe, "granitemoeshared", [](FamilyRow& row) { row.adjust = adjust_granite_shared; });
 
-constexpr FamilyRow rows[] = {granite, granitemoe, granitemoeshared};
+// Granite 4: layers of attention, without rotation by default, or of a state space model.
+std::string granite4_type(const BlockReader& reader) {
+    const std::string type = reader.layer_type();
+    if (type == "linear_attention" || type == "mamba") return "mamba";
+    if (type == "full_attention" || type == "attention") return "attention";
+    reader.config.fail("layer_types", "a list of \"mamba\" and \"attention\"");
+}
+
+double largest_step(const BlockReader& reader, double& least) {
+    const nlohmann::json& limit = reader.config.at("time_step_limit");
+    if (limit.is_null()) return 0;
+    if (!limit.is_array() || limit.size() != 2 || !limit[0].is_number())
+        reader.config.fail("time_step_limit", "two numbers");
+    least = limit[0].get<double>();
+    return limit[1].is_number() && std::isfinite(limit[1].get<double>()) ? limit[1].get<double>()
+                                                                         : 0;
+}
+
+StateSpacePart state_space(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    StateSpacePart part;
+    const std::size_t all = config.whole("mamba_expand") * reader.width();
+    part.heads = config.whole("mamba_n_heads");
+    part.groups = config.whole("mamba_n_groups");
+    part.states = config.whole("mamba_d_state");
+    part.taps = config.whole("mamba_d_conv");
+    if (part.heads == 0 || all % part.heads != 0 || part.states == 0 || part.taps == 0)
+        config.fail("mamba_n_heads", "a divisor of mamba_expand * hidden_size " +
+                                         std::to_string(all) +
+                                         ", and mamba_d_state and mamba_d_conv above 0");
+    if (part.groups == 0 || part.heads % part.groups != 0)
+        config.fail("mamba_n_groups", "a divisor of mamba_n_heads");
+    part.d = all / part.heads;
+    if (config.at("mamba_d_head").is_number()) config.require("mamba_d_head", part.d);
+    const std::size_t channels = all + 2 * part.groups * part.states;
+    part.input = reader.linear("mamba.in_proj", reader.width(), all + channels + part.heads);
+    const auto tensor = [&](const char* name, const std::vector<std::size_t>& shape) {
+        return reader.tensors.get(reader.full(name), shape);
+    };
+    part.convolution = tensor("mamba.conv1d.weight", {channels, 1, part.taps});
+    if (config.flag("mamba_conv_bias", true))
+        part.convolution_bias = tensor("mamba.conv1d.bias", {channels});
+    part.activation = &reader.activation();
+    part.step_bias = elements_of(tensor("mamba.dt_bias", {part.heads}));
+    part.rate_log = elements_of(tensor("mamba.A_log", {part.heads}));
+    part.direct = elements_of(tensor("mamba.D", {part.heads}));
+    part.largest_step = largest_step(reader, part.least_step);
+    part.norm.weight = tensor("mamba.norm.weight", {all});
+    part.norm.eps = config.number("rms_norm_eps");
+    part.out = reader.linear("mamba.out_proj", all, reader.width());
+    return part;
+}
+
+TransformerBlock make_granite4(BlockReader& reader) {
+    // Of layers of the other kind.
+    for (const char* key :
+         {"num_attention_heads", "num_key_value_heads", "attention_multiplier", "mamba_expand",
+          "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
+          "mamba_conv_bias", "mamba_proj_bias", "mamba_chunk_size", "time_step_limit",
+          "num_experts_per_tok", "position_embedding_type", "rope_parameters"})
+        reader.config.at(key);
+    TransformerBlock block;
+    block.layer = reader.layer;
+    block.attention_norm = reader.norm("input_layernorm");
+    block.ffn_norm = reader.norm("post_attention_layernorm");
+    block.residual_factor = reader.config.number("residual_multiplier", 1);
+    const bool has_experts = reader.config.whole("num_local_experts") != 0;
+    if (granite4_type(reader) == "mamba") {
+        if (has_experts)
+            throw Error(ErrorKind::input, reader.config.place(),
+                        "layer " + std::to_string(reader.layer) +
+                            " is a state-space layer next to experts, which is not computed; "
+                            "expected layers of attention, or num_local_experts 0");
+        block.mixer = make_state_space_mixer(state_space(reader));
+    } else {
+        AttentionPart part = reader.attention();
+        part.scale = reader.config.number("attention_multiplier", 1);
+        if (reader.config.text("position_embedding_type") != "rope") part.rotation.reset();
+        block.mixer = std::move(part);
+    }
+    if (!has_experts) {
+        block.ffn = shared_part(reader);
+        return block;
+    }
+    const ExpertNames* const names = reader.expert_names();
+    Experts experts = reader.experts(*names);
+    experts.shared = shared_part(reader);
+    block.ffn = std::move(experts);
+    return block;
+}
+
+constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](FamilyRow& row) {
+    row.layer_rule = [](const BlockReader&, std::size_t) { return std::string("mamba"); };
+    row.adjust = nullptr;
+    row.make_block = make_granite4;
+});
+
+constexpr FamilyRow rows[] = {granite, granitemoe, granitemoeshared, granitemoehybrid};
 
 }  // namespace
 

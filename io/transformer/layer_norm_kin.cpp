@@ -113,6 +113,8 @@ constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
 
 void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
     config.at("use_bias");  // the tensors show it
+    config.require("norm_type", "layer_norm");
+    config.require("mlp_type", "default");
 }
 
 constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {

@@ -38,6 +38,7 @@ std::string llama4_type(const BlockReader& reader, std::size_t layer) {
 void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     AttentionPart& part = attention_of(block);
+    config.at("attention_chunk_size");
     if (reader.layer_type() == "chunked_attention") {
         part.chunk = config.whole("attention_chunk_size");
         if (*part.chunk == 0) config.fail("attention_chunk_size", "at least 1");
@@ -48,7 +49,8 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
     if (!turns) part.rotation.reset();
     const double length = config.number("floor_scale", 8192), scale = config.number("attn_scale");
     if (!(length > 0)) config.fail("floor_scale", "above 0");
-    if (config.flag("attn_temperature_tuning", true) && !turns)
+    const nlohmann::json& tuning = config.at("attn_temperature_tuning");
+    if (tuning != false && tuning != 0 && !turns)  // older files have a number
         part.query_factor = [length, scale](std::size_t position) {
             return 1 + scale * std::log1p(std::floor((static_cast<double>(position) + 1) / length));
         };

@@ -4,6 +4,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace {
@@ -21,8 +22,10 @@ constexpr FamilyRow qwen3 = with(qwen2, "qwen3", [](FamilyRow& row) {
 });
 
 constexpr ExpertNames qwen_experts{};
-constexpr FamilyRow qwen3_moe =
-    with(qwen3, "qwen3_moe", [](FamilyRow& row) { row.experts = &qwen_experts; });
+constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
+    row.experts = &qwen_experts;
+    row.has_experts = has_experts_by_step;
+});
 
 constexpr FamilyRow rows[] = {llama, mistral, qwen2, qwen3, qwen3_moe};
 

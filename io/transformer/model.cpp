@@ -139,9 +139,9 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
         model.embedding.ids = tensors.get(reader.ids() + ".weight");
-        if (model.embedding.ids->shape().size() != 2)
+        if (model.embedding.ids->shape().size() != 2 || model.embedding.ids->size() == 0)
             throw Error(ErrorKind::input, tensors.file().name,
-                        "the embedding is not a matrix; expected one");
+                        "the embedding is not a matrix, or empty; expected one");
         model.vocabulary = model.embedding.ids->shape()[0];
     }
     if (!row.positions.empty())
@@ -153,21 +153,26 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         tensors.has(std::string(row.embedding_projection) + ".weight"))
         model.embedding.projection = tensors.linear(std::string(row.embedding_projection));
     if (!row.final_norm.empty()) model.final_norm = reader.norm(row.final_norm);
-    const bool ties = config.flag("tie_word_embeddings", true);
+    const bool ties =
+        config.flag("tie_word_embeddings", true) || whole_->flag("tie_word_embeddings", true);
     model.head = [this, ties, &row]() -> LinearMap {
         if (row.head.empty()) return {};
         const std::string name = std::string(row.head) + ".weight";
         const std::string prefix = tensors_->prefix();
         // The head is outside the prefix of the blocks.
         TensorSet whole(files_.tensors);
+        Parameter bias;
         for (const std::string_view start :
              {std::string_view(""), std::string_view("language_model."),
               std::string_view("model.")}) {
             whole.set_prefix(std::string(start));
             if (whole.has(name)) return whole.linear(std::string(row.head));
+            if (bias == nullptr) bias = whole.find(std::string(row.head) + ".bias");
         }
         if (!ties || row.ids.empty()) return {};
-        return tensors_->linear(ModelReader::ids_of(row, *tensors_));
+        LinearMap tied = tensors_->linear(ModelReader::ids_of(row, *tensors_));
+        if (bias != nullptr && bias->size() == tied.d_out) tied.bias = bias;
+        return tied;
     };
     for (const char* key : {"eos_token_id"}) {
         const json& ids = whole_->gives(key) ? whole_->at(key) : config.at(key);

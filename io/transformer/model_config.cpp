@@ -66,9 +66,9 @@ bool has_no_effect(std::string_view key) {
         "attention_bias", "mlp_bias", "enable_bias", "use_bias", "max_seq_len",
         // The tensors show them.
         "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
-        "shared_expert_intermediate_size", "n_inner", "attention_bias", "attention_out_bias",
-        "mlp_bias", "qkv_bias", "use_bias", "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim",
-        "decoder_ffn_dim", "encoder_ffn_dim", "ffn_hidden_size", "d_ff", "embedding_size",
+        "shared_expert_intermediate_size", "n_inner", "attention_out_bias", "qkv_bias",
+        "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim",
+        "ffn_hidden_size", "d_ff", "embedding_size",
         // Of files that a BERT was converted from.
         "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
     if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;

@@ -131,13 +131,22 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
                     "rope_theta " + json(base).dump() + " and partial_rotary_factor " +
                         json(part).dump() + "; expected a base above 0 and a part of at most 1");
     const bool is_proportional = type == "proportional";
-    const auto dims =
+    auto dims =
         is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
+    const bool is_odd = dims % 2 != 0;
+    if (is_odd && (dims == width || type == "yarn" || type == "dynamic"))
+        throw Error(ErrorKind::input, config.place(),
+                    "an odd number of columns, " + std::to_string(dims) +
+                        ", is rotated; expected an even one");
     if (type == "dynamic") {
         const double original = config.number("max_position_embeddings"),
                      factor = rope.number("factor"), n = static_cast<double>(dims);
         const double length = std::max(original, static_cast<double>(tokens));
         base *= std::pow(factor * length / original - (factor - 1), n / (n - 2));
+    }
+    if (is_odd) {  // one column more, with the angles base^(-2i / dims)
+        base = std::pow(base, static_cast<double>(dims + 1) / static_cast<double>(dims));
+        ++dims;
     }
     std::vector<double> scaling;
     if (type == "linear") scaling = {rope.number("factor")};

@@ -28,11 +28,12 @@ bool has_experts_by_step(const BlockReader& reader) {
 
 void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
                         std::initializer_list<std::string_view> bias, std::string_view factor) {
+    const double weight = factor.empty() ? 1 : reader.config.number(std::string(factor), 1);
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     experts->scores = Experts::Scores::sigmoid;
     experts->sum_eps = 1e-20;
-    if (!factor.empty()) experts->factor = reader.config.number(std::string(factor), 1);
+    experts->factor = weight;
     for (const std::string_view name : bias)
         if (experts->choice_bias.empty())
             experts->choice_bias = elements_of(reader.tensors.find(reader.full(name)));
@@ -58,6 +59,10 @@ void use_grouped_router(BlockReader& reader, TransformerBlock& block) {
         reader.config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
     experts->groups = groups;
     experts->chosen_groups = chosen;
+}
+
+void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) reader.config.at(key);
 }
 
 bool is_without_rotation(const BlockReader& reader, std::size_t layer) {

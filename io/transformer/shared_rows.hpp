@@ -1,6 +1,7 @@
 // What rows of several files share.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,9 @@ void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
                         std::initializer_list<std::string_view> bias, std::string_view factor);
 /// The same with groups of experts, as DeepSeek V3's.
 void use_grouped_router(BlockReader& reader, TransformerBlock& block);
+
+/// Marks keys of published files that the library does not read.
+void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys);
 
 /// Whether no_rope_layers or no_rope_layer_interval leaves the layer without rotation.
 bool is_without_rotation(const BlockReader& reader, std::size_t layer);

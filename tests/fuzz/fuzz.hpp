@@ -130,5 +130,6 @@ void compute_operator(std::string_view bytes);
 void write_and_read(std::string_view bytes);
 void resume_batch(std::string_view bytes);
 void look_at_result(std::string_view bytes);
+void use_tokenizer(std::string_view bytes);
 
 }  // namespace attn::fuzz

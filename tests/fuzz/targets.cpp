@@ -115,7 +115,8 @@ Texts gguf_seeds() {
                         .number(0, 4)
                         .uint32("general.alignment", 8)
                         .text());
-    for (std::uint64_t type : {0, 1, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 16, 20, 23, 28, 30, 39, 99})
+    for (std::uint64_t type :
+         {0u, 1u, 2u, 3u, 6u, 7u, 8u, 10u, 11u, 12u, 13u, 14u, 16u, 20u, 23u, 28u, 30u, 39u, 99u})
         seeds.push_back(
             Bytes(1, 0).tensor("x", {256, 1}, type, 0).data(std::string(2048, 'x')).text());
     for (const char* name : {"llama", "qwen35", "gpt-oss", "gpt2", "falcon", "bloom", "phi3"})
@@ -248,7 +249,7 @@ Texts gguf_words() {
                 ".block_count",
                 ".ssm.inner_size",
                 "blk.0.ffn_gate_exps.weight"};
-    for (std::uint64_t number : {0, 1, 2, 8, 9, 12, 32, 39})
+    for (std::uint64_t number : {0u, 1u, 2u, 8u, 9u, 12u, 32u, 39u})
         for (std::size_t size : {4u, 8u}) words.push_back(io::bytes_of_number(number, size));
     return words;
 }
@@ -297,11 +298,57 @@ Texts config_words() {
     return words;
 }
 
+/// Of random tokenizers, less their cases.
+Texts tokenizer_seeds() {
+    Texts seeds;
+    for (const std::string& line :
+         test::lines_of(test::read_text(test::data_path("tokenizers/random.ndjson")))) {
+        const std::string_view start = "{\"tokenizer\":", end = ",\"cases\":";
+        const std::size_t size = line.rfind(end) - start.size();
+        if (line.starts_with(start) && size < 8192)
+            seeds.push_back(line.substr(start.size(), size));
+    }
+    for (const char* regex :
+         {"(a+)+$", "\\\\p{L}+|[^\\\\s\\\\p{N}]", "[a&&[^b]]", "(?i:'s|x{1,3}+)"})
+        seeds.push_back(
+            R"({"model":{"type":"WordLevel","vocab":{"a":0},"unk_token":"a"},)"
+            R"("pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":{"Regex":")" +
+            std::string(regex) + "\"}}}");
+    return seeds;
+}
+
+/// Kinds of parts, from the error that lists them, and what expressions are made of.
+Texts tokenizer_words() {
+    Texts words = json_words();
+    for (const char* word : {"\"type\":\"Sequence\"",
+                             "\"BPE\"",
+                             "\"Unigram\"",
+                             "\"WordPiece\"",
+                             "\"merges\":[",
+                             "\"vocab\":{",
+                             "\"byte_fallback\":true",
+                             "\"ByteLevel\"",
+                             "\"Metaspace\"",
+                             "\"Precompiled\"",
+                             "\\\\p{",
+                             "[^",
+                             "(?i:",
+                             "(?!",
+                             "{1,3}",
+                             "\\\\s",
+                             "&&",
+                             "[[:alpha:]]",
+                             "\"added_tokens\":[",
+                             "\"special\":true"})
+        words.emplace_back(word);
+    return words;
+}
+
 Texts no_words() {
     return {};
 }
 
-const std::array<Target, 20> targets{{
+const std::array<Target, 21> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -322,6 +369,7 @@ const std::array<Target, 20> targets{{
     {"writers", write_and_read, random_seeds, no_words, 4096},
     {"resume", resume_batch, resume_seeds, json_words, 1024},
     {"result", look_at_result, result_seeds, binary_words, 8192},
+    {"tokenizer", use_tokenizer, tokenizer_seeds, tokenizer_words, 8192},
 }};
 
 }  // namespace

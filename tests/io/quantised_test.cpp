@@ -151,7 +151,8 @@ TEST_CASE("quantised: other methods are refused by name, with the fix") {
     }
     const std::pair<const char*, const char*> names[]{
         {"a.qweight", "GPTQ or AWQ"}, {"a.g_idx", "GPTQ"}, {"a.weight.absmax", "bitsandbytes"}};
-    for (const auto& [name, method] : names) {
+    for (const auto& one : names) {
+        const char *const name = one.first, *const method = one.second;
         const std::string error = error_of([&] {
             dequantised(file_of({{name, "I32", {1}, floats({1})}}), json());
         });

@@ -1,0 +1,28 @@
+// `attn tokenize`: the ids of a text, and the text of ids.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace attn::cli {
+
+enum class TokenForm { table, json, ndjson };
+
+struct TokenizeRequest {
+    std::string tokenizer;            ///< a folder or a tokenizer.json
+    std::optional<std::string> text;  ///< or ids; empty: standard input
+    std::optional<std::string> pair;  ///< a second text
+    std::string output = "-";
+    TokenForm form = TokenForm::json;
+    bool decodes = false;             ///< the text is a list of ids
+    bool by_line = false;             ///< each line is a text
+    bool adds_special_tokens = true;  ///< or, to decode, keeps them
+};
+
+/// Reads the tokenizer and the text, and writes the output. Errors: kind input for a text that is
+/// not UTF-8, for ids that are not a list or not in the vocabulary; those of io::read_tokenizer and
+/// of reading and writing files.
+void tokenize(const TokenizeRequest& request);
+
+}  // namespace attn::cli

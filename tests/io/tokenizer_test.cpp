@@ -1,0 +1,231 @@
+// Tokenizers, against the library tokenizers: models' own, and random ones with every kind of part.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "io/tokenizer/tokenizer.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn;
+using namespace attn::io;
+using nlohmann::json;
+
+namespace {
+
+/// A tokenizer with nothing but a vocabulary of whole words.
+json simple_tokenizer() {
+    return {
+        {"version", "1.0"},
+        {"added_tokens", json::array()},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", nullptr},
+        {"post_processor", nullptr},
+        {"decoder", nullptr},
+        {"model",
+         {{"type", "WordLevel"}, {"vocab", {{"a", 0}, {"b", 1}, {"?", 2}}}, {"unk_token", "?"}}}};
+}
+
+json bpe_of(const json& vocab, const json& merges) {
+    json tokenizer = simple_tokenizer();
+    tokenizer["model"] = {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}};
+    return tokenizer;
+}
+
+Tokenizer made(const json& tokenizer) {
+    return Tokenizer::from_json("t.json", tokenizer.dump());
+}
+
+std::string error_with(const std::string& pointer, const json& value) {
+    json tokenizer = simple_tokenizer();
+    tokenizer[json::json_pointer(pointer)] = value;
+    return test::error_of([&] { made(tokenizer).encode("a b"); });
+}
+
+double seconds_of(const Tokenizer& tokenizer, const std::string& text) {
+    const auto begin = std::chrono::steady_clock::now();
+    tokenizer.encode(text);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer: models' tokenizers give the library's ids") {
+    for (const char* name : {"bert-uncased", "gpt2", "llama2", "llama3", "t5"}) {
+        CAPTURE(name);
+        const std::string folder = "tokenizers/" + std::string(name);
+        const Tokenizer tokenizer = read_tokenizer(test::data_path(folder));
+        for (const json& expected : test::load_data(folder + "/cases.json")) {
+            const std::string text = expected["text"];
+            CAPTURE(text);
+            const TokenizedText found = tokenizer.encode(text);
+            CHECK(json(found.ids) == expected["ids"]);
+            CHECK(json(found.pieces) == expected["tokens"]);
+            CHECK(json(tokenizer.encode(text, false).ids) == expected["ids_plain"]);
+        }
+    }
+}
+
+TEST_CASE("tokenizer: random tokenizers give the library's ids, pieces, types and texts") {
+    std::ifstream lines(test::data_path("tokenizers/random.ndjson"));
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const json record = json::parse(line);
+        const Tokenizer tokenizer = made(record["tokenizer"]);
+        CAPTURE(count);
+        for (const json& expected : record["cases"]) {
+            const std::string text = expected["text"];
+            CAPTURE(text);
+            const bool special = expected["special"];
+            const TokenizedText found =
+                expected["pair"].is_null()
+                    ? tokenizer.encode(text, special)
+                    : tokenizer.encode_pair(text, expected["pair"].get<std::string>(), special);
+            CHECK(json(found.ids) == expected["ids"]);
+            CHECK(json(found.pieces) == expected["tokens"]);
+            CHECK(json(found.type_ids) == expected["type_ids"]);
+            if (expected.contains("decoded"))
+                CHECK(tokenizer.decode(found.ids, false) == expected["decoded"]);
+        }
+        ++count;
+    }
+    CHECK(count > 30);
+}
+
+TEST_CASE("tokenizer: what is not known is an error with its place and what is supported") {
+    CHECK(error_with("/normalizer", {{"type", "Fold"}})
+              .find("t.json: /normalizer/type: \"Fold\" is not supported; expected one of "
+                    "BertNormalizer") == 0);
+    CHECK(error_with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {{{"type", "X"}}}}})
+              .find("t.json: /pre_tokenizer/pretokenizers/0/type: \"X\"") == 0);
+    CHECK(error_with("/decoder", {{"type", "Fuse"}, {"how", "well"}}) ==
+          "t.json: /decoder/how: unknown setting; expected none");
+    CHECK(error_with("/model/dropout", 0.5).find("t.json: /model/dropout: unknown setting") == 0);
+    CHECK(error_with("/chat", "x").find("t.json: /chat: unknown setting of a tokenizer") == 0);
+    CHECK(error_with("/model/type", "Tok").find("t.json: /model/type: \"Tok\" is not supported") ==
+          0);
+    CHECK(error_with("/model/unk_token", "!").find("t.json: /model: a word is unknown") == 0);
+    CHECK(error_with("/model/vocab/a", -1).find("is not an id, -1") != std::string::npos);
+    CHECK(error_with("/added_tokens", {{{"id", 1}}}) ==
+          "t.json: /added_tokens/0: has no member \"content\"; expected it");
+    const json merges = json::array({"a b"});
+    CHECK(test::error_of([&] {
+              made(bpe_of({{"a", 0}, {"b", 1}}, merges));
+          }) == "t.json: /model/merges/0: \"ab\" is not in the vocabulary; expected it there");
+    CHECK(test::error_of([] { Tokenizer::from_json("t.json", "[1]"); }).find("is a list") !=
+          std::string::npos);
+    CHECK(test::error_of([] {
+              made(simple_tokenizer()).encode("a\xff");
+          }).find("text: byte 1 is not UTF-8") == 0);
+    CHECK(test::error_of([] { made(simple_tokenizer()).piece(7); }).find("id 7: is not in") == 0);
+}
+
+TEST_CASE("tokenizer: expressions that are invalid or take too long are errors") {
+    const auto error = [](const std::string& expression, const std::string& text) {
+        json tokenizer = simple_tokenizer();
+        tokenizer["pre_tokenizer"] = {{"type", "Split"},
+                                      {"pattern", {{"Regex", expression}}},
+                                      {"behavior", "Isolated"},
+                                      {"invert", false}};
+        return test::error_of([&] { made(tokenizer).encode(text); });
+    };
+    const std::string place = "t.json: /pre_tokenizer/pattern/Regex: ";
+    for (const char* bad :
+         {"(", ")", "[a", "a{99999}{99999}", "\\p{Nonsense}", "(?<n", "\\", "*", "[b-a]", "(?'x')",
+          "\\xff", "\\u12", "(*ACCEPT)", "\\K", "[[:nope:]]"}) {
+        CAPTURE(bad);
+        CHECK(error(bad, "a").find(place) == 0);
+    }
+    CHECK(error("(a+)+$", std::string(60, 'a') + "b").find(place + "takes too long") == 0);
+    CHECK(error("(a|aa)+$", std::string(200, 'a') + "b").find(place + "takes too long") == 0);
+    std::string deep;
+    for (int i = 0; i < 5000; ++i) deep += "(";
+    CHECK(error(deep, "a").find(place) == 0);
+}
+
+TEST_CASE("tokenizer: a damaged table of replacements is an error or changes nothing else") {
+    const json whole = test::load_data("tokenizers/t5/tokenizer.json");
+    const std::string map = whole["normalizer"]["normalizers"][0]["precompiled_charsmap"];
+    for (const std::size_t size : {0u, 1u, 4u, 8u, 100u, 5000u, 200000u}) {
+        json tokenizer = simple_tokenizer();
+        tokenizer["normalizer"] = {{"type", "Precompiled"},
+                                   {"precompiled_charsmap", map.substr(0, size)}};
+        CAPTURE(size);
+        CHECK(test::error_of([&] { made(tokenizer); }).find("precompiled_charsmap: has") !=
+              std::string::npos);
+    }
+    for (std::size_t at = 16; at < 3000; at += 7) {
+        std::string damaged = map;
+        damaged[at] = damaged[at] == 'z' ? 'A' : 'z';
+        json tokenizer = simple_tokenizer();
+        tokenizer["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", damaged}};
+        test::error_of([&] { made(tokenizer).encode("a\u00bd \u3000\ufb01 \u0410\u0301"); });
+    }
+}
+
+TEST_CASE("tokenizer: a word of a megabyte takes about a second") {
+    const double most = 20;  // on a slow machine, with sanitizers
+    const std::string word(std::size_t{1} << 20, 'a');
+    for (const char* name : {"bert-uncased", "gpt2", "llama2", "t5"})
+        CHECK(seconds_of(read_tokenizer(test::data_path("tokenizers/" + std::string(name))), word) <
+              most);
+    json vocab, merges = json::array();
+    std::string piece = "a";
+    vocab[piece] = 0;
+    for (int i = 1; i < 12; ++i) {  // merges of merges
+        merges.push_back(json::array({piece, piece}));
+        piece += piece;
+        vocab[piece] = i;
+    }
+    const Tokenizer tokenizer = made(bpe_of(vocab, merges));
+    CHECK(seconds_of(tokenizer, word) < most);
+    CHECK(tokenizer.encode(word).ids == std::vector<std::uint32_t>(512, 11));
+}
+
+TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
+    test::scratch_folder();
+    namespace fs = std::filesystem;
+    fs::create_directories("models--a--b/snapshots/abc");
+    fs::create_directories("models--a--b/refs");
+    test::write_text("models--a--b/refs/main", "abc");
+    test::write_text("models--a--b/snapshots/abc/tokenizer.json", simple_tokenizer().dump());
+    CHECK(tokenizer_file("models--a--b") == "models--a--b/snapshots/abc/tokenizer.json");
+    CHECK(read_tokenizer("models--a--b").size() == 3);
+    fs::create_directories("empty");
+    CHECK(test::error_of([] { read_tokenizer("empty"); }).find("without tokenizer.json") !=
+          std::string::npos);
+}
+
+TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
+    for (const char* name : {"llama", "qwen2"}) {
+        CAPTURE(name);
+        const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
+        const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
+        for (const json& expected : record["texts"]) {
+            const std::string text = expected["text"];
+            CAPTURE(text);
+            const TokenizedText found = tokenizer.encode(text, false);
+            CHECK(json(found.ids) == expected["ids"]);
+            CHECK(tokenizer.decode(found.ids, false) == text);
+        }
+        const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
+        CHECK(tokenizer.encode("", true).ids.size() == (begins ? 1 : 0));
+        for (const auto& [key, value] : record["metadata"].items()) {
+            json damaged = record["metadata"];
+            for (const json& other :
+                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
+                damaged[key] = other;
+                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
+            }
+        }
+    }
+    json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
+    metadata["tokenizer.ggml.pre"] = "none-such";
+    CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); })
+              .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
+                    "default, llama3,") == 0);
+}
