@@ -28,12 +28,6 @@ double xielu(double x) {
 double relu_squared(double x) {
     return relu(x) * relu(x);
 }
-/// The distribution function of a normal variable that is close to the square of relu (Ma et al.
-/// 2022, arXiv 2209.10655).
-double laplace(double x) {
-    return 0.5 * (1 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
-}
-
 // Sources: torch.nn.functional; transformers' activations.py.
 constexpr Activation rows[] = {
     {"gelu", gelu},

@@ -126,36 +126,9 @@ const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer) {
     return made->second;
 }
 
-template <class T>
-void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
-            bool backwards) {
-    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
-    std::vector<double> cosine(pairs), sine(pairs);
-    for (std::size_t t = 0; t < tokens; ++t) {
-        for (std::size_t i = 0; i < pairs; ++i) {
-            const double angle = positions[t] * rotation.position_step * rotation.frequencies[i];
-            cosine[i] = std::cos(angle) * rotation.factor;
-            sine[i] = std::sin(angle) * (backwards ? -rotation.factor : rotation.factor);
-        }
-        for (std::size_t h = 0; h < x.shape(1); ++h) {
-            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
-            for (std::size_t i = 0; i < pairs; ++i) {
-                const bool half = rotation.pairs == Rope::half;
-                T& a = row[half ? i : 2 * i];
-                T& b = row[half ? i + pairs : 2 * i + 1];
-                const auto first = static_cast<double>(a), second = static_cast<double>(b);
-                a = static_cast<T>(cosine[i] * first - sine[i] * second);
-                b = static_cast<T>(sine[i] * first + cosine[i] * second);
-            }
-        }
-    }
-}
-
 template const KeysAndValues<float>& made_by(const BlockRun<float>&, std::size_t);
 template const KeysAndValues<double>& made_by(const BlockRun<double>&, std::size_t);
 template Tensor3<float> run_block(BlockRun<float>&, Tensor3<float>);
 template Tensor3<double> run_block(BlockRun<double>&, Tensor3<double>);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
 
 }  // namespace attn

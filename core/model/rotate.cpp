@@ -1,0 +1,66 @@
+// The rotary embedding of heads by the positions of their tokens.
+#include <cmath>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/model/run_block.hpp"
+
+namespace attn {
+namespace {
+
+/// Fills in cosine and sine of each pair at a position.
+void angles_at(const Rotation& rotation, double position, std::vector<double>& cosine,
+               std::vector<double>& sine) {
+    const std::size_t pairs = rotation.frequencies.size();
+    const std::vector<double>* const table = rotation.table.get();
+    if (table != nullptr) {
+        const auto row = static_cast<std::size_t>(position);
+        if ((row + 1) * pairs * 2 > table->size())
+            throw SettingError(ErrorKind::input, "position_ids",
+                               std::to_string(row) + " is beyond the model's table of angles");
+        for (std::size_t i = 0; i < pairs; ++i) {
+            cosine[i] = (*table)[(row * pairs + i) * 2];
+            sine[i] = (*table)[(row * pairs + i) * 2 + 1];
+        }
+        return;
+    }
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const double angle = position * rotation.position_step * rotation.frequencies[i];
+        cosine[i] = std::cos(angle) * rotation.factor;
+        sine[i] = std::sin(angle) * rotation.factor;
+    }
+}
+
+}  // namespace
+
+template <class T>
+void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
+            bool backwards) {
+    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
+    if (rotation.first + 2 * pairs > d)
+        throw Error(ErrorKind::input, "model",
+                    "the rotary embedding turns " + std::to_string(2 * pairs) +
+                        " columns of heads that have " + std::to_string(d) +
+                        "; expected at most as many");
+    const bool half = rotation.pairs == Rope::half;
+    std::vector<double> cosine(pairs), sine(pairs);
+    for (std::size_t t = 0; t < tokens; ++t) {
+        angles_at(rotation, positions[t], cosine, sine);
+        for (std::size_t h = 0; h < x.shape(1); ++h) {
+            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
+            for (std::size_t i = 0; i < pairs; ++i) {
+                T& a = row[half ? i : 2 * i];
+                T& b = row[half ? i + pairs : 2 * i + 1];
+                const auto first = static_cast<double>(a), second = static_cast<double>(b);
+                const double turn = backwards ? -sine[i] : sine[i];
+                a = static_cast<T>(cosine[i] * first - turn * second);
+                b = static_cast<T>(turn * first + cosine[i] * second);
+            }
+        }
+    }
+}
+
+template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
+template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
+
+}  // namespace attn
