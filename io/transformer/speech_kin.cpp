@@ -118,16 +118,8 @@ void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
     if (!rope.contains("partial_rotary_factor") || rope["partial_rotary_factor"].is_null())
         rope["partial_rotary_factor"] = 0.9;
     Rotation rotation = rotation_of(config, rope, part.d_k, Rope::interleaved, reader.tokens);
-    const double share = rope["partial_rotary_factor"].get<double>();
-    const auto columns = static_cast<std::size_t>(static_cast<double>(part.d_k) * share);
-    if (columns % 2 == 1) {
-        const nlohmann::json type = rope.value("rope_type", nlohmann::json("default"));
-        if (type != "default" || columns == part.d_k)
-            config.fail("partial_rotary_factor", "an even number of columns that turn");
-        const double theta = rope.contains("rope_theta") ? rope["rope_theta"].get<double>() : 10000;
-        rotation.frequencies.push_back(
-            std::pow(theta, -static_cast<double>(columns - 1) / static_cast<double>(columns)));
-    }
+    if (2 * rotation.frequencies.size() > part.d_k)
+        config.fail("partial_rotary_factor", "a part of the columns of a head");
     part.rotation = std::move(rotation);
 }
 
