@@ -51,7 +51,10 @@ constexpr Activation rows[] = {
     {"gelu_python_tanh", gelu_tanh},
     {"hardswish", [](double x) { return x * std::min(relu(x + 3), 6.0) / 6; }},
     {"leaky_relu", [](double x) { return x >= 0 || std::isnan(x) ? x : 0.01 * x; }},
-    {"laplace", laplace},
+    {"laplace",
+     [](double x) {
+         return 0.5 * (1 + std::erf((x - 0.707107) / (0.282095 * std::numbers::sqrt2)));
+     }},
     {"sqrtsoftplus", [](double x) { return std::sqrt(softplus(x)); }},
 };
 

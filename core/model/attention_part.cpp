@@ -467,9 +467,8 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                     : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
                                  tokens, kv_len);
     if (part.choice != nullptr) keep_chosen(allowed, part.choice->run(run, x, p.latent));
-    Tensor3<T> context =
-        attend_heads(run, part, std::move(query), std::move(key), std::move(value), allowed,
-                     is_cross, weights_name, std::move(bias), before);
+    Tensor3<T> context = attend_heads(run, part, std::move(query), std::move(key), std::move(value),
+                                      allowed, is_cross, weights_name, std::move(bias), before);
     if (part.difference) context = difference_of(*part.difference, context);
     apply_gate(compute, part, x, p.gate, context);
     if (part.out_norm)
@@ -527,8 +526,8 @@ template Tensor3<float> attend_heads(BlockRun<float>&, const AttentionPart&, Ten
                                      Tensor4<float>, Tensor4<float>, const Array<double>&, bool,
                                      std::string_view, Array<double>, std::size_t);
 template Tensor3<double> attend_heads(BlockRun<double>&, const AttentionPart&, Tensor4<double>,
-                                     Tensor4<double>, Tensor4<double>, const Array<double>&, bool,
-                                     std::string_view, Array<double>, std::size_t);
+                                      Tensor4<double>, Tensor4<double>, const Array<double>&, bool,
+                                      std::string_view, Array<double>, std::size_t);
 template void append(Tensor4<float>&, const Tensor4<float>&);
 template void append(Tensor4<double>&, const Tensor4<double>&);
 

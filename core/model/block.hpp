@@ -147,8 +147,8 @@ struct AttentionPart {
 
     /// Keys and values of the encoder's states, by the same projections, precede the own ones.
     bool joins_encoder = false;
-    std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
-    bool averages_weights = false;      ///< all heads' recorded weights are their mean
+    std::optional<BiasGate> bias_gate;        ///< on the rows of `bias`
+    bool averages_weights = false;            ///< all heads' recorded weights are their mean
     std::optional<LatentPart> latent;         ///< `query` is then of the query's latent
     std::shared_ptr<const KeyChoice> choice;  ///< null: all keys that masks allow
 };
@@ -186,8 +186,8 @@ struct Experts {
     std::vector<double> router_scale;     ///< on the columns of the router's input
     /// Replaces the choice of experts by a table, (tokens); empty: the best.
     std::vector<std::vector<std::size_t>> by_token;
-    double sum_least = 0;  ///< the sum is at least this
-    double tolerance = 0;  ///< of Scores::one_by_one: the relative distance of what counts
+    double sum_least = 0;      ///< the sum is at least this
+    double tolerance = 0;      ///< of Scores::one_by_one: the relative distance of what counts
     double norm_power = 1;     ///< `normalise` divides by the norm of this power
     double shared_factor = 1;  ///< on the output of the shared expert
 };

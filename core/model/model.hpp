@@ -71,7 +71,7 @@ struct ModelSpec {
     std::shared_ptr<const InputStage> input;  ///< instead of the embedding; null: token ids
     std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
     std::optional<std::uint64_t> masked_id = {};         ///< tokens of this id are not attended to
-    bool keeps_embedding = false;     ///< for blocks that take it as well
+    bool keeps_embedding = false;                        ///< for blocks that take it as well
     bool shows_tokens_first = false;  ///< several streams are shown as (tokens, streams, width)
 };
 

@@ -81,8 +81,9 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                          const Tensor3<T>* source, std::string_view weights_name = {});
 
 /// The softmax of one computation on heads, (1, heads, tokens, d), to (1, tokens, heads * d_v).
-/// `allowed` is 1 where a query may attend to a key, besides what the part masks; empty: all. `bias`
-/// is added to the scaled scores, (heads, q_len, kv_len). The first `before` keys are the encoder's.
+/// `allowed` is 1 where a query may attend to a key, besides what the part masks; empty: all.
+/// `bias` is added to the scaled scores, (heads, q_len, kv_len). The first `before` keys are the
+/// encoder's.
 template <class T>
 Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> query,
                         Tensor4<T> key, Tensor4<T> value, const Array<double>& allowed,

@@ -51,7 +51,7 @@ constexpr TensorName qwen35_names[]{
     {"blk.#.ssm_beta", "model.layers.#.linear_attn.in_proj_b", TensorForm::value_heads},
     {"blk.#.ssm_conv1d", "model.layers.#.linear_attn.conv1d", TensorForm::mixed_channels},
     {"blk.#.ssm_dt.bias", "model.layers.#.linear_attn.dt_bias", TensorForm::value_heads},
-    {"blk.#.ssm_a", "model.layers.#.linear_attn.A_log", TensorForm::decays},
+    {"blk.#.ssm_a", "model.layers.#.linear_attn.A", TensorForm::decays},
     {"blk.#.ssm_norm", "model.layers.#.linear_attn.norm"},
     {"blk.#.ssm_out", "model.layers.#.linear_attn.out_proj", TensorForm::value_columns}};
 

@@ -27,7 +27,8 @@ enum class TensorForm {
     mixed_heads,     ///< the same after the rows of queries and keys
     mixed_channels,  ///< the same of shape (channels, 1, width)
     value_columns,   ///< columns of value heads
-    decays           ///< value heads; A_log, stored as -exp(A_log)
+    decays  ///< value heads; stored as -exp(A_log), of which exp(A_log) is left, whose logarithm
+            ///< float32 would round
 };
 
 /// '#' is the layer's number. Names without an ending apply to NAME.weight and NAME.bias.

@@ -19,8 +19,8 @@ float less_one(float stored) {
     return stored - 1;
 }
 
-float log_of_decay(float stored) {
-    return static_cast<float>(std::log(-static_cast<double>(stored)));
+float negated(float stored) {
+    return -stored;
 }
 
 std::string replaced(std::string text, std::string_view part, std::string_view by) {
@@ -269,7 +269,7 @@ private:
         std::vector<std::size_t> shape = array.shape;
         if (form == TensorForm::mixed_channels) shape.insert(shape.end() - 1, 1);
         add_rows(array, name, std::move(shape), value_rows(width, before),
-                 form == TensorForm::decays ? log_of_decay : nullptr);
+                 form == TensorForm::decays ? negated : nullptr);
     }
 
     void add_value_columns(const StoredArray& array, const std::string& name) {

@@ -57,7 +57,12 @@ void read_convolution(const BlockReader& reader, const std::string& module, Delt
 
 void read_decay(const BlockReader& reader, const std::string& module, DeltaPart& part,
                 std::size_t columns) {
-    part.decay_log = numbers_of(reader, module + "A_log", part.value_heads);
+    if (reader.tensors.has(reader.full(module + "A"))) {  // of a GGUF file: exp(A_log)
+        part.decay_log = numbers_of(reader, module + "A", part.value_heads);
+        for (double& rate : part.decay_log) rate = std::log(rate);
+    } else {
+        part.decay_log = numbers_of(reader, module + "A_log", part.value_heads);
+    }
     part.decay_bias = numbers_of(reader, module + "dt_bias", part.value_heads * columns);
 }
 
@@ -363,8 +368,8 @@ constexpr FamilyRow qwen3_5{.type = "qwen3_5_text",
                             .norm_plus_one = true,
                             .make_mixer = make_qwen_mixer,
                             .make_block_ffn = make_qwen_dense_ffn};
-constexpr FamilyRow qwen3_5_moe =
-    with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) { row.make_block_ffn = make_qwen_moe_ffn; });
+constexpr FamilyRow qwen3_5_moe = with(
+    qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) { row.make_block_ffn = make_qwen_moe_ffn; });
 constexpr FamilyRow qwen3_next =
     with(qwen3_5, "qwen3_next", [](FamilyRow& row) { row.make_block_ffn = make_qwen_next_ffn; });
 constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",

@@ -294,8 +294,10 @@ void make_glm_dsa_attention(BlockReader& reader, TransformerBlock& block) {
     make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
 }
 
-constexpr FamilyRow deepseek_v3{
-    .type = "deepseek_v3", .ignored = buffers, .make_mixer = make_attention, .make_block_ffn = make_ffn};
+constexpr FamilyRow deepseek_v3{.type = "deepseek_v3",
+                                .ignored = buffers,
+                                .make_mixer = make_attention,
+                                .make_block_ffn = make_ffn};
 constexpr FamilyRow deepseek_v2 = with(deepseek_v3, "deepseek_v2", [](FamilyRow& row) {
     row.make_mixer = make_pairs_attention;
     row.make_block_ffn = make_deepseek2_ffn;

@@ -83,6 +83,19 @@ constexpr ExpertNames gpt_oss_experts{.router = "mlp.router",
                                       .count = "num_local_experts",
                                       .scores = Experts::Scores::softmax_of_chosen};
 
+/// MXFP4 keeps outputs as rows.
+constexpr ExpertNames gpt_oss_mxfp4 = [] {
+    ExpertNames names = gpt_oss_experts;
+    names.stacked_in_out = false;
+    return names;
+}();
+
+void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
+    const nlohmann::json& method = config.at("quantization_config");
+    if (method.is_object() && method.value("quant_method", nlohmann::json()) == "mxfp4")
+        row.experts = &gpt_oss_mxfp4;
+}
+
 void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     part.sink = elements_of(reader.tensors.get(reader.full("self_attn.sinks"), {part.heads}));
@@ -105,6 +118,7 @@ constexpr FamilyRow gpt_oss = with(llama_row, "gpt_oss", [](FamilyRow& row) {
     row.experts = &gpt_oss_experts;
     row.has_experts = always;
     row.adjust = adjust_gpt_oss;
+    row.adjust_row = adjust_gpt_oss_row;
 });
 
 // MiniMax M2: norms over all heads, and a sigmoid router.

@@ -23,16 +23,16 @@ namespace attn::io {
 struct ModelFolder {
     std::shared_ptr<const ArrayFile> tensors;
     nlohmann::json config;
-    std::string config_place;         ///< for errors
-    std::string folder;               ///< of the tokenizer; empty: in a GGUF file
+    std::string config_place;                ///< for errors
+    std::string folder;                      ///< of the tokenizer; empty: in a GGUF file
     nlohmann::json tokenizer_metadata = {};  ///< of a GGUF file
 };
 
 /// The model of a folder, of a folder of Hugging Face's cache, of a GGUF file, or of a file of
-/// tensors with its config.json next to it. `config_path` replaces the config. Errors: those of files; kind input for
-/// weights in formats that are not computed.
-ModelFolder open_model_folder(const std::string& path, const std::optional<std::string>& config_path,
-                              const Access& access);
+/// tensors with its config.json next to it. `config_path` replaces the config. Errors: those of
+/// files; kind input for weights in formats that are not computed.
+ModelFolder open_model_folder(const std::string& path,
+                              const std::optional<std::string>& config_path, const Access& access);
 
 /// The functions of rows fill in the specification of a model through it.
 class ModelReader {

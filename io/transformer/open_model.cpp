@@ -47,8 +47,8 @@ bool is_gguf(const std::string& file, const Access& access) {
 
 }  // namespace
 
-ModelFolder open_model_folder(const std::string& path, const std::optional<std::string>& config_path,
-                            const Access& access) {
+ModelFolder open_model_folder(const std::string& path,
+                              const std::optional<std::string>& config_path, const Access& access) {
     std::string file = path;
     if (is_folder(path)) {
         const std::string folder = snapshot_of(path);
