@@ -7,151 +7,12 @@
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/model/attention_arrays.hpp"
-#include "core/model/latent.hpp"
+#include "core/model/project_heads.hpp"
 #include "core/model/run_block.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
 namespace {
-
-/// The columns of a joined product, by part, head and column.
-struct ColumnOf {
-    const AttentionPart& part;
-
-    std::size_t query(std::size_t head, std::size_t i) const {
-        const std::size_t group = part.heads / part.kv_heads, d_k = part.d_k, d_v = part.d_v;
-        switch (part.joined) {
-            case JoinedHeads::groups:
-                return (head / group) * (group * d_k + d_k + d_v) + head % group * d_k + i;
-            case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
-                return head / own * 3 * own * d_k + head % own * d_k + i;
-            }
-            default: return head * d_k + i;
-        }
-    }
-    std::size_t key(std::size_t head, std::size_t i) const {
-        const std::size_t group = part.heads / part.kv_heads, d_k = part.d_k, d_v = part.d_v;
-        switch (part.joined) {
-            case JoinedHeads::parts: return part.heads * d_k + head * d_k + i;
-            case JoinedHeads::groups: return head * (group * d_k + d_k + d_v) + group * d_k + i;
-            case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
-                return head / own * 3 * own * d_k + 2 * own * d_k + head % own * d_k + i;
-            }
-            default: return head * d_k + i;
-        }
-    }
-    std::size_t value(std::size_t head, std::size_t i) const {
-        const std::size_t group = part.heads / part.kv_heads, d_k = part.d_k, d_v = part.d_v;
-        switch (part.joined) {
-            case JoinedHeads::parts: return part.heads * d_k + part.kv_heads * d_k + head * d_v + i;
-            case JoinedHeads::groups:
-                return head * (group * d_k + d_k + d_v) + (group + 1) * d_k + i;
-            case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
-                return head / own * 3 * own * d_k + own * d_k + head % own * d_k + i;
-            }
-            default: return head * d_v + i;
-        }
-    }
-};
-
-/// (1, tokens, columns) to (1, tokens, heads * d), by the column of each.
-template <class T, class Column>
-Tensor3<T> columns_of(const Tensor3<T>& x, std::size_t heads, std::size_t d, const Column& column) {
-    const std::size_t tokens = x.shape(1), width = x.shape(2);
-    Tensor3<T> out = Tensor3<T>::from_shape({1, tokens, heads * d});
-    for (std::size_t t = 0; t < tokens; ++t)
-        for (std::size_t h = 0; h < heads; ++h)
-            for (std::size_t i = 0; i < d; ++i)
-                out.data()[(t * heads + h) * d + i] = x.data()[t * width + column(h, i)];
-    return out;
-}
-
-/// (1, tokens, heads * d) to (1, heads, tokens, d), and back.
-template <class T>
-Tensor4<T> split(const Tensor3<T>& x, std::size_t heads) {
-    const std::size_t tokens = x.shape(1), d = x.shape(2) / heads;
-    Tensor4<T> out = Tensor4<T>::from_shape({1, heads, tokens, d});
-    for (std::size_t h = 0; h < heads; ++h)
-        for (std::size_t t = 0; t < tokens; ++t)
-            std::copy_n(x.data() + (t * heads + h) * d, d, out.data() + (h * tokens + t) * d);
-    return out;
-}
-template <class T>
-Tensor3<T> join(const Array<T>& x) {
-    const std::size_t heads = x.shape(0), tokens = x.shape(1), d = x.shape(2);
-    Tensor3<T> out = Tensor3<T>::from_shape({1, tokens, heads * d});
-    for (std::size_t h = 0; h < heads; ++h)
-        for (std::size_t t = 0; t < tokens; ++t)
-            std::copy_n(x.data() + (h * tokens + t) * d, d, out.data() + (t * heads + h) * d);
-    return out;
-}
-
-template <class T>
-struct Projected {
-    Tensor3<T> query, key, value, gate;  ///< (1, tokens, heads * d)
-    Tensor3<T> latent;                   ///< of queries
-};
-
-template <class T>
-void clip(double limit, Tensor3<T>& x) {
-    const T bound = static_cast<T>(limit);
-    for (T& value : x) value = std::clamp(value, -bound, bound);
-}
-
-template <class T>
-Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
-                           const Tensor3<T>& source, bool has_keys) {
-    Projected<T> p;
-    if (part.latent) {
-        LatentHeads<T> heads = project_latent(compute, part, x);
-        p.query = std::move(heads.query);
-        p.key = std::move(heads.key);
-        p.value = std::move(heads.value);
-        p.latent = std::move(heads.query_latent);
-        return p;
-    }
-    Tensor3<T> first = apply(compute, part.query, x);
-    const double bound = part.clips_after_norm ? 0 : part.clip;
-    if (bound != 0) clip(bound, first);
-    const bool has_gate = part.gate.from == ContextGate::From::query_projection;
-    if (has_gate) {  // a head's query, then its gate
-        const std::size_t d = part.d_k, width = d + part.d_v;
-        p.query = columns_of(first, part.heads, d,
-                             [&](std::size_t h, std::size_t i) { return h * width + i; });
-        p.gate = columns_of(first, part.heads, part.d_v,
-                            [&](std::size_t h, std::size_t i) { return h * width + d + i; });
-    } else if (part.joined != JoinedHeads::separate) {
-        const ColumnOf column{part};
-        p.query = columns_of(first, part.heads, part.d_k,
-                             [&](std::size_t h, std::size_t i) { return column.query(h, i); });
-        p.key = columns_of(first, part.kv_heads, part.d_k,
-                           [&](std::size_t h, std::size_t i) { return column.key(h, i); });
-        p.value = columns_of(first, part.kv_heads, part.d_v,
-                             [&](std::size_t h, std::size_t i) { return column.value(h, i); });
-        return p;
-    } else {
-        p.query = std::move(first);
-    }
-    if (part.shared_from || !has_keys) return p;
-    p.key = apply(compute, part.key, source);
-    if (bound != 0) clip(bound, p.key);
-    p.value = part.value_is_key ? p.key : apply(compute, part.value, source);
-    if (bound != 0) clip(bound, p.value);
-    return p;
-}
-
-template <class T>
-void norm_heads(const Compute& compute, const std::optional<NormSpec>& norm, bool whole,
-                std::size_t heads, Tensor3<T>& x) {
-    if (!norm || x.size() == 0) return;
-    const std::size_t width = x.shape(2) / (whole ? 1 : heads);
-    const bool has_row_per_head = norm->weight != nullptr && norm->weight->size() > width;
-    check_one_row(*norm, has_row_per_head ? x.shape(2) : width);
-    norm_rows(compute, *norm, width, std::span<T>(x.data(), x.size()));
-}
 
 /// Rotation between two layouts would be a copy each: norms after it are rare.
 template <class T>
@@ -232,7 +93,8 @@ KeysAndValues<T> encoder_keys(BlockRun<T>& run, const AttentionPart& part) {
     norm_heads(run.compute, part.key_norm, part.norms_whole, part.kv_heads, key);
     Tensor3<T> value = apply(run.compute, part.value, *run.encoder);
     norm_heads(run.compute, part.value_norm, false, part.kv_heads, value);
-    const KeysAndValues<T> both{split(key, part.kv_heads), split(value, part.kv_heads)};
+    const KeysAndValues<T> both{split_columns(key, part.kv_heads),
+                                split_columns(value, part.kv_heads)};
     if (run.cache != nullptr) run.cache->cross = both;
     return both;
 }
@@ -274,7 +136,8 @@ Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part,
                            const Tensor4<T>& value, std::size_t past, std::size_t tokens) {
     const KeyBias& bias = *part.key_bias;
     const std::size_t keys = value.shape(2), group = part.heads / part.kv_heads;
-    const Tensor3<T> mapped = apply(compute, bias.map, join(without_batch(Tensor4<T>(value))));
+    const Tensor3<T> mapped =
+        apply(compute, bias.map, join_columns(without_batch(Tensor4<T>(value))));
     Array<double> out = Array<double>::from_shape({part.heads, tokens, keys});
     std::vector<double> row(keys);
     for (std::size_t head = 0; head < part.heads; ++head) {
@@ -379,7 +242,7 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
     Tensor3<T> context;
     for (NamedArray& array : result.arrays) {
         if (array.name == "context_vectors") {
-            context = join(std::get<Array<T>>(array.values));
+            context = join_columns(std::get<Array<T>>(array.values));
             continue;
         }
         if (part.averages_weights && array.name == "attention_weights")
@@ -414,7 +277,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         for (Tensor3<T>* const part_of : {&p.query, &p.key, &p.value}) clip(part.clip, *part_of);
     if (part.value_scale != 1)
         for (T& number : p.value) number *= static_cast<T>(part.value_scale);
-    Tensor4<T> query = split(p.query, part.heads), key, value;
+    Tensor4<T> query = split_columns(p.query, part.heads), key, value;
     p.query = {};
     if (run.wanted.has("unrotated_queries"))
         run.record("unrotated_queries", without_batch(Tensor4<T>(query)),
@@ -428,8 +291,8 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         key = run.cache->cross.key;
         value = run.cache->cross.value;
     } else if (!part.shared_from) {
-        key = split(p.key, part.kv_heads);
-        value = split(p.value, part.kv_heads);
+        key = split_columns(p.key, part.kv_heads);
+        value = split_columns(p.value, part.kv_heads);
         if (part.difference) value = in_pairs(value);
         if (run.wanted.has("unrotated_keys"))
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),

@@ -287,6 +287,7 @@ ModelFiles gguf_model(ArrayFile file) {
     model.config = ConfigWriter(facts, architecture).write();
     model.tensors = published_tensors(facts, architecture);
     model.tokenizer_metadata = json::object();
+    model.norms_have_sums = architecture.norms_plus_one;
     for (const auto& [key, value] : file.gguf_metadata->items())
         if (key.starts_with("tokenizer.")) model.tokenizer_metadata[key] = value;
     return model;

@@ -13,7 +13,7 @@ namespace attn::io {
 
 struct ModelFiles {
     /// Tensors by their published names, with the published rows, columns and values: rotary rows
-    /// of queries and keys in halves, norms that transformers adds 1 to less 1, experts one by one.
+    /// of queries and keys in halves, experts one by one. Norms are as stored, see below.
     /// gpt-oss has its experts as io::dequantised gives them: `gate_up_proj` (experts, 2 width,
     /// hidden) with gate and up rows by turns, `down_proj` (experts, hidden, width).
     ArrayFile tensors;
@@ -24,6 +24,8 @@ struct ModelFiles {
     nlohmann::json config;
     /// The metadata whose keys begin with "tokenizer.".
     nlohmann::json tokenizer_metadata;
+    /// Norms to whose weights transformers adds 1 have the sum, which the difference would round.
+    bool norms_have_sums = false;
 };
 
 /// The model at `path`, the first of its files. Errors: those of open_gguf; kind unsupported for

@@ -15,10 +15,6 @@
 namespace attn::io {
 namespace {
 
-float less_one(float stored) {
-    return stored - 1;
-}
-
 float negated(float stored) {
     return -stored;
 }
@@ -135,18 +131,11 @@ private:
         }
     }
 
-    /// Norms, and projections of queries and keys, may differ by the flags of the architecture.
+    /// Projections of queries and keys may differ by the flags of the architecture.
     void keep(const StoredArray& array, const std::string& name) {
         const bool is_projection = name.find(".self_attn.q_proj.") != std::string::npos ||
                                    name.find(".self_attn.k_proj.") != std::string::npos;
         if (architecture_.pairs && is_projection) return add_rotary(array, name);
-        const bool is_norm =
-            array.name.ends_with("norm.weight") && !array.name.ends_with(".ssm_norm.weight");
-        if (architecture_.norms_plus_one && is_norm) {
-            Rearrangement same{{array}};
-            same.value = less_one;
-            return put(rearranged(name, array.shape, std::move(same)), array);
-        }
         StoredArray kept = array;
         kept.name = name;
         result_.arrays.push_back(std::move(kept));

@@ -26,6 +26,7 @@ struct ModelFolder {
     std::string config_place;                ///< for errors
     std::string folder;                      ///< of the tokenizer; empty: in a GGUF file
     nlohmann::json tokenizer_metadata = {};  ///< of a GGUF file
+    bool norms_have_sums = false;            ///< weights of norms have 1 added already
 };
 
 /// The model of a folder, of a folder of Hugging Face's cache, of a GGUF file, or of a file of

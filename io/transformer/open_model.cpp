@@ -67,6 +67,7 @@ ModelFolder open_model_folder(const std::string& path,
         files.tensors = std::make_shared<const ArrayFile>(std::move(whole.tensors));
         files.config = std::move(whole.config);
         files.tokenizer_metadata = std::move(whole.tokenizer_metadata);
+        files.norms_have_sums = whole.norms_have_sums;
         files.config_place = file;
         if (!config_path) return files;
         files.config_place = *config_path;
