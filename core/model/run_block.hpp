@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/dtype.hpp"
@@ -65,8 +66,8 @@ struct BlockRun {
     /// What enters block 0 of these tokens, the first of several streams; null: it was not kept.
     const Tensor3<T>* embedding = nullptr;
 
-    void record(std::string name, Array<T> values, std::vector<std::string_view> axes) {
-        arrays.push_back({prefix + name, std::move(values), std::move(axes), {}});
+    void record(std::string_view name, Array<T> values, std::vector<std::string_view> axes) {
+        arrays.push_back({prefix + std::string(name), std::move(values), std::move(axes), {}});
     }
 };
 
