@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/model/decoder_input.hpp"
+#include "cli/model/layer_progress.hpp"
 #include "cli/model/model_inputs.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/model_report.hpp"
@@ -93,6 +94,10 @@ int run_model_command(const Args& args) {
     ModelRequest asked;
     asked.arrays = {question.emit, request.settings.head, false};
     asked.generate = question.generate;
+    LayerProgress progress;
+    asked.progress = [&progress](std::size_t layer, std::size_t layers_in_all) {
+        progress.show(layer, layers_in_all);
+    };
     ModelRequest of_encoder = asked;
     ModelSpec decoder;
     if (has_decoder) {

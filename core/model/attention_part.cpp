@@ -93,8 +93,7 @@ KeysAndValues<T> encoder_keys(BlockRun<T>& run, const AttentionPart& part) {
     norm_heads(run.compute, part.key_norm, part.norms_whole, part.kv_heads, key);
     Tensor3<T> value = apply(run.compute, part.value, *run.encoder);
     norm_heads(run.compute, part.value_norm, false, part.kv_heads, value);
-    KeysAndValues<T> both{split_columns(key, part.kv_heads),
-                                split_columns(value, part.kv_heads)};
+    KeysAndValues<T> both{split_columns(key, part.kv_heads), split_columns(value, part.kv_heads)};
     if (run.cache != nullptr) run.cache->cross = both;
     return both;
 }

@@ -88,6 +88,7 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
         chosen.push_back({expert, scores[expert]});
     if (part.scores == Experts::Scores::softmax_of_chosen) {
         std::vector<double> weights;
+        weights.reserve(chosen.size());
         for (const Choice& choice : chosen) weights.push_back(logits[choice.expert]);
         softmax(weights);
         for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i].weight = weights[i];

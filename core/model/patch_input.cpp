@@ -53,8 +53,7 @@ private:
         if (spec_.from == PatchInput::From::patches) return given_patches<T>(input, grid);
         const bool is_sound = spec_.from == PatchInput::From::spectrogram;
         const std::vector<std::size_t> shape = shape_without_batch(given, is_sound ? 2 : 3);
-        const std::size_t channels = is_sound ? 1 : shape[0],
-                          height = is_sound ? shape[1] : shape[1],
+        const std::size_t channels = is_sound ? 1 : shape[0], height = shape[1],
                           width = is_sound ? shape[0] : shape[2];
         const Grid image = spec_.image, patch = spec_.patch;
         const bool fits = (image[0] == 0 || height == image[0]) &&

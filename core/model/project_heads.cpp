@@ -12,13 +12,17 @@ namespace {
 struct ColumnOf {
     const AttentionPart& part;
 
+    std::size_t heads_of_block() const {
+        return std::max<std::size_t>(1, part.heads / part.joined_blocks);
+    }
+
     std::size_t query(std::size_t head, std::size_t i) const {
         const std::size_t group = part.heads / part.kv_heads, d_k = part.d_k, d_v = part.d_v;
         switch (part.joined) {
             case JoinedHeads::groups:
                 return (head / group) * (group * d_k + d_k + d_v) + head % group * d_k + i;
             case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
+                const std::size_t own = heads_of_block();
                 return head / own * 3 * own * d_k + head % own * d_k + i;
             }
             default: return head * d_k + i;
@@ -30,7 +34,7 @@ struct ColumnOf {
             case JoinedHeads::parts: return part.heads * d_k + head * d_k + i;
             case JoinedHeads::groups: return head * (group * d_k + d_k + d_v) + group * d_k + i;
             case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
+                const std::size_t own = heads_of_block();
                 return head / own * 3 * own * d_k + 2 * own * d_k + head % own * d_k + i;
             }
             default: return head * d_k + i;
@@ -43,7 +47,7 @@ struct ColumnOf {
             case JoinedHeads::groups:
                 return head * (group * d_k + d_k + d_v) + (group + 1) * d_k + i;
             case JoinedHeads::blocks: {
-                const std::size_t own = part.heads / part.joined_blocks;
+                const std::size_t own = heads_of_block();
                 return head / own * 3 * own * d_k + own * d_k + head % own * d_k + i;
             }
             default: return head * d_v + i;

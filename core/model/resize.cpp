@@ -42,10 +42,10 @@ std::vector<std::vector<Tap>> taps_of(std::size_t length, std::size_t new_length
             continue;
         }
         const double stretch = std::max(scale, 1.0), support = (is_cubic ? 2 : 1) * stretch;
-        const auto begin =
-            std::max<std::int64_t>(0, static_cast<std::int64_t>(centre - support + 0.5));
-        const auto end =
-            std::min<std::int64_t>(last + 1, static_cast<std::int64_t>(centre + support + 0.5));
+        const auto begin = std::max<std::int64_t>(
+            0, static_cast<std::int64_t>(std::floor(centre - support + 0.5)));
+        const auto end = std::min<std::int64_t>(
+            last + 1, static_cast<std::int64_t>(std::floor(centre + support + 0.5)));
         double sum = 0;
         for (std::int64_t from = begin; from < end; ++from) {
             const double distance = (static_cast<double>(from) - centre + 0.5) / stretch;

@@ -55,7 +55,7 @@ Charsmap::Charsmap(const Setting& base64) {
                     std::to_string(size) + " bytes, as its start says");
     for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(*bytes, at));
     texts_ = bytes->substr(4 + size);
-    if (texts_.size() != 0 && texts_.back() != '\0') texts_ += '\0';
+    if (!texts_.empty() && texts_.back() != '\0') texts_ += '\0';
     for (std::string_view rest = texts_; !rest.empty();) {
         const std::size_t next = character_size(rest);
         if (next == 0) base64.fail("has texts that are not UTF-8");

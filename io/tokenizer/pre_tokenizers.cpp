@@ -169,6 +169,7 @@ const char* const gpt2_words =
 
 PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) {
     std::vector<Pattern> patterns;
+    patterns.reserve(expressions.size());
     for (const std::string_view expression : expressions)
         patterns.push_back(Pattern::regex(expression, "words"));
     return [patterns](Parts& parts) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +15,8 @@ namespace attn::io {
 /// A value of a JSON document. It must not outlive the document.
 class Setting {
 public:
-    Setting(const nlohmann::json& value, std::string place) : value_(&value), place_(place) {}
+    Setting(const nlohmann::json& value, std::string place)
+        : value_(&value), place_(std::move(place)) {}
 
     /// "tokenizer.json: /decoder/type".
     const std::string& place() const { return place_; }
