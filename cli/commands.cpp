@@ -93,10 +93,9 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
 constexpr const CommandRow* commands[] = {
-    &self_command,    &causal_command,  &multihead_command, &cross_command,
-    &sdpa_command,    &linear_command,  &model_command,     &batch_command,
-    &explain_command, &compare_command, &plot_command,      &inspect_command,
-    &tokenize_command, &help_command,   &completion_command};
+    &self_command,   &causal_command,  &multihead_command, &cross_command,   &sdpa_command,
+    &linear_command, &model_command,   &batch_command,     &explain_command, &compare_command,
+    &plot_command,   &inspect_command, &tokenize_command,  &help_command,    &completion_command};
 
 }  // namespace
 
@@ -106,7 +105,6 @@ const Program& attn_program() {
         .examples =
             "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
             "  attn causal tokens.csv --d-out 2 --seed 123 --emit all\n"
-            "  attn multihead request.json --heads 4 -o result.json\n"
             "  attn plot result.json -o heads.html\n"
             "  attn explain self --example journey --token 1\n",
         .version = version_text,

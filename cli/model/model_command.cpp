@@ -44,7 +44,7 @@ std::size_t tokens_of(const ModelInput& input) {
 /// Formats of one array require one name, of one layer if it is an array of layers.
 void check_one_array(const Request& request, const ModelQuestion& question) {
     if (!request.format->one_array) return;
-    const bool is_hidden = question.emit.front() == "hidden_states";
+    const bool is_hidden = request.has("emit") && question.emit.front() == "hidden_states";
     if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
         is_hidden)
         throw setting_error(
@@ -185,6 +185,18 @@ constexpr Option model_options[] = {
      .help = "of models that hear: features of the sound (bins, frames)"},
 };
 
+constexpr HelpOverride model_flags[] = {
+    {"token_ids", "ids of the tokens"},
+    {"text", "a text, for the model's own tokenizer"},
+    {"layers", "layers to write, as in 0,5,-1 (default all)"},
+    {"head", "heads to write, from 0 (default all)"},
+    {"emit", "arrays to write, as attention_weights, or all"},
+    {"generate", "append the likeliest token N times first"},
+    {"format", "json, table, torch, csv, npy, npz, ..."},
+    {"output", "write there; the suffix says the format"},
+    {"heatmap", "draw the weights on the terminal"},
+};
+
 }  // namespace
 
 constexpr CommandRow model_command{
@@ -196,6 +208,7 @@ constexpr CommandRow model_command{
     .usage =
         "DIR\n\nDIR is the folder of a model with config.json and model.safetensors, or of "
         "Hugging Face's cache.",
+    .common_flags = model_flags,
     .takes = in_model,
     .own = model_options,
     .run = run_model_command};

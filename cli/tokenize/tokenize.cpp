@@ -86,6 +86,7 @@ private:
         if (request_.form == TokenForm::table) return (is_seen ? shown(text) : text) + "\n";
         std::string line = head();
         std::vector<std::string> pieces;
+        pieces.reserve(ids.size());
         for (const std::uint32_t id : ids) pieces.push_back(tokenizer_.piece(id));
         io::append_member(line, "ids", ids);
         io::append_member(line, "tokens", pieces);

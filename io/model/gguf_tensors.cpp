@@ -73,7 +73,7 @@ private:
             return Match{row,
                          replaced(std::string(row->published), "#", layer) + std::string(ending)};
         };
-        if (const auto found = look(name, "")) return found;
+        if (auto found = look(name, "")) return found;
         for (std::string_view ending : {".weight", ".bias"})
             if (name.ends_with(ending))
                 return look(std::string_view(name).substr(0, name.size() - ending.size()), ending);

@@ -29,7 +29,7 @@ std::uint64_t number_in(const json& metadata, const char* key, std::uint64_t mis
 std::string ending_of_part(std::uint64_t part, std::uint64_t parts) {
     char text[64];
     std::snprintf(text, sizeof text, "-%05llu-of-%05llu.gguf",
-                  static_cast<unsigned long long>(part + 1),
+                  static_cast<unsigned long long>(part) + 1,
                   static_cast<unsigned long long>(parts));
     return text;
 }

@@ -22,7 +22,7 @@ std::string snapshot_in(const std::string& folder) {
         const Source source = read_source(named);
         const std::string revision(source.text.substr(0, source.text.find_first_of(" \r\n")));
         const bool is_name = !revision.empty() && revision.find('/') == revision.npos;
-        const std::string snapshot = path_in(snapshots, revision);
+        std::string snapshot = path_in(snapshots, revision);
         if (is_name && is_folder(snapshot)) return snapshot;
     }
     std::vector<std::string> found;

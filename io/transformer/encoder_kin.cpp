@@ -21,7 +21,8 @@ std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
         config.fail("num_hidden_groups", "1 to " + std::to_string(layers));
     if (inner == 0) config.fail("inner_group_num", "at least 1");
     const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
-    const auto group = static_cast<std::size_t>(static_cast<double>(layer / inner) / per_group);
+    const std::size_t step = layer / inner;
+    const auto group = static_cast<std::size_t>(static_cast<double>(step) / per_group);
     return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
            std::to_string(layer % inner) + ".";
 }

@@ -29,6 +29,7 @@ std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint6
     for (const std::uint64_t id : ids) masked += id == mask ? 1 : 0;
     const double factor = (1 - 0.15 * 0.8) / (1 - masked / static_cast<double>(ids.size()));
     std::vector<double> factors;
+    factors.reserve(ids.size());
     for (const std::uint64_t id : ids) factors.push_back(id == mask ? 0 : factor);
     return factors;
 }

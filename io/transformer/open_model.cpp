@@ -33,7 +33,7 @@ std::string snapshot_of(const std::string& folder) {
         name.erase(
             std::remove_if(name.begin(), name.end(), [](char c) { return c == '\n' || c == '/'; }),
             name.end());
-        if (const std::string named = path_in(snapshots, name); is_folder(named)) return named;
+        if (std::string named = path_in(snapshots, name); is_folder(named)) return named;
     }
     if (found.size() == 1) return found.front();
     throw Error(ErrorKind::io, folder,

@@ -45,7 +45,8 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block) {
     buckets.both_sides = !part.causal;
     if (buckets.count < (part.causal ? 2 : 4))
         config.fail("relative_attention_num_buckets", "at least 4");
-    const double exact = static_cast<double>(buckets.count / (part.causal ? 2 : 4));
+    const std::size_t exact_count = buckets.count / (part.causal ? 2 : 4);
+    const auto exact = static_cast<double>(exact_count);
     if (!(buckets.max_distance > exact))
         config.fail("relative_attention_max_distance", "more than a part of the buckets");
     const bool has_own = reader.row.type == "umt5";

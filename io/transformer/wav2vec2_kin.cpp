@@ -171,7 +171,8 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
     DistanceBuckets buckets;
     buckets.count = config.whole("num_buckets");
     buckets.max_distance = config.number("max_bucket_distance");
-    if (buckets.count < 4 || !(buckets.max_distance > static_cast<double>(buckets.count / 4)))
+    const std::size_t exact = buckets.count / 4;
+    if (exact == 0 || !(buckets.max_distance > static_cast<double>(exact)))
         config.fail("num_buckets", "at least 4, and less than four times max_bucket_distance");
     part.bias =
         bucket_bias(buckets, reader.tensors.get(reader.full("attention.rel_attn_embed.weight", 0),

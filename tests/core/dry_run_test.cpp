@@ -326,7 +326,7 @@ void check(const Question& question, const Plan& plan) {
 
 TEST_CASE("dry run: it counts the bytes and elements of the computation, for generated questions") {
     std::map<std::pair<Mode, std::string_view>, int> checked;
-    for (std::uint32_t seed = 1; seed <= test::cases(3000); ++seed) {
+    for (std::uint32_t seed = 1; seed <= test::cases(4000); ++seed) {
         CAPTURE(seed);
         const Question question = QuestionMaker(seed).make();
         try {
