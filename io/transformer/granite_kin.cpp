@@ -131,7 +131,7 @@ TransformerBlock make_granite4(BlockReader& reader) {
     const bool has_experts = reader.config.whole("num_local_experts") != 0;
     if (granite4_type(reader) == "mamba") {
         if (has_experts)
-            throw Error(ErrorKind::input, reader.config.place(),
+            throw Error(ErrorKind::unsupported, reader.config.place(),
                         "layer " + std::to_string(reader.layer) +
                             " is a state-space layer next to experts, which is not computed; "
                             "expected layers of attention, or num_local_experts 0");
