@@ -75,8 +75,15 @@ private:
         const Projection<T>& p = to->projection;
         T* out = packed(panel);
         if (p.in_out) {
-            const std::size_t width = p.weight.shape(2);
-            for (std::size_t i = 0; i < d_in_; ++i)
+            const std::size_t width = p.weight.shape(2), group = first / width;
+            const bool is_in_one_group = group == (first + columns - 1) / width;
+            const T* const rows = p.weight.data() + group * d_in_ * width + first % width;
+            for (std::size_t i = 0; is_in_one_group && i < d_in_; ++i) {
+                std::copy_n(rows + i * width, columns, out + i * lanes());
+                std::fill(out + i * lanes() + columns, out + (i + 1) * lanes(),
+                          rows[i * width + columns - 1]);
+            }
+            for (std::size_t i = 0; !is_in_one_group && i < d_in_; ++i)
                 for (std::size_t c = 0; c < lanes(); ++c) {
                     const std::size_t column = first + std::min(c, columns - 1);
                     out[i * lanes() + c] =

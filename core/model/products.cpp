@@ -1,6 +1,7 @@
 #include "core/model/products.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -37,6 +38,46 @@ void read(ThreadPool& pool, const Parameter& parameter, std::size_t first, std::
     share(&pool, pieces, [&](std::size_t piece) {
         const std::size_t begin = piece * at_once, size = std::min(at_once, count - begin);
         parameter->read(first + begin, size, out + begin);
+    });
+}
+
+/// Products of so few rows read each weight once: packing it for a kernel would take longer.
+constexpr std::size_t few_rows = 4;
+
+/// The sum of x[i] w[i], in partial sums that compilers keep in vectors.
+template <class T>
+T dot(const T* x, const T* w, std::size_t count) {
+    constexpr std::size_t lanes = 32;
+    std::array<T, lanes> sums{};
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += x[i + lane] * w[i + lane];
+    for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += x[i] * w[i];
+    for (std::size_t half = lanes / 2; half > 0; half /= 2)
+        for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    return sums[0];
+}
+
+/// out = x W^T + b for a few rows of x, of which row r of the result is at out + r * stride.
+template <class T>
+void multiply_few(ThreadPool& pool, const Tensor3<T>& x, const Projection<T>& projection, T* out,
+                  std::size_t stride) {
+    constexpr std::size_t at_once = 128;  // outputs of one piece of work
+    const std::size_t d_in = projection.d_in(), count = projection.d_out(), rows = x.shape(1);
+    const T* const weight = projection.weight.data();
+    share(&pool, (count + at_once - 1) / at_once, [&](std::size_t piece) {
+        const std::size_t first = piece * at_once, last = std::min(first + at_once, count);
+        for (std::size_t row = 0; row < rows; ++row) {
+            T* const to = out + row * stride;
+            const T* const from = x.data() + row * d_in;
+            std::fill(to + first, to + last, T{0});
+            for (std::size_t i = 0; projection.in_out && i < d_in; ++i)
+                for (std::size_t c = first; c < last; ++c) to[c] += from[i] * weight[i * count + c];
+            for (std::size_t c = first; !projection.in_out && c < last; ++c)
+                to[c] = dot(from, weight + c * d_in, d_in);
+            for (std::size_t c = first; projection.has_bias() && c < last; ++c)
+                to[c] += projection.bias.data()[c];
+        }
     });
 }
 
@@ -90,6 +131,10 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
         if (!bias.empty()) {
             projection.bias = Tensor2<T>::from_shape({1, count});
             std::copy_n(bias.data() + first, count, projection.bias.data());
+        }
+        if (rows <= few_rows && compute.products->is_fused()) {
+            multiply_few(compute.pool, x, projection, out.data() + first, d_out);
+            continue;
         }
         if (compute.products->is_fused()) {
             const ProjectionTo<T> to{projection, 1,

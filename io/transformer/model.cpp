@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+/// More than any published model has; a hostile config may claim any number.
+constexpr std::size_t max_layers = 10000;
+
 /// Where files keep a text model, besides the row's own prefix.
 constexpr std::string_view usual_prefixes[] = {"",
                                                "model.",
@@ -138,7 +141,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
                        ? kinds.size()
                        : config.whole(std::string(row.layers_key));
     model.prefix = prefix_;
-    if (model.layers == 0) config.fail(std::string(row.layers_key), "at least 1");
+    if (model.layers == 0 || model.layers > max_layers)
+        config.fail(std::string(row.layers_key), "1 to " + std::to_string(max_layers));
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
