@@ -11,8 +11,8 @@ build=build/arm64
 mkdir -p "$build"
 
 # Most libraries are headers only, so this machine's serve, and the static link needs no arm64
-# system. The archives of zlib, libpng, FriBidi, PCRE2 and utf8proc are taken out of their arm64 packages, which are not
-# installed.
+# system. The archives of zlib, libpng, FriBidi, PCRE2 and utf8proc are taken out of their arm64
+# packages, which are not installed.
 arm64_usr=$PWD/$build/packages/usr
 if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libutf8proc.a" ]; then
     (
@@ -29,7 +29,7 @@ if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libutf8proc.a" ]; then
     )
 fi
 if ! {
-    cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DATTN_WERROR=ON \
+    cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DATTN_WERROR=ON -DCMAKE_UNITY_BUILD=ON \
         -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
         -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
         -DZLIB_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libz.a" \

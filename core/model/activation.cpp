@@ -29,7 +29,7 @@ double relu_squared(double x) {
     return relu(x) * relu(x);
 }
 // Sources: torch.nn.functional; transformers' activations.py.
-constexpr Activation rows[] = {
+constexpr Activation activation_rows[] = {
     {"gelu", gelu},
     {"gelu_new", gelu_tanh},
     {"gelu_pytorch_tanh", gelu_tanh},
@@ -61,13 +61,13 @@ constexpr Activation rows[] = {
 }  // namespace
 
 std::span<const Activation> activations() {
-    return rows;
+    return activation_rows;
 }
 
 const Activation* find_activation(std::string_view name) {
-    const auto found = std::find_if(std::begin(rows), std::end(rows),
+    const auto found = std::find_if(std::begin(activation_rows), std::end(activation_rows),
                                     [&](const Activation& row) { return row.name == name; });
-    return found == std::end(rows) ? nullptr : &*found;
+    return found == std::end(activation_rows) ? nullptr : &*found;
 }
 
 double sigmoid(double x) {

@@ -344,41 +344,6 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     return context;
 }
 
-template <class T>
-void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
-            bool backwards) {
-    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
-    const std::vector<double>* const table = rotation.table.get();
-    std::vector<double> cosine(pairs), sine(pairs);
-    for (std::size_t t = 0; t < tokens; ++t) {
-        for (std::size_t i = 0; table != nullptr && i < pairs; ++i) {
-            const std::size_t at = (static_cast<std::size_t>(positions[t]) * pairs + i) * 2;
-            if (at + 1 >= table->size())
-                throw SettingError(ErrorKind::input, "position_ids",
-                                   std::to_string(static_cast<std::size_t>(positions[t])) +
-                                       " is beyond the model's table of angles");
-            cosine[i] = (*table)[at];
-            sine[i] = backwards ? -(*table)[at + 1] : (*table)[at + 1];
-        }
-        for (std::size_t i = 0; table == nullptr && i < pairs; ++i) {
-            const double angle = positions[t] * rotation.position_step * rotation.frequencies[i];
-            cosine[i] = std::cos(angle) * rotation.factor;
-            sine[i] = std::sin(angle) * (backwards ? -rotation.factor : rotation.factor);
-        }
-        for (std::size_t h = 0; h < x.shape(1); ++h) {
-            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
-            for (std::size_t i = 0; i < pairs; ++i) {
-                const bool half = rotation.pairs == Rope::half;
-                T& a = row[half ? i : 2 * i];
-                T& b = row[half ? i + pairs : 2 * i + 1];
-                const auto first = static_cast<double>(a), second = static_cast<double>(b);
-                a = static_cast<T>(cosine[i] * first - sine[i] * second);
-                b = static_cast<T>(sine[i] * first + cosine[i] * second);
-            }
-        }
-    }
-}
-
 template Tensor3<float> run_attention(BlockRun<float>&, const AttentionPart&, const Tensor3<float>&,
                                       const Tensor3<float>*, std::string_view);
 template Tensor3<double> run_attention(BlockRun<double>&, const AttentionPart&,

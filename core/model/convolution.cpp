@@ -11,7 +11,7 @@ namespace attn {
 namespace {
 
 /// Tokens after the convolution whose inputs are gathered at once.
-constexpr std::size_t at_once = 2048;
+constexpr std::size_t frames_at_once = 2048;
 
 }  // namespace
 
@@ -37,8 +37,8 @@ Tensor3<T> convolve(const Compute& compute, const Convolution& convolution, cons
     map.bias = convolution.bias;
     map.d_in = before * taps;
     map.d_out = after;
-    for (std::size_t first = 0; first < frames; first += at_once) {
-        const std::size_t count = std::min(at_once, frames - first);
+    for (std::size_t first = 0; first < frames; first += frames_at_once) {
+        const std::size_t count = std::min(frames_at_once, frames - first);
         for (std::size_t group = 0; group < groups; ++group) {
             Tensor3<T> rows = Tensor3<T>::from_shape({1, count, map.d_in});
             for (std::size_t f = 0; f < count; ++f)

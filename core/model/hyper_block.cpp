@@ -9,20 +9,11 @@
 #include "core/base/error.hpp"
 #include "core/model/hyper_connection.hpp"
 #include "core/model/latent.hpp"
+#include "core/model/project_heads.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
 namespace {
-
-template <class T>
-Tensor4<T> heads_of(const Tensor3<T>& x, std::size_t heads) {
-    const std::size_t tokens = x.shape(1), d = x.shape(2) / heads;
-    Tensor4<T> out = Tensor4<T>::from_shape({1, heads, tokens, d});
-    for (std::size_t h = 0; h < heads; ++h)
-        for (std::size_t t = 0; t < tokens; ++t)
-            std::copy_n(x.data() + (t * heads + h) * d, d, out.data() + (h * tokens + t) * d);
-    return out;
-}
 
 /// x after the rows that the cache has at `place`; all of them are kept there.
 template <class T>
@@ -69,7 +60,7 @@ Tensor4<T> compress(BlockRun<T>& run, const Compressor& part, const Tensor3<T>& 
             }
             out.data()[key * d + i] = static_cast<T>(total / sum);
         }
-    Tensor4<T> heads = heads_of(normed(run.compute, part.norm, std::move(out)), 1);
+    Tensor4<T> heads = split_columns(normed(run.compute, part.norm, std::move(out)), 1);
     std::vector<double> positions;
     for (std::size_t key = 0; key < keys; ++key)
         positions.push_back(static_cast<double>(key * part.rate));
@@ -142,8 +133,9 @@ private:
             normed(compute, own.query_norm, apply(compute, own.query_down, x));
         Tensor3<T> projected = apply(compute, own.part.query, latent);
         norm_rows(compute, own.head_norm, d, std::span<T>(projected.data(), projected.size()));
-        Tensor4<T> query = heads_of(projected, heads);
-        Tensor4<T> key = heads_of(normed(compute, own.key_norm, apply(compute, own.key, x)), 1);
+        Tensor4<T> query = split_columns(projected, heads);
+        Tensor4<T> key =
+            split_columns(normed(compute, own.key_norm, apply(compute, own.key, x)), 1);
         if (run.wanted.has("unrotated_queries"))
             run.record("unrotated_queries", three(Tensor4<T>(query)), {"heads", "q_len", "d_k"});
         if (run.wanted.has("unrotated_keys"))
@@ -172,9 +164,9 @@ private:
                 allowed(t, k) = k < plain ? (is_near ? 1 : 0) : seen(t, k - plain);
             }
         Tensor4<T> value = key;
-        Tensor4<T> context = heads_of(attend_heads(run, own.part, std::move(query), std::move(key),
-                                                   std::move(value), allowed),
-                                      heads);
+        Tensor4<T> context = split_columns(attend_heads(run, own.part, std::move(query),
+                                                        std::move(key), std::move(value), allowed),
+                                           heads);
         rotate(own.rotation, run.positions, context, true);
         return project_out(run, context);
     }
@@ -201,7 +193,7 @@ private:
     void choose(BlockRun<T>& run, const CompressedIndexer& part, const Tensor3<T>& latent,
                 const Tensor3<T>& x, Array<double>& seen) const {
         const Tensor4<T> keys = compress(run, part.keys, x, 2);
-        Tensor4<T> query = heads_of(apply(run.compute, part.query, latent), part.heads);
+        Tensor4<T> query = split_columns(apply(run.compute, part.query, latent), part.heads);
         rotate(part.keys.rotation, run.positions, query);
         const Tensor3<T> weights = apply(run.compute, part.weights, x);
         const std::size_t tokens = x.shape(1), count = keys.shape(2), d = part.keys.width;

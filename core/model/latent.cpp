@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/model/project_heads.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -19,16 +20,6 @@ Tensor3<T> columns(const Tensor3<T>& x, std::size_t first, std::size_t count) {
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, count});
     for (std::size_t row = 0; row < rows; ++row)
         std::copy_n(x.data() + row * width + first, count, out.data() + row * count);
-    return out;
-}
-
-template <class T>
-Tensor4<T> heads_of(const Tensor3<T>& x, std::size_t heads) {
-    const std::size_t tokens = x.shape(1), d = x.shape(2) / heads;
-    Tensor4<T> out = Tensor4<T>::from_shape({1, heads, tokens, d});
-    for (std::size_t h = 0; h < heads; ++h)
-        for (std::size_t t = 0; t < tokens; ++t)
-            std::copy_n(x.data() + (t * heads + h) * d, d, out.data() + (h * tokens + t) * d);
     return out;
 }
 
@@ -48,9 +39,9 @@ public:
 private:
     template <class T>
     Array<double> choose(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& latent) const {
-        Tensor4<T> query = heads_of(apply(run.compute, part_.query, latent), part_.heads);
+        Tensor4<T> query = split_columns(apply(run.compute, part_.query, latent), part_.heads);
         Tensor4<T> key =
-            heads_of(normed(run.compute, part_.key_norm, apply(run.compute, part_.key, x)), 1);
+            split_columns(normed(run.compute, part_.key_norm, apply(run.compute, part_.key, x)), 1);
         if (part_.rotation) {
             rotate(*part_.rotation, run.positions, query);
             rotate(*part_.rotation, run.positions, key);

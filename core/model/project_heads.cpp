@@ -6,10 +6,9 @@
 #include "core/model/latent.hpp"
 
 namespace attn {
-namespace {
 
 /// The columns of a joined product, by part, head and column.
-struct ColumnOf {
+struct JoinedColumns {
     const AttentionPart& part;
 
     std::size_t heads_of_block() const {
@@ -54,6 +53,8 @@ struct ColumnOf {
         }
     }
 };
+
+namespace {
 
 /// (1, tokens, columns) to (1, tokens, heads * d), by the column of each.
 template <class T, class Column>
@@ -118,7 +119,7 @@ Projected<T> project_heads(const Compute& compute, const AttentionPart& part, co
         p.gate = columns_of(first, part.heads, part.d_v,
                             [&](std::size_t h, std::size_t i) { return h * width + d + i; });
     } else if (part.joined != JoinedHeads::separate) {
-        const ColumnOf column{part};
+        const JoinedColumns column{part};
         p.query = columns_of(first, part.heads, part.d_k,
                              [&](std::size_t h, std::size_t i) { return column.query(h, i); });
         p.key = columns_of(first, part.kv_heads, part.d_k,

@@ -48,7 +48,7 @@ extern const FamilyRows wav2vec2_kin;
 
 namespace {
 
-constexpr const FamilyRows* groups[] = {
+constexpr const FamilyRows* all_groups[] = {
     &family_rows::alibi_kin,
     &family_rows::bart_kin,
     &family_rows::bert_kin,
@@ -86,7 +86,7 @@ constexpr const FamilyRows* groups[] = {
 }  // namespace
 
 const FamilyRow* find_family_row(std::string_view model_type) {
-    for (const FamilyRows* rows : groups)
+    for (const FamilyRows* rows : all_groups)
         for (const FamilyRow& row : *rows)
             if (row.type == model_type) return &row;
     return nullptr;
@@ -94,7 +94,7 @@ const FamilyRow* find_family_row(std::string_view model_type) {
 
 std::vector<std::string_view> family_types() {
     std::vector<std::string_view> types;
-    for (const FamilyRows* rows : groups)
+    for (const FamilyRows* rows : all_groups)
         for (const FamilyRow& row : *rows) types.push_back(row.type);
     std::sort(types.begin(), types.end());
     return types;
