@@ -171,14 +171,17 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
                         ? " has no negation; leave it out"
                         : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
-        // The name of a flag of one command may be another program's name of a setting.
-        const char* const words = explanation_of(listed_word, "");
-        if (known->modes == 0 && words != nullptr) return unknown + words;
         // `--head` of explain is more likely a typo of --heads.
         const bool is_own = known->modes == 0 || (command.takes & in_model) != 0 ||
                             (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
+        // The name of one command's flag may be another program's name of a setting here.
+        const char* const words = explanation_of(listed_word, "");
+        if (known->modes == 0 && words != nullptr &&
+            std::string_view(words).starts_with("attn calls it"))
+            return "not a flag of " + name + "; " + elsewhere(program, command, *known) + "; " +
+                   words;
         return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
                (near.empty() || near.size() > flag.size() + 2 ? ""
                                                               : "; did you mean " + near + "?");
