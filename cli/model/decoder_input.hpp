@@ -1,4 +1,4 @@
-// What the decoder of a model with an encoder starts from.
+// The input of the decoder of an encoder-decoder model.
 #pragma once
 
 #include "cli/args/args.hpp"
@@ -7,11 +7,11 @@
 
 namespace attn::cli {
 
-/// Fills in question.decoder_ids: --decoder-ids, or the token that the config names. Errors: kind
-/// usage if the model has no decoder; kind input if the config names no token.
+/// Sets question.decoder_ids from --decoder-ids, or from the start token of the config. Errors:
+/// kind usage if the model has no decoder; kind input if the config has no start token.
 void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestion& question);
 
-/// Errors: kind input if the decoder's table has no such ids.
+/// Errors: kind input if an id is not in the decoder's vocabulary.
 void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
                        std::size_t vocabulary);
 

@@ -1,4 +1,4 @@
-// The progress through a model's layers, shown on the terminal.
+// A progress line on the terminal while the layers of a model run.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 namespace attn::cli {
 
 /// One line on standard error, rewritten at most ten times per second and removed at the end.
-/// Nothing for short runs, or if standard error is not a terminal.
+/// Short runs show nothing, nor do runs whose standard error is not a terminal.
 class LayerProgress {
 public:
     LayerProgress();
@@ -15,7 +15,7 @@ public:
     LayerProgress(const LayerProgress&) = delete;
     LayerProgress& operator=(const LayerProgress&) = delete;
 
-    /// `layer` of `layers` begins.
+    /// Call when `layer` of `layers` begins.
     void show(std::size_t layer, std::size_t layers);
 
 private:

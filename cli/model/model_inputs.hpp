@@ -1,4 +1,4 @@
-// What a model is given: token ids, a text, arrays that it sees or hears, or hidden states.
+// The input of a model: token ids, a text, image or audio arrays, or hidden states.
 #pragma once
 
 #include <span>
@@ -15,23 +15,23 @@
 namespace attn::cli {
 
 /// Reads the files that --pixel-values, --spatial-shapes, --input-values and --input-features name,
-/// and notes their locations. Errors: those of files.
+/// and records their locations. Errors: those of files.
 void read_input_arrays(const Args& args, Request& request, ModelInput& input);
 
 /// Reads --token-ids or --text with --text-pair, --token-type-ids, --position-ids,
-/// --attention-mask and --hidden-states. Returns a label for each token, if they are known. Errors:
-/// kind usage for lists of another length than the tokens; those of files and tokenizers.
+/// --attention-mask and --hidden-states. Returns a label for each token, if labels are known.
+/// Errors: kind usage if a list does not have one entry per token; those of files and tokenizers.
 std::vector<std::string> read_tokens(const Args& args, const Request& request,
                                      const std::string& path, const io::ModelFolder& files,
                                      ModelInput& input);
 
-/// Errors: kind usage if the input is not what the model needs: the arrays `needed`, and token ids
-/// if `takes_ids`.
+/// Requires exactly the arrays `needed`, and token ids or hidden states if `takes_ids`. Errors:
+/// kind usage.
 void check_input(const Args& args, const Request& request, std::span<const std::string_view> needed,
                  bool takes_ids, const ModelInput& input);
 
-/// The tokenizer of a model: of its GGUF file, or the tokenizer.json of its folder. Errors: kind io
-/// if there is none.
+/// The tokenizer of a model, from its GGUF file or the tokenizer.json of its folder. Errors: kind
+/// io if there is none.
 io::Tokenizer tokenizer_of(const std::string& path, const io::ModelFolder& files,
                            const io::Access& access);
 

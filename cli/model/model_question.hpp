@@ -1,4 +1,4 @@
-// What `attn model` is asked: the input, the layers and the arrays.
+// A request of `attn model`: the input, the layers and the arrays.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace attn::cli {
 
-/// An array that layers or the model have besides those of `all_arrays`.
+/// An array of the layers or the model that is not in `all_arrays`.
 struct ModelArray {
     std::string_view name;
-    bool of_layers;   ///< one for each layer
-    bool is_default;  ///< without --emit
+    bool of_layers;   ///< one array per layer
+    bool is_default;  ///< written if --emit is absent
     std::string_view description;
 };
 
-/// All names of --emit: these, and arrays of attention.
+/// --emit accepts these names and those of the attention arrays.
 std::span<const ModelArray> model_arrays();
 
 struct ModelQuestion {
@@ -27,19 +27,20 @@ struct ModelQuestion {
     std::vector<std::size_t> layers;
     std::vector<std::string> emit;
     std::size_t generate = 0;
-    std::vector<std::uint64_t> decoder_ids;  ///< of models with an encoder and a decoder
-    std::optional<std::uint64_t> start_id;   ///< they are this one, of the config
+    std::vector<std::uint64_t> decoder_ids;  ///< for encoder-decoder models
+    std::optional<std::uint64_t>
+        start_id;  ///< the start token of the config, if they are just that
 };
 
-/// The layers that a list names, ascending: "all", or numbers of which negative ones count from the
-/// end. Errors: kind usage.
+/// The layers of a list, ascending: "all", or numbers; negative numbers count from the end. Errors:
+/// kind usage.
 std::vector<std::size_t> layers_named(const std::string& list, std::size_t count);
-/// The same of one of two stacks, of `count` layers: numbers that only the deeper one has are left
-/// out.
+/// The same for a stack of `count` layers next to a deeper one. Numbers that only the deeper stack
+/// has are left out.
 std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,
                                          std::size_t deepest);
 
-/// The arrays that the request names; `all` is every one but those of explanations. Errors: kind
+/// The arrays that the request names; `all` excludes only the arrays of explanations. Errors: kind
 /// usage for unknown names.
 std::vector<std::string> arrays_named(const Request& request);
 

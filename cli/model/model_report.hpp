@@ -1,4 +1,4 @@
-// The result of `attn model` as the writers take it.
+// The result of `attn model`, in the form that the writers take.
 #pragma once
 
 #include "cli/model/model_question.hpp"
@@ -7,8 +7,9 @@
 
 namespace attn::cli {
 
-/// Arrays are sorted by name and layer. In JSON those of layers form a list under their name, with
-/// null where a layer has none; in other formats their names carry the layer's number.
+/// Arrays are grouped by name and ordered by layer. In JSON, arrays of layers form a list under
+/// their name, with null for a layer without the array. In other formats, names end with the
+/// layer's number.
 io::Report make_model_report(const Request& request, const std::string& path,
                              const io::OpenModel& model, const ModelQuestion& question,
                              ModelResult result, ThreadPool& workers);

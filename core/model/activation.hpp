@@ -1,4 +1,4 @@
-// The activation functions of feed-forward parts, one row each, by their names in transformers.
+// The activation functions of feed-forward layers, one row each, by their names in transformers.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@ struct Activation {
     double (*of)(double x);
 };
 
-/// All of them, in the order of errors.
+/// All functions, in the order in which errors list them.
 std::span<const Activation> activations();
 
-/// The function of this name, or null.
+/// The function with this name, or null.
 const Activation* find_activation(std::string_view name);
 
 double sigmoid(double x);
 double silu(double x);
-double softplus(double x);  ///< log(1 + e^x), x above 20 as torch.nn.functional.softplus
+double softplus(double x);  ///< log(1 + e^x); x if x > 20, as in torch.nn.functional.softplus
 
 }  // namespace attn

@@ -1,4 +1,4 @@
-// Masks, biases and weights of attention that is not the usual one.
+// Masks, biases and weights of unusual kinds of attention.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace attn {
 
-/// 1 where a key may be attended to, (q_len, kv_len): any of the first `before` keys, which are the
-/// encoder's, and own ones within the window. Empty without a window.
+/// 1 where a query may attend to a key, (q_len, kv_len): the first `before` keys, which are the
+/// encoder's, and the decoder's own keys within the window. Empty without a window.
 Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
                           std::size_t kv_len, std::size_t before);
 
-/// The first `before` keys of (heads, q_len, kv_len), and the others.
+/// Splits (heads, q_len, kv_len) into the first `before` keys and the others.
 template <class T>
 std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before);
 
-/// Replaces the weights of each head by the mean of all, for the chosen heads, or all.
+/// Replaces the weights of each selected head, or of all, with the mean over all heads.
 template <class T>
 void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights);
 
-/// Multiplies the rows of the bias of each head by the gates of x, (1, tokens, heads * d).
+/// Multiplies the rows of each head's bias by the gates computed from x, (1, tokens, heads * d).
 template <class T>
 void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                Array<double>& bias);

@@ -9,8 +9,8 @@
 
 namespace attn {
 
-/// A convolution over rows, as torch.nn.Conv1d has it: the weight is (channels, channels of a group
-/// before it, taps).
+/// A convolution over rows, like torch.nn.Conv1d. The weight is (output channels, input channels
+/// per group, taps).
 struct Convolution {
     Parameter weight, bias;  ///< bias null: none
     std::size_t stride = 1, padding = 0, groups = 1;
@@ -21,12 +21,12 @@ struct Convolution {
 };
 
 /// (1, tokens, d_in) to (1, fewer tokens, d_out). Errors: SettingError if there are too few tokens
-/// or other columns.
+/// or the number of columns is not d_in.
 template <class T>
 Tensor3<T> convolve(const Compute& compute, const Convolution& convolution, const Tensor3<T>& x);
 
-/// Norms each of `groups` groups of columns over all tokens together, then scales and shifts each
-/// column.
+/// Group norm: norms each of `groups` groups of columns over all tokens, then scales and shifts
+/// each column.
 template <class T>
 void norm_channels(const NormSpec& norm, std::size_t groups, Tensor3<T>& x);
 

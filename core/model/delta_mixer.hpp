@@ -1,4 +1,4 @@
-// Mixers with a short causal convolution: gated delta rules (Qwen3-Next, Kimi) and LFM2's.
+// Mixers with a short causal convolution: gated delta rule (Qwen3-Next, Kimi), convolution (LFM2).
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace attn {
 
-/// A causal convolution of every channel.
+/// A depthwise causal convolution.
 struct ShortConvolution {
-    std::vector<Parameter> weights;  ///< (channels, 1, taps) each, side by side
+    std::vector<Parameter> weights;  ///< (channels, 1, taps) each, concatenated
     Parameter bias = nullptr;
     std::size_t taps = 1;
     const Activation* activation = nullptr;  ///< null: none
@@ -23,18 +23,18 @@ struct ShortConvolution {
 /// Linear attention by the delta rule with decay; see core/linear/linear.hpp.
 struct DeltaPart {
     std::size_t key_heads = 1, value_heads = 1, d_k = 0, d_v = 0;
-    /// Side by side they give queries, keys and values, and gates if `gate` is empty.
+    /// Their concatenated outputs are queries, keys and values, then gates if `gate` is empty.
     std::vector<LinearMap> inputs;
-    std::vector<std::size_t> input_order;  ///< the product's column of each; empty: as they are
+    std::vector<std::size_t> input_order;  ///< source column of each output; empty: unchanged
     ShortConvolution convolution;          ///< of queries, keys and values
-    std::vector<LinearMap> gate, decay;    ///< one after the other
-    LinearMap beta;                        ///< with `decay` empty: beta, then the decay's input
+    std::vector<LinearMap> gate, decay;    ///< applied one after the other
+    LinearMap beta;                        ///< if `decay` is empty: beta, then the decay's input
     std::vector<std::size_t> beta_order;
     double beta_factor = 1;
-    /// Per head; per head or per key column.
+    /// decay_log per head; decay_bias per head or per key column.
     std::vector<double> decay_log, decay_bias;
-    std::optional<double> least_decay;  ///< times a sigmoid; null: -softplus
-    NormSpec norm;                      ///< of each head's output
+    std::optional<double> least_decay;  ///< factor on a sigmoid; null: -softplus
+    NormSpec norm;                      ///< on each head's output
     bool gate_is_silu = true;
     LinearMap out;
 };

@@ -1,4 +1,4 @@
-// Disentangled attention: scores of contents with relative positions. He et al. 2021, arXiv
+// Disentangled attention: scores between contents and relative positions. He et al. 2021, arXiv
 // 2006.03654.
 #pragma once
 
@@ -14,23 +14,23 @@ namespace attn {
 
 struct RelativePositions {
     Parameter table;               ///< (rows, width)
-    std::optional<NormSpec> norm;  ///< of its rows
-    LinearMap key, query;          ///< of its rows, for queries and for keys; absent: no such score
+    std::optional<NormSpec> norm;  ///< on its rows
+    LinearMap key, query;  ///< projections of its rows, scored with queries and keys; absent: none
     std::size_t heads = 1;
     double scale = 1;
-    std::size_t centre = 0;         ///< the row of position 0
+    std::size_t centre = 0;         ///< row of relative position 0
     std::size_t largest = 0;        ///< distances are clamped to [-largest, largest - 1]
-    bool clamps_to_length = false;  ///< and to the number of tokens
-    /// The distance of a query from a key in rows; null: itself.
+    bool clamps_to_length = false;  ///< also clamps to the number of tokens
+    /// Maps a distance between query and key to a distance in rows; null: unchanged.
     std::function<std::int64_t(std::int64_t distance)> bucket;
 };
 
 std::shared_ptr<const ContentBias> disentangled_bias(RelativePositions positions);
 
-/// A convolution over tokens of the block's input, (channels, channels of a group, taps), whose
-/// activation is added to the block's output; then the norm.
+/// A convolution over the block's input, (output channels, input channels per group, taps). Its
+/// activation is added to the block's output, then the norm is applied.
 struct TokenConvolution {
-    LinearMap map;  ///< of the rows around a token side by side
+    LinearMap map;  ///< of the concatenated rows around a token
     std::size_t taps = 1;
     const Activation* activation = nullptr;
     NormSpec norm;

@@ -1,4 +1,4 @@
-// What Gemma 3n and 4 add to a block: inputs of each layer, and several streams (AltUp).
+// Additions of Gemma 3n and 4 to a block: per-layer inputs, and several streams (AltUp).
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace attn {
 
-/// A layer's own input: its columns of a table of tokens, and a projection of the embedding.
+/// A per-layer input: the layer's columns of an embedding table, and a projection of the embedding.
 struct LayerInput {
     Parameter table;  ///< (vocabulary, layers * width)
     std::size_t first = 0, width = 0;
-    bool first_if_beyond = false;  ///< ids beyond the table take its row 0
+    bool first_if_beyond = false;  ///< ids beyond the table use row 0
     LinearMap projection;          ///< of the embedding, to `width`
     NormSpec projection_norm;
     LinearMap gate, out;  ///< out(activation(gate x) * input)
@@ -25,15 +25,15 @@ struct LayerInput {
     NormSpec out_norm;
 };
 
-/// After a block: x + what the layer's input adds, if there is one, times `scale`.
+/// After a block: (x + the per-layer term, if any) * scale.
 std::shared_ptr<const OtherMixer> make_layer_input(std::optional<LayerInput> part, double scale);
 
-/// A block on several streams, one of which it computes. Source: Baykal et al. 2023, AltUp.
+/// A block on several streams that computes only the active one (AltUp, Baykal et al. 2023).
 struct StreamsBlock {
     std::size_t streams = 1, active = 0;
     NormSpec router_norm;
     LinearMap router, prediction, correction;
-    std::vector<double> output_scale;  ///< on what the layer's input is added to; empty: 1
+    std::vector<double> output_scale;  ///< on the input of the per-layer term; empty: 1
     NormSpec attention_norm, attention_post_norm, ffn_norm, ffn_post_norm;
     LinearMap left, right;  ///< LAuReL
     NormSpec left_right_norm;
@@ -44,13 +44,13 @@ struct StreamsBlock {
 
 std::shared_ptr<const OtherMixer> make_streams_block(StreamsBlock part);
 
-/// The embedding as stream 0, and its projections of the same root mean square as the others.
+/// Stream 0 is the embedding. The others are its projections, scaled to the same root mean square.
 std::shared_ptr<const HiddenStage> make_streams(std::vector<LinearMap> projections);
 
-/// The mean of the streams, projected in the same way.
+/// The mean of the streams after projecting and scaling them likewise.
 std::shared_ptr<const HiddenStage> make_mean_of_streams(std::vector<LinearMap> projections);
 
-/// z with a share p of the normal distribution below it.
+/// The p-quantile of the standard normal distribution.
 double normal_quantile(double p);
 
 }  // namespace attn

@@ -1,4 +1,4 @@
-// DeepSeek V4's block: streams with hyper-connections, and attention to compressed keys as well.
+// DeepSeek V4's block: hyper-connected streams, and attention to compressed keys.
 #pragma once
 
 #include <cstddef>
@@ -12,42 +12,42 @@
 
 namespace attn {
 
-/// One key for every `rate` tokens: their values, weighted by a softmax over these tokens.
+/// One key per `rate` tokens: the mean of their values, weighted by a softmax over these tokens.
 struct Compressor {
     std::size_t rate = 1, width = 1;
-    bool overlaps = false;  ///< also of the tokens before; both maps are twice as wide then
+    bool overlaps = false;  ///< includes the previous tokens; then both maps are twice as wide
     LinearMap value, gate;
     std::vector<double> gate_bias;  ///< (rate, columns), added to the gates
     NormSpec norm;
-    Rotation rotation;  ///< at the first of the tokens
+    Rotation rotation;  ///< at the position of the first token
 };
 
 /// Chooses compressed keys: the largest of sum_h w_h relu(q_h k / sqrt(d)).
 struct CompressedIndexer {
     std::size_t heads = 1, chosen = 1;
-    LinearMap query;  ///< of the query's latent
+    LinearMap query;  ///< projects the query's latent
     LinearMap weights;
     Compressor keys;
 };
 
-/// Attention with one head of keys, which are the values as well.
+/// Attention with one key head, whose keys are also the values.
 struct CompressedAttention {
-    AttentionPart part;  ///< its scale, sink, heads and `query` of the latent
+    AttentionPart part;  ///< scale, sink, heads, and `query` from the latent
     LinearMap query_down, key;
     NormSpec query_norm, head_norm, key_norm;
     Rotation rotation;
-    std::size_t window = 1;  ///< of keys that are not compressed
+    std::size_t window = 1;  ///< for keys that are not compressed
     std::optional<Compressor> compressor;
     std::optional<CompressedIndexer> indexer;
-    std::vector<LinearMap> groups;  ///< of heads, before `out`
+    std::vector<LinearMap> groups;  ///< output projection of each group of heads, before `out`
     LinearMap out;
 };
 
-/// How streams make a part's input, and take its output (Xie et al. 2026, mHC).
+/// Mixes streams into a part's input, and adds its output to them (mHC, Xie et al. 2026).
 struct HyperConnection {
     std::size_t streams = 1, iterations = 1;
     double eps = 0, norm_eps = 0;
-    LinearMap map;  ///< of all streams side by side
+    LinearMap map;  ///< of all concatenated streams
     std::vector<double> base, scale;
 };
 
@@ -56,12 +56,12 @@ struct HyperBlock {
     NormSpec attention_norm, ffn_norm;
     CompressedAttention attention;
     Experts ffn;
-    Parameter experts_of_ids;  ///< (vocabulary, chosen); null: the best
+    Parameter experts_of_ids;  ///< (vocabulary, chosen); null: the best experts
 };
 
 std::shared_ptr<const OtherMixer> make_hyper_block(HyperBlock part);
 
-/// Copies of the embedding.
+/// Each stream is a copy of the embedding.
 std::shared_ptr<const HiddenStage> make_copies(std::size_t streams);
 
 /// The weighted sum of the streams.

@@ -8,7 +8,7 @@
 
 namespace attn {
 
-/// A tensor of a model's file. Reading is thread-safe.
+/// A tensor in a model's file. Reading is thread-safe.
 class ParameterSource {
 public:
     ParameterSource() = default;
@@ -22,7 +22,7 @@ public:
     virtual void read(std::size_t first, std::size_t count, float* out) const = 0;
     virtual void read(std::size_t first, std::size_t count, double* out) const = 0;
 
-    /// All elements in memory as they are, or null.
+    /// All elements as stored in memory, or null.
     virtual const float* in_place() const { return nullptr; }
 
     std::size_t size() const {
@@ -54,7 +54,7 @@ private:
     std::vector<std::size_t> shape_;
 };
 
-/// All elements; none of an absent tensor.
+/// All elements; none if the tensor is absent.
 inline std::vector<double> elements_of(const Parameter& parameter) {
     if (parameter == nullptr) return {};
     std::vector<double> elements(parameter->size());
@@ -62,24 +62,24 @@ inline std::vector<double> elements_of(const Parameter& parameter) {
     return elements;
 }
 
-/// x W^T + b. A range of a tensor may be used alone, as one expert of a stack.
+/// x W^T + b. The weight may be a range of a tensor, such as one expert of a stack.
 struct LinearMap {
     Parameter weight = nullptr;  ///< null: the map is absent
-    Parameter bias = nullptr;    ///< null: none
+    Parameter bias = nullptr;    ///< null: no bias
     std::size_t d_in = 0, d_out = 0;
     bool in_out = false;         ///< stored as (d_in, d_out), else (d_out, d_in)
     std::size_t first = 0;       ///< the map's first element in `weight`
-    std::size_t first_bias = 0;  ///< the same in `bias`
+    std::size_t first_bias = 0;  ///< first element in `bias`
 
     explicit operator bool() const { return weight != nullptr; }
 };
 
-/// (x - mean) / sqrt(variance + eps) * (weight + offset) + bias, or as RMS norm without the mean.
+/// (x - mean) / sqrt(variance + eps) * (weight + offset) + bias; RMS norm: without the mean.
 struct NormSpec {
     Parameter weight = nullptr, bias = nullptr;  ///< null: 1 and 0
     double eps = 0;
     bool is_rms = true;
-    double weight_offset = 0;  ///< 1 where a file stores weight - 1
+    double weight_offset = 0;  ///< 1 if the file stores weight - 1
     double weight_factor = 1;
 };
 

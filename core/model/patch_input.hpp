@@ -1,4 +1,4 @@
-// The first hidden states of models that see: patches of an image, or of a spectrogram.
+// The first hidden states of image models: patches of an image, or of a spectrogram.
 #pragma once
 
 #include <array>
@@ -20,20 +20,20 @@ struct PatchInput {
     } from = From::pixels;
     std::size_t width = 0;
     std::size_t channels = 3;
-    std::array<std::size_t, 2> patch{}, step{};  ///< rows and columns of a patch, and to the next
+    std::array<std::size_t, 2> patch{}, step{};  ///< rows and columns of a patch; stride
     std::array<std::size_t, 2> image{};          ///< height and width; 0: any
-    LinearMap map;                               ///< of the values of a patch
-    std::vector<Parameter> tokens;  ///< before the patches; they have the first positions
-    Parameter registers;            ///< between tokens and patches, without positions
-    Parameter positions;            ///< of tokens and patches; null: none
-    Resize resize = Resize::none;   ///< for another number of patches; none: an error
+    LinearMap map;                               ///< projects the values of a patch
+    std::vector<Parameter> tokens;               ///< before the patches, with the first positions
+    Parameter registers;                         ///< between tokens and patches, without positions
+    Parameter positions;                         ///< of tokens and patches; null: none
+    Resize resize = Resize::none;                ///< for other numbers of patches; none: an error
     bool always_resizes = false;
     std::optional<NormSpec> norm;
 };
 
 std::shared_ptr<const InputStage> patch_input(PatchInput spec);
 
-/// The axes of an image without a leading axis of 1, (channels, height, width), or of patches.
+/// The shape of an image, (channels, height, width), or of patches, without a leading axis of 1.
 std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t rank);
 
 }  // namespace attn

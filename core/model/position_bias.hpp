@@ -1,4 +1,4 @@
-// Additive position biases of scores, and rows of positions that are computed.
+// Additive position biases on scores, and computed position embeddings.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace attn {
 
-/// Buckets of distances between a key and a query, of which the far ones grow logarithmically
-/// (Raffel et al. 2020, arXiv 1910.10683).
+/// Buckets of distances between key and query. Distant buckets grow logarithmically (Raffel et al.
+/// 2020, arXiv 1910.10683).
 struct DistanceBuckets {
     std::size_t count = 32;
     double max_distance = 128;
-    bool both_sides = true;  ///< else of keys before the query alone
+    bool both_sides = true;  ///< otherwise only keys before the query
 
     std::size_t of(std::size_t query, std::size_t key) const;
 };
 
-/// The bias of each head by the bucket of key and query, from a table (buckets, heads).
+/// The bias of each head for the bucket of key and query, from a table (buckets, heads).
 std::function<Array<double>(std::size_t first_query, std::size_t q_len, std::size_t kv_len)>
 bucket_bias(const DistanceBuckets& buckets, const Parameter& table);
 

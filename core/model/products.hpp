@@ -11,24 +11,24 @@
 
 namespace attn {
 
-/// What all parts of a model compute with.
+/// The resources that all parts of a model compute with.
 struct Compute {
     ThreadPool& pool;
     std::string_view kernel = "auto";   ///< a backend_name()
-    const Backend* products = nullptr;  ///< of linear maps
+    const Backend* products = nullptr;  ///< computes linear maps
 };
 
 /// The backend of linear maps for --kernel: `auto` is the fastest that the processor supports.
 /// Errors: SettingError of kind unsupported.
 const Backend& backend_of_products(std::string_view kernel);
 
-/// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Decodes a part of the weight at a time. Errors:
+/// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Decodes the weight in parts. Errors:
 /// those of ParameterSource::read.
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x);
 
-/// Norms every run of `width` elements of x in place. If the weight has several times as many
-/// elements, run r has the part r % parts of it.
+/// Norms each run of `width` elements of x in place. If the weight has parts * width elements, run
+/// r uses part r % parts.
 template <class T>
 void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x);
 
@@ -42,7 +42,7 @@ Tensor3<T> normed(const Compute& compute, const NormSpec& norm, Tensor3<T> x) {
     return x;
 }
 
-/// work(first, last) for pieces of [0, count), on the threads where there is enough of it.
+/// Calls work(first, last) for pieces of [0, count), on several threads if the work is large.
 void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
               FunctionRef<void(std::size_t first, std::size_t last)> work);
 

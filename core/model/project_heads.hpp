@@ -1,4 +1,4 @@
-// Queries, keys and values of the rows of hidden states, by the projections of a part.
+// Projects hidden states to queries, keys and values.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@ namespace attn {
 template <class T>
 struct Projected {
     Tensor3<T> query, key, value, gate;  ///< (1, tokens, heads * d)
-    Tensor3<T> latent;                   ///< of queries
+    Tensor3<T> latent;                   ///< of the queries
 };
 
-/// Of x, (1, tokens, width), and its source, which is x unless it is cross attention. Without
-/// `has_keys`, queries alone.
+/// Projects x, (1, tokens, width), to queries, and its source to keys and values. The source is x
+/// except in cross-attention. Without `has_keys`, only queries.
 template <class T>
 Projected<T> project_heads(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                            const Tensor3<T>& source, bool has_keys);
 
-/// Norms each head of (1, tokens, heads * d), or all of them together, in place.
+/// Norms each head of (1, tokens, heads * d), or all heads together, in place.
 template <class T>
 void norm_heads(const Compute& compute, const std::optional<NormSpec>& norm, bool whole,
                 std::size_t heads, Tensor3<T>& x);
 
-/// Limits all elements to [-limit, limit].
+/// Clamps all elements to [-limit, limit].
 template <class T>
 void clip(double limit, Tensor3<T>& x);
 

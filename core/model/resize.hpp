@@ -1,4 +1,4 @@
-// Tables of positions on a grid, for another grid.
+// Resizes tables of positions to another grid.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace attn {
 
-/// As torch.nn.functional.interpolate with align_corners=False; `smooth`: with antialias=True.
+/// Like torch.nn.functional.interpolate with align_corners=False; `smooth`: with antialias=True.
 enum class Resize { none, bilinear, bilinear_smooth, bicubic, bicubic_smooth };
 
-/// `table` is (rows, columns, width) in row-major order, and so is the result.
+/// `table` and the result are (rows, columns, width) in row-major order.
 std::vector<double> resized(const std::vector<double>& table, std::size_t rows, std::size_t columns,
                             std::size_t new_rows, std::size_t new_columns, Resize kind);
 

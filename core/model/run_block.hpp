@@ -20,30 +20,30 @@ namespace attn {
 template <class T>
 struct KeysAndValues {
     Tensor4<T> key, value;
-    Array<double> chosen = {};  ///< of a KeyChoice that later layers take
+    Array<double> chosen = {};  ///< by a KeyChoice that later layers use
 };
 
-/// What a layer keeps of earlier tokens, so that later ones can follow.
+/// The state of a layer after earlier tokens, from which later tokens continue.
 template <class T>
 struct LayerCache {
     KeysAndValues<T> attention;
     Tensor4<T> state;                   ///< of a recurrence, (1, heads, d_k, d_v)
-    std::vector<Tensor3<T>> last_rows;  ///< inputs of convolutions, (1, taps - 1, channels)
-    KeysAndValues<T> cross;             ///< of the encoder's states
+    std::vector<Tensor3<T>> last_rows;  ///< last inputs of convolutions, (1, taps - 1, channels)
+    KeysAndValues<T> cross;             ///< from the encoder's states
     Tensor4<T> index_key;               ///< of an indexer, (1, 1, tokens, d)
 };
 
-/// The arrays to record of each layer, by the names of `all_arrays`.
+/// The arrays to record in each layer, by their names in `all_arrays`.
 struct ArrayRequest {
     std::vector<std::string> names;
     std::vector<std::uint64_t> heads;  ///< empty: all
-    bool requires_head = false;        ///< a model without a head has no logits, which is an error
+    bool requires_head = false;        ///< logits of a model without a head are an error
     bool has(std::string_view name) const {
         return std::find(names.begin(), names.end(), name) != names.end();
     }
 };
 
-/// One run of a block, with what it shares with other blocks and what it records.
+/// One run of a block: its input, the state shared with other blocks, and the recorded arrays.
 template <class T>
 struct BlockRun {
     BlockRun(const Compute& with, const TransformerBlock& of, const ArrayRequest& arrays_wanted)
@@ -52,18 +52,18 @@ struct BlockRun {
     const Compute& compute;
     const TransformerBlock& block;
     const ArrayRequest& wanted;
-    std::size_t past = 0;                  ///< tokens before these, which are in the cache
-    std::vector<double> positions;         ///< of these tokens, for rotation
-    std::vector<std::uint64_t> token_ids;  ///< empty if the input is not tokens
+    std::size_t past = 0;                  ///< number of earlier tokens, in the cache
+    std::vector<double> positions;         ///< of these tokens, for the rotary embedding
+    std::vector<std::uint64_t> token_ids;  ///< empty if the input has no token ids
     /// (past + tokens): whether a key may be attended to; empty: all.
     std::vector<bool> valid_keys;
-    LayerCache<T>* cache = nullptr;  ///< null: later tokens do not follow
+    LayerCache<T>* cache = nullptr;                             ///< null: no later tokens
     std::map<std::size_t, KeysAndValues<T>>* shared = nullptr;  ///< by layer
-    const Tensor3<T>* encoder = nullptr;  ///< the encoder's states, of cross attention
+    const Tensor3<T>* encoder = nullptr;  ///< the encoder's states, for cross-attention
     std::vector<bool> valid_encoder_keys;
-    std::string prefix;              ///< of the names of recorded arrays: "decoder_"
+    std::string prefix;              ///< of the names of recorded arrays, as "decoder_"
     std::vector<NamedArray> arrays;  ///< recorded, without the layer's number
-    /// What enters block 0 of these tokens, the first of several streams; null: it was not kept.
+    /// The input of block 0 for these tokens, in the first of several streams; null: not kept.
     const Tensor3<T>* embedding = nullptr;
 
     void record(std::string_view name, Array<T> values, std::vector<std::string_view> axes) {
@@ -71,18 +71,18 @@ struct BlockRun {
     }
 };
 
-/// The hidden states after the block, of x, (1, tokens, width).
+/// The hidden states after the block, given x, (1, tokens, width).
 template <class T>
 Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x);
 
-/// Attention of x to `source`, which is x unless it is cross attention; after the output
-/// projection. Records arrays; `weights_name` replaces "attention_weights" if it is not empty.
+/// Attention of x to `source`, with the output projection. `source` is x except in cross-attention.
+/// Records arrays; a `weights_name` that is not empty replaces "attention_weights".
 template <class T>
 Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
                          const Tensor3<T>* source, std::string_view weights_name = {});
 
-/// The softmax of one computation on heads, (1, heads, tokens, d), to (1, tokens, heads * d_v).
-/// `allowed` is 1 where a query may attend to a key, besides what the part masks; empty: all.
+/// Softmax attention on heads, (1, heads, tokens, d), to (1, tokens, heads * d_v). `allowed` is 1
+/// where a query may attend to a key, in addition to the masks of the part; empty: all.
 /// `bias` is added to the scaled scores, (heads, q_len, kv_len). The first `before` keys are the
 /// encoder's.
 template <class T>
@@ -94,7 +94,7 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
 template <class T>
 Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, const Tensor3<T>& x);
 
-/// `router_input` is that of the router, which may differ from the experts'.
+/// `router_input` is the input of the router, which may differ from the input x of the experts.
 template <class T>
 Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor3<T>& x,
                        const Tensor3<T>& router_input);
@@ -104,11 +104,11 @@ template <class T>
 void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
             bool backwards = false);
 
-/// What `layer` left for this one. Errors: SettingError if it did not run.
+/// The keys and values of an earlier `layer`. Errors: SettingError if it did not run.
 template <class T>
 const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer);
 
-/// Appends tokens to heads of earlier ones.
+/// Appends tokens to the heads of earlier tokens.
 template <class T>
 void append(Tensor4<T>& past, const Tensor4<T>& fresh);
 

@@ -1,4 +1,4 @@
-// State space models: Mamba 2 (Dao and Gu 2024, arXiv 2405.21060).
+// State-space models: Mamba 2 (Dao and Gu 2024, arXiv 2405.21060).
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace attn {
 
-/// Per head a state of d x states numbers, which decays by exp(time step * rate). Groups of heads
-/// share the vectors that write and read it.
+/// Each head has a state of d x states elements, which decays by exp(time step * rate). Groups of
+/// heads share the vectors that write and read the state.
 struct StateSpacePart {
     std::size_t heads = 1, d = 0, groups = 1, states = 0, taps = 1;
-    LinearMap input;  ///< gates, then values, writing and reading vectors, then time steps
-    Parameter convolution, convolution_bias;  ///< (channels, 1, taps) of all but gates and steps
+    LinearMap input;  ///< gates, values, writing and reading vectors, time steps
+    Parameter convolution, convolution_bias;  ///< (channels, 1, taps), on all but gates and steps
     const Activation* activation = nullptr;   ///< after the convolution
     std::vector<double> step_bias, rate_log, direct;  ///< per head
-    double least_step = 0, largest_step = 0;          ///< the largest is infinite if it is 0
-    NormSpec norm;                                    ///< of each group's gated output
+    double least_step = 0, largest_step = 0;          ///< largest_step 0: no limit
+    NormSpec norm;                                    ///< on each group's gated output
     LinearMap out;
 };
 

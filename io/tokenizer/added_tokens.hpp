@@ -1,4 +1,4 @@
-// Tokens that are found in a text before it is split into words.
+// Added tokens, which are found in a text before it is split into words.
 #pragma once
 
 #include <array>
@@ -19,10 +19,10 @@ namespace attn::io {
 struct AddedToken {
     std::uint32_t id = 0;
     std::string content;
-    bool is_single_word = false;  ///< is not found within a word
-    bool takes_left = false;      ///< with the white space before it
-    bool takes_right = false;     ///< and after it
-    bool is_normalized = false;   ///< is normalized, and found in the normalized text
+    bool is_single_word = false;  ///< not found inside a word
+    bool takes_left = false;      ///< includes the white space before it
+    bool takes_right = false;     ///< includes the white space after it
+    bool is_normalized = false;   ///< normalized, and found in the normalized text
     bool is_special = false;
 };
 
@@ -32,10 +32,10 @@ public:
     AddedTokens(std::vector<AddedToken> tokens, const Normalizer& normalizer,
                 const std::string& place);
 
-    /// Finds the tokens in a text, and normalizes what is between them.
+    /// Finds the tokens in a text, and normalizes the text between them.
     std::vector<Part> split(std::string_view text, const Normalizer& normalizer) const;
 
-    /// The token of an id. A token that is normalized has its content in that form here.
+    /// The token with an id. The content of a normalized token is in normalized form.
     const AddedToken* find(std::uint32_t id) const;
 
     bool is_special(std::string_view content) const { return special_.contains(content); }
@@ -43,7 +43,7 @@ public:
     const std::map<std::uint32_t, AddedToken>& all() const { return by_id_; }
 
 private:
-    /// The longest token at each place.
+    /// Finds the longest token at each position.
     class Finder {
     public:
         void add(const AddedToken& token, std::string_view text, const std::string& place);

@@ -10,7 +10,7 @@ namespace attn::io {
 /// Each byte as its character.
 std::string in_byte_alphabet(std::string_view bytes);
 
-/// The bytes of a text of this alphabet; the text itself if it has other characters.
+/// The bytes that a text in this alphabet spells; the text itself if it has other characters.
 std::string from_byte_alphabet(std::string_view text);
 
 }  // namespace attn::io

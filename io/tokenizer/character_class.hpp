@@ -8,13 +8,13 @@
 
 namespace attn::io {
 
-/// A set: what one pair of brackets holds in PCRE2, and what it cannot hold.
+/// A set: the part that PCRE2 can write in one pair of brackets, and the rest.
 class CharacterSet {
 public:
     /// A range of characters, as \x{...}.
     void add(char32_t first, char32_t last);
 
-    /// What may be written between brackets, without a bracket of its own.
+    /// An item that may appear between brackets, without brackets of its own.
     void add_items(std::string_view items) { items_ += items; }
 
     /// An expression that matches one character.

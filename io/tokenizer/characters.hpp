@@ -1,5 +1,5 @@
-// Properties and normal forms of characters, as the library tokenizers has them: each of its parts
-// has its own version of Unicode, from 8 to 17. utf8proc's data is corrected to theirs.
+// Properties and normal forms of characters, as in the library tokenizers. Each part of the library
+// has its own version of Unicode, from 8 to 17. The data of utf8proc is corrected accordingly.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ bool is_white_space(char32_t code);
 /// A combining mark, for StripAccents.
 bool is_mark(char32_t code);
 
-/// The same, for BertNormalizer: no marks that take space.
+/// The same for BertNormalizer, which excludes spacing marks.
 bool is_nonspacing_mark(char32_t code);
 
-/// A control or format character, or one for private use; not an unassigned one.
+/// A control, format or private-use character; not an unassigned one.
 bool is_control(char32_t code);
 
 /// ASCII's punctuation and symbols, and Unicode's punctuation.
@@ -28,7 +28,7 @@ bool is_numeric(char32_t code);
 /// Part of a word in Rust's regular expressions: \w.
 bool is_word(char32_t code);
 
-/// An ideograph that BERT writes as a word.
+/// An ideograph that BERT treats as a word.
 bool is_ideograph(char32_t code);
 
 /// Appends the character in lower case, whatever the characters around it.
@@ -39,7 +39,7 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 /// The text, which must be UTF-8, in a normal form. Errors: kind input if it would be too long.
 std::string normal_form(std::string_view text, NormalForm form);
 
-/// Bytes of the extended grapheme cluster at the start of a text that is not empty.
+/// The length in bytes of the extended grapheme cluster at the start of a text that is not empty.
 std::size_t grapheme_size(std::string_view text);
 
 }  // namespace attn::io

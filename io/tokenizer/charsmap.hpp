@@ -1,4 +1,4 @@
-// SentencePiece's table of replacements: a trie and the texts that it leads to.
+// SentencePiece's table of replacements: a trie, and the replacement texts.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace attn::io {
 /// Source: google/sentencepiece, normalizer.cc; s-yata/darts-clone for the trie.
 class Charsmap {
 public:
-    /// In base64: the trie's size in bytes, its units and the texts, each with a zero byte at its
-    /// end. Errors: kind input if it is not that.
+    /// Base64 of the trie's size in bytes, its units, and the texts, each terminated by a zero
+    /// byte. Errors: kind input for anything else.
     explicit Charsmap(const Setting& base64);
 
     void normalize(Part& part) const;
 
 private:
-    /// What replaces the text: that of the shortest entry which it begins with.
+    /// The replacement of the shortest entry that is a prefix of the text.
     std::optional<std::string_view> find(std::string_view text) const;
 
     std::vector<std::uint32_t> units_;

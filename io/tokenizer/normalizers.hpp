@@ -1,4 +1,4 @@
-// What changes a text before it is split: normalizer.
+// The step that changes a text before it is split: normalizer.
 #pragma once
 
 #include "io/tokenizer/part.hpp"

@@ -1,4 +1,4 @@
-// What a text is on its way to tokens.
+// The parts of a text while it is tokenized.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace attn::io {
 
-/// One piece of a text and its id. `text` is usually the piece as the vocabulary has it.
+/// One piece of a text and its id. `text` is usually the piece as the vocabulary spells it.
 struct Token {
     std::uint32_t id = 0;
     std::string text;
@@ -31,7 +31,7 @@ class PartBuilder {
 public:
     explicit PartBuilder(std::size_t size) { part_.text.reserve(size); }
 
-    /// `at_start`: whether it replaces what comes from the first character.
+    /// `at_start`: whether it replaces the first character of the input.
     void append(std::string_view text, bool at_start) {
         if (at_start && part_.from_start == part_.text.size()) part_.from_start += text.size();
         part_.text += text;
@@ -44,7 +44,7 @@ private:
     Part part_;
 };
 
-/// text[begin, end) of a part as a part.
+/// The part text[begin, end) of a part.
 Part slice(const Part& part, std::size_t begin, std::size_t end);
 
 using Normalizer = std::function<void(Part&)>;

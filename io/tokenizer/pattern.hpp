@@ -1,4 +1,4 @@
-// What texts are searched for: a string, or a regular expression as Oniguruma reads it.
+// A search pattern: a string, or a regular expression in Oniguruma's syntax.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace attn::io {
 
-/// text[begin, end), matched or between two matches.
+/// text[begin, end): a match, or the text between two matches.
 struct Match {
     std::size_t begin = 0, end = 0;
     bool is_match = false;
 };
 
-/// All of a text, in order.
+/// The pieces of a whole text, in order.
 using Matches = std::vector<Match>;
 
 class Pattern {
@@ -28,13 +28,13 @@ public:
     static Pattern literal(std::string text);
 
     /// `place` is the location of the expression in errors. Errors: kind input if it is invalid;
-    /// kind unsupported if it uses what PCRE2 does not know.
+    /// kind unsupported if PCRE2 cannot express it.
     static Pattern regex(std::string_view expression, const std::string& place);
 
     /// {"String": "..."} or {"Regex": "..."}.
     static Pattern read(const Setting& setting);
 
-    /// Errors: kind input if matching takes more steps than a limit or too long.
+    /// Errors: kind input if matching exceeds a limit of steps or time.
     Matches find(std::string_view text) const;
 
 private:
@@ -48,10 +48,10 @@ private:
 /// Oniguruma 6.9.10 with Unicode 16. Errors: as Pattern::regex.
 std::string pcre2_syntax(std::string_view expression, const std::string& place);
 
-/// What becomes of the matches of a pattern where a text is split.
+/// How a split treats the matches of a pattern.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-/// Errors: kind unsupported for another name.
+/// Errors: kind unsupported for unknown names.
 Behavior read_behavior(const Setting& setting);
 
 /// Appends the parts that are not empty.

@@ -1,4 +1,4 @@
-// A vocabulary: pieces by their texts, by what they begin with, and by their ids.
+// A vocabulary: finds pieces by text, by prefix and by id.
 #pragma once
 
 #include <array>
@@ -16,11 +16,12 @@ namespace attn::io {
 inline constexpr std::size_t longest_piece = std::size_t{1} << 14;  ///< bytes
 inline constexpr std::uint32_t highest_id = 0x7fffffff;
 
-/// Finding takes a time that depends on the length of the text and little on the vocabulary,
-/// whatever pieces a hostile file has.
+/// The time of a search depends on the length of the text and little on the vocabulary, even for
+/// hostile files.
 class Pieces {
 public:
-    /// Of several with one text the last is found. Errors: kind input at `place` if it is too long.
+    /// If several pieces have the same text, the last is found. Errors: kind input at `place` if it
+    /// is too long.
     void add(std::uint32_t id, std::string_view piece, const std::string& place);
 
     /// Call once, after the last piece.
@@ -28,15 +29,15 @@ public:
 
     std::optional<std::uint32_t> find(std::string_view text) const;
 
-    /// Calls `take` with the length and the id of each piece that the text begins with, shortest
+    /// Calls `take` with the length and the id of each piece that is a prefix of the text, shortest
     /// first.
     void for_each_prefix(std::string_view text,
                          FunctionRef<void(std::size_t, std::uint32_t)> take) const;
 
-    /// The piece of an id; of several the last.
+    /// The piece with an id; the last, if there are several.
     std::optional<std::string_view> piece(std::uint32_t id) const;
 
-    /// Pieces with different texts.
+    /// The number of different texts.
     std::size_t size() const { return by_text_.size(); }
 
     /// All pieces, in the order of their ids.
@@ -53,7 +54,7 @@ private:
 
     std::string text_;
     std::vector<Entry> by_text_, by_id_;
-    std::array<std::uint32_t, 257> first_{};  // in by_text_, of each first byte
+    std::array<std::uint32_t, 257> first_{};  // start of each first byte in by_text_
 };
 
 }  // namespace attn::io

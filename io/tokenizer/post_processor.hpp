@@ -1,4 +1,4 @@
-// What is added around the tokens of one or two texts: post_processor.
+// The step that adds tokens around one or two texts: post_processor.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What splits a text into words: pre_tokenizer.
+// The step that splits a text into words: pre_tokenizer.
 #pragma once
 
 #include <string_view>
@@ -11,10 +11,10 @@ namespace attn::io {
 /// Errors: kind input for invalid settings, kind unsupported for unknown ones.
 PreTokenizer read_pre_tokenizer(const Setting& setting);
 
-/// Splits by an expression of words, and writes bytes in GPT-2's alphabet.
+/// Splits with a regular expression for words, and writes bytes in GPT-2's alphabet.
 PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions);
 
-/// GPT-2's expression of words.
+/// GPT-2's regular expression for words.
 extern const char* const gpt2_words;
 
 }  // namespace attn::io

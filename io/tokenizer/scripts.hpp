@@ -1,4 +1,4 @@
-// Where the script of a text changes.
+// Splits a text where its script changes.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace attn::io {
 
-/// Runs of one script, each with the blanks after it, and before the first of them what has
-/// none, as a match. Han, Hiragana and Katakana count as one.
+/// Each run of one script with the blanks after it is a match. The first run includes characters
+/// without a script before it. Han, Hiragana and Katakana count as one script.
 Matches find_scripts(std::string_view text);
 
 }  // namespace attn::io

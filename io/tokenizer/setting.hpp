@@ -22,13 +22,13 @@ public:
     const std::string& place() const { return place_; }
     const nlohmann::json& value() const { return *value_; }
 
-    /// Always throws, kind input: the location, and what is wrong.
+    /// Always throws kind input, with the location and the problem.
     [[noreturn]] void fail(const std::string& message) const;
 
     bool is_object() const { return value_->is_object(); }
     bool is_null() const { return value_->is_null(); }
 
-    /// Whether there is such a member that is not null.
+    /// Whether the member exists and is not null.
     bool has(const char* key) const;
 
     /// A member. Errors: kind input if there is none.
@@ -44,17 +44,17 @@ public:
     double number() const;
     char32_t character() const;
 
-    /// A member, or what is assumed where there is none.
+    /// A member, or the default if there is none.
     std::string string(const char* key, std::string_view otherwise) const;
     bool boolean(const char* key, bool otherwise) const;
 
-    /// Errors: kind unsupported for a member of another name, unless it is null or false.
+    /// Errors: kind unsupported for members with other names, unless they are null or false.
     void allow(std::initializer_list<std::string_view> keys) const;
 
     /// The value of "type". Errors: kind input if there is none.
     std::string type() const;
 
-    /// Throws, kind unsupported: there is no such type.
+    /// Throws kind unsupported: the type is unknown.
     [[noreturn]] void fail_type(std::string_view supported) const;
 
 private:

@@ -1,4 +1,4 @@
-// Texts to the ids of a model's vocabulary, and back, as Hugging Face's library tokenizers does.
+// Converts texts to token ids and back, like Hugging Face's library tokenizers.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@ namespace attn::io {
 
 struct TokenizedText {
     std::vector<std::uint32_t> ids;
-    /// As the vocabulary has them; but an unknown text of a unigram model, and an added token with
-    /// the white space that it takes, as the text has it.
+    /// Spelled as in the vocabulary. An unknown text of a unigram model, and an added token with
+    /// its surrounding white space, are spelled as in the text.
     std::vector<std::string> pieces;
-    std::vector<std::uint32_t> type_ids;  ///< of the first text and the second
+    std::vector<std::uint32_t> type_ids;  ///< 0 for the first text, 1 for the second
 };
 
-/// A value that is cheap to copy. Threads may share it.
+/// Cheap to copy. Threads may share it.
 class Tokenizer {
 public:
     /// `text` is a tokenizer.json; `place` is its name in errors. Errors: kind input if it is
-    /// invalid; kind unsupported if it asks for what is not known.
+    /// invalid; kind unsupported for unknown settings.
     static Tokenizer from_json(const std::string& place, std::string_view text);
 
     /// The tokenizer in a GGUF file: its metadata, an object of the keys tokenizer.ggml.*. Errors:
     /// as from_json.
     static Tokenizer from_gguf(const std::string& place, const nlohmann::json& metadata);
 
-    /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or has what the
-    /// vocabulary cannot express.
+    /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or the
+    /// vocabulary cannot express it.
     TokenizedText encode(std::string_view text, bool add_special_tokens = true) const;
     TokenizedText encode_pair(std::string_view text, std::string_view pair,
                               bool add_special_tokens = true) const;
@@ -44,12 +44,12 @@ public:
     /// Errors: kind input for an id that is not in the vocabulary.
     std::string decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const;
 
-    /// The piece of an id. Errors: as decode.
+    /// The piece with an id. Errors: as decode.
     std::string piece(std::uint32_t id) const;
 
     std::optional<std::uint32_t> id(std::string_view piece) const;
 
-    /// Pieces, with added tokens.
+    /// The number of pieces, including added tokens.
     std::size_t size() const;
 
 private:

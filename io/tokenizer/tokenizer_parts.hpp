@@ -1,4 +1,4 @@
-// What a tokenizer consists of.
+// The steps of a tokenizer.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What differs between versions of Unicode's data.
+// Differences between versions of Unicode's data.
 #pragma once
 
 #include <span>
@@ -45,7 +45,7 @@ struct NewerCategory {
 };
 extern const std::span<const NewerCategory> newer_categories;
 
-/// Whether a sorted table has the character.
+/// Whether a sorted table contains the character.
 bool is_among(std::span<const CodeRange> ranges, char32_t code);
 
 }  // namespace attn::io

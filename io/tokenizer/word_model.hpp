@@ -1,4 +1,4 @@
-// What a word becomes: model.
+// The step that turns words into tokens: model.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ class WordModel {
 public:
     virtual ~WordModel() = default;
 
-    /// Appends the tokens of a word. Errors: kind input if it has none and no token for the
-    /// unknown.
+    /// Appends the tokens of a word. Errors: kind input if the word has none and the
+    /// vocabulary has no unknown token.
     virtual void append(std::string_view word, std::vector<Token>& tokens) const = 0;
 
     const Pieces& pieces() const { return *pieces_; }
@@ -25,7 +25,7 @@ public:
 protected:
     explicit WordModel(std::shared_ptr<const Pieces> pieces) : pieces_(std::move(pieces)) {}
 
-    /// The token of an id of the vocabulary.
+    /// The token with an id in the vocabulary.
     Token token(std::uint32_t id) const { return {id, std::string(*pieces_->piece(id))}; }
 
 private:
@@ -37,7 +37,7 @@ using WordModelOwner = std::unique_ptr<const WordModel>;
 /// "<0x0A>".
 std::string byte_piece(unsigned char byte);
 
-/// Two pieces that are merged, by their ids. Earlier ones are merged first.
+/// The ids of two pieces and of their merge. Earlier merges have priority.
 struct Merge {
     std::uint32_t left = 0, right = 0, merged = 0;
 };
@@ -50,7 +50,7 @@ struct BpeSettings {
 WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
                         const std::vector<Merge>& merges);
 
-/// SentencePiece's: pairs that form a piece are merged, the one with the highest score first.
+/// SentencePiece's BPE: merges the pair that forms the piece with the highest score first.
 WordModelOwner make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
                                std::optional<std::uint32_t> unknown);
 
@@ -60,7 +60,7 @@ struct WordPieceSettings {
 };
 WordModelOwner make_word_piece(std::shared_ptr<const Pieces> pieces, WordPieceSettings settings);
 
-/// Whole words.
+/// Each whole word is a piece.
 WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::string& place,
                                const std::string& unknown);
 

@@ -1,4 +1,4 @@
-// The row of BERT, from which those of other encoders are made.
+// The row of BERT, on which the rows of other encoders are based.
 #pragma once
 
 #include "io/transformer/block_reader.hpp"
@@ -14,7 +14,7 @@ inline void adjust_bert_model(ModelReader& reader) {
     reader.spec.causal = reader.config.flag("is_decoder");
 }
 
-/// Positions begin after pad_token_id, and do not count tokens that are padding (fairseq).
+/// Positions begin after pad_token_id and do not count padding tokens (fairseq).
 inline void count_after_padding(ModelReader& reader) {
     const std::size_t padding = reader.config.whole("pad_token_id");
     reader.spec.embedding.first_position = static_cast<std::int64_t>(padding) + 1;

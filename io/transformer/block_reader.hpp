@@ -17,17 +17,17 @@ struct ModelInput;
 
 namespace attn::io {
 
-/// What blocks are made from. Parameters are found, but not decoded.
+/// The sources of blocks. Parameters are found, but not decoded.
 struct ModelSource {
     const FamilyRow& row;
     const ModelConfig& config;
     const TensorSet& tensors;
-    std::size_t tokens = 0;              ///< of the sequence, on which some rotations depend
-    const ModelInput* input = nullptr;   ///< null if it is token ids alone
-    const ModelConfig* whole = nullptr;  ///< of which `config` may be a part
+    std::size_t tokens = 0;             ///< length of the sequence, for rotations that depend on it
+    const ModelInput* input = nullptr;  ///< null if only token ids are given
+    const ModelConfig* whole = nullptr;  ///< the whole config, if `config` is a part
 };
 
-/// Reads parts of layer `layer`; the functions of rows use it.
+/// Reads the parts of layer `layer`, for the functions of rows.
 class BlockReader {
 public:
     BlockReader(const ModelSource& source, std::size_t number)
@@ -44,12 +44,12 @@ public:
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();
 
-    /// The layer's name of a module, and another number's; '#' in `name` is `index`.
+    /// The full name of a module in this layer, or in another; `index` replaces '#' in `name`.
     std::string full(std::string_view name) const { return full(name, layer); }
     std::string full(std::string_view name, std::size_t of_layer) const;
     static std::string numbered(std::string_view name, std::size_t index);
 
-    /// Norm of the row's kind. Errors: kind input if its weight is missing.
+    /// A norm of the row's kind. Errors: kind input if its weight is missing.
     NormSpec norm(std::string_view name) const;
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
@@ -58,12 +58,13 @@ public:
     std::size_t heads() const { return config.whole(std::string(row.heads_key)); }
     std::size_t kv_heads() const;
     std::size_t head_width() const;
-    /// "full_attention", "sliding_attention", ...: of layer_types, else by the row's rule.
+    /// "full_attention", "sliding_attention", ...: from layer_types, otherwise by the row's rule.
     std::string layer_type() const { return layer_type(layer); }
     std::string layer_type(std::size_t of_layer) const;
 
     AttentionPart attention() const;
-    /// To the encoder's states, by the row's cross_query, cross_key, cross_value and cross_out.
+    /// Cross-attention to the encoder's states, with the row's cross_query, cross_key, cross_value
+    /// and cross_out.
     AttentionPart cross_attention() const;
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
@@ -77,13 +78,13 @@ public:
     FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }
     FeedForward feed_forward(std::string_view gate, std::string_view up,
                              std::string_view down) const;
-    /// module.gate_proj, .up_proj and .down_proj.
+    /// The layer of module.gate_proj, .up_proj and .down_proj.
     FeedForward feed_forward_in(std::string_view module) const;
     Experts experts(const ExpertNames& names) const;
     bool has_experts(const ExpertNames& names) const;
     /// The names of the experts' tensors; null: the layer has no experts.
     const ExpertNames* expert_names() const;
-    /// A number, or this layer's element of a list.
+    /// An integer, or this layer's element of a list.
     std::size_t whole_of_layer(const std::string& key) const;
 };
 

@@ -1,5 +1,5 @@
-// Parts that DeepSeek's kin and other families share: latent attention, routers with groups, and
-// settings of rotations.
+// Parts that DeepSeek models share with other families: latent attention, grouped routers, and
+// settings of the rotary embedding.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace attn::io {
 
-/// Names of latent attention's tensors.
+/// The tensor names of latent attention.
 struct LatentNames {
     std::string_view query = "self_attn.q_proj", query_down = "self_attn.q_a_proj",
                      query_norm = "self_attn.q_a_layernorm", query_up = "self_attn.q_b_proj",
@@ -26,26 +26,26 @@ struct LatentNames {
                      out = "self_attn.o_proj";
 };
 
-/// Latent attention by the keys of DeepSeek's configs; `pairs` of its rotation, or none.
+/// Latent attention from the keys of DeepSeek's configs; `pairs` is its rotary embedding, or none.
 AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
                                std::optional<Rope> pairs);
 
-/// Experts whose choice is by score + bias among the best groups.
+/// Experts chosen by score + bias in the best groups.
 Experts grouped_experts(const BlockReader& reader, const ExpertNames& names, std::string_view bias);
 
-/// Whether the layer has experts: by mlp_layer_types, else from layer `first` on.
+/// Whether the layer has experts: by mlp_layer_types, otherwise from layer `first` on.
 bool is_sparse_layer(const BlockReader& reader, std::size_t first);
 
-/// The settings of the rotary embedding with the part of the columns that it turns: that of the
-/// settings, of the config, or `otherwise`.
+/// The settings of the rotary embedding, with partial_rotary_factor of the settings, the config, or
+/// `otherwise`.
 nlohmann::json rope_of_part(const ModelConfig& config, const std::string& layer_type,
                             double otherwise);
 
-/// The elements of the layer's tensor. Errors: kind input unless there are `count`.
+/// The elements of the layer's tensor. Errors: kind input unless it has `count` elements.
 std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
                                std::size_t count);
 
-/// Marks keys as read whose effect the tensors show.
+/// Marks keys as read if the tensors already show their effect.
 void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
 
 }  // namespace attn::io

@@ -19,23 +19,23 @@
 
 namespace attn::io {
 
-/// What is opened: tensors with the names of transformers, and the members of config.json.
+/// An opened model: tensors with the names of transformers, and the members of config.json.
 struct ModelFolder {
     std::shared_ptr<const ArrayFile> tensors;
     nlohmann::json config;
     std::string config_place;                ///< for errors
-    std::string folder;                      ///< of the tokenizer; empty: in a GGUF file
+    std::string folder;                      ///< folder of the tokenizer; empty: in the GGUF file
     nlohmann::json tokenizer_metadata = {};  ///< of a GGUF file
-    bool norms_have_sums = false;            ///< weights of norms have 1 added already
+    bool norms_have_sums = false;            ///< the weights of norms already include the 1
 };
 
-/// The model of a folder, of a folder of Hugging Face's cache, of a GGUF file, or of a file of
-/// tensors with its config.json next to it. `config_path` replaces the config. Errors: those of
-/// files; kind input for weights in formats that are not computed.
+/// Opens a folder, a folder of Hugging Face's cache, a GGUF file, or a file of tensors with
+/// config.json next to it. `config_path` replaces the config. Errors: those of files; kind input
+/// for unsupported formats of weights.
 ModelFolder open_model_folder(const std::string& path,
                               const std::optional<std::string>& config_path, const Access& access);
 
-/// The functions of rows fill in the specification of a model through it.
+/// Gives the functions of rows access to the specification of a model.
 class ModelReader {
 public:
     ModelReader(const ModelSource& from, ModelSpec& model)
@@ -48,13 +48,13 @@ public:
     ModelSpec& spec;
 
     NormSpec norm(std::string_view name) const;
-    /// Of the embedding of tokens, without ".weight": row.ids, or the first of row.other_ids that
-    /// the file has.
+    /// The name of the token embedding, without ".weight": row.ids, or the first of row.other_ids
+    /// in the file.
     std::string ids() const { return ids_of(row, tensors); }
     static std::string ids_of(const FamilyRow& row, const TensorSet& tensors);
 };
 
-/// A model ready to run. It must outlive the specifications that it gives.
+/// A model that is ready to run. It must outlive its specifications.
 class OpenModel {
 public:
     explicit OpenModel(ModelFolder files);
@@ -66,25 +66,25 @@ public:
     const std::string& type() const { return type_; }
     const ModelFolder& files() const { return files_; }
 
-    /// For a sequence of this many tokens, or for what the model sees or hears, which must outlive
-    /// the specification. Errors: kind input, for tensors and keys that are
-    /// missing or have other shapes or types.
+    /// The specification for a sequence of this length, or for image or audio input, which must
+    /// outlive it. Errors: kind input for tensors and keys that are missing, or whose shapes or
+    /// types are wrong.
     ModelSpec specify(std::size_t tokens, const ModelInput* input = nullptr) const;
 
     /// Finds all parameters of the first `layers` blocks. Errors: the same, and kind input for
-    /// tensors of these blocks that are not used and keys that are not understood.
+    /// unused tensors of these blocks and for unknown keys.
     void check(const ModelSpec& model, std::size_t layers) const;
-    /// The same for an encoder, which is this, and its decoder.
+    /// The same for this encoder and its decoder.
     void check(const ModelSpec& encoder, std::size_t encoder_layers, const ModelSpec& decoder,
                std::size_t layers) const;
 
-    /// The decoder of a model with an encoder, which is this; null: the model is one stack.
+    /// The decoder, if this is the encoder of an encoder-decoder model; otherwise null.
     const OpenModel* decoder() const { return decoder_.get(); }
-    /// The token that a decoder starts from. Errors: kind input if the config has none.
+    /// The start token of the decoder. Errors: kind input if the config has none.
     std::uint64_t start_id() const;
 
 private:
-    /// The decoder.
+    /// Makes the decoder.
     OpenModel(const OpenModel& encoder, const FamilyRow& row);
     void open();
     void check_blocks(const ModelSpec& model, std::size_t layers) const;
@@ -98,7 +98,7 @@ private:
     const ModelConfig* config_ = nullptr;
     std::unique_ptr<TensorSet> tensors_;
     std::unique_ptr<const OpenModel> decoder_;
-    std::string prefix_;  ///< of the names of arrays
+    std::string prefix_;  ///< of array names
 };
 
 }  // namespace attn::io

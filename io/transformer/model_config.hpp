@@ -12,11 +12,11 @@
 
 namespace attn::io {
 
-/// The members of a config, or of one of its parts ("text_config"). A key has the value of the
-/// file, else that of its class in transformers. Keys that were read are marked.
+/// The members of a config, or of a part of it ("text_config"). A key that is missing from the file
+/// has the default of its class in transformers. Keys that were read are marked.
 class ModelConfig {
 public:
-    /// `place` is the file's path. Without `type`, that of the members.
+    /// `place` is the file's path. If `type` is empty, the members give it.
     ModelConfig(std::string place, const nlohmann::json& members, std::string type = {});
 
     const std::string& type() const { return type_; }
@@ -26,7 +26,7 @@ public:
     const nlohmann::json& at(const std::string& key) const;
     /// Whether the file gives a value other than null.
     bool gives(const std::string& key) const;
-    /// Whether the file has the key, if only with null.
+    /// Whether the file has the key, even if its value is null.
     bool names(const std::string& key) const { return members_.contains(key); }
 
     /// Errors: kind input if the value has another type, or is missing without a default.
@@ -39,20 +39,20 @@ public:
     /// An element of a list with one entry per layer.
     const nlohmann::json& of_layer(const std::string& key, std::size_t layer) const;
 
-    /// The settings of the rotary embedding, of one type of layer: rope_parameters as newer files
-    /// have them, made of rope_theta and rope_scaling where a file is older.
+    /// The settings of the rotary embedding, for one type of layer: rope_parameters, which older
+    /// files give as rope_theta and rope_scaling.
     nlohmann::json rope(const std::string& layer_type = {}) const;
 
-    /// A part that is a config itself. Empty members if the file has none.
+    /// A part that is itself a config. It has no members if the file lacks it.
     ModelConfig part(const std::string& key) const;
 
-    /// Requires the value, or that it is absent. Errors: kind input.
+    /// Requires this value, or no value. Errors: kind input.
     void require(const std::string& key, const nlohmann::json& expected) const;
-    /// Marks all keys of the class as read: the family computes with every one of them.
+    /// Marks all keys of the class as read.
     void pass_known() const { read_.insert(known_.begin(), known_.end()); }
     [[noreturn]] void fail(const std::string& key, const std::string& expected) const;
 
-    /// Errors: kind input for keys that were not read and may change the numbers.
+    /// Errors: kind input for keys that were not read and may change the results.
     void check_unread() const;
 
 private:

@@ -10,14 +10,14 @@
 
 namespace attn::io {
 
-/// Rotation of the first partial_rotary_factor of `width` columns, from the rotary `settings` of
-/// the config: types default, linear, dynamic, yarn, longrope, llama3 and proportional, as
+/// The rotation of the first partial_rotary_factor * `width` columns, from the rotary `settings` of
+/// the config. Types: default, linear, dynamic, yarn, longrope, llama3 and proportional, as
 /// transformers' modeling_rope_utils computes them. `tokens` is the length of the sequence, on
 /// which dynamic and longrope depend. Errors: kind input for other types and missing settings.
 Rotation rotation_of(const ModelConfig& config, const nlohmann::json& settings, std::size_t width,
                      Rope pairs, std::size_t tokens);
 
-/// 0.1 mscale ln(factor) + 1 for factors above 1: yarn's factor on scores and angles.
+/// YaRN's factor on cosine and sine, or on scores: 0.1 mscale ln(factor) + 1 for factors above 1.
 double yarn_factor(double factor, double mscale = 1);
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-// What rows of several files share.
+// Rows and functions that several files share.
 #pragma once
 
 #include <initializer_list>
@@ -10,19 +10,19 @@
 
 namespace attn::io {
 
-/// Ends of names of buffers that older files keep.
+/// Name endings of buffers in older files.
 inline constexpr std::string_view rotary_buffers[] = {"rotary_emb.inv_freq"};
 
-/// Llama's row, of which most others are changes.
+/// Llama's row, on which most others are based.
 inline constexpr FamilyRow llama_row{.type = "llama", .ignored = rotary_buffers};
 
-/// The same with norms of the heads of queries and keys.
+/// Llama's row with norms on each head of queries and keys.
 inline constexpr FamilyRow head_norms_row = with(llama_row, "", [](FamilyRow& row) {
     row.query_norm = "self_attn.q_norm";
     row.key_norm = "self_attn.k_norm";
 });
 
-/// Norms after both parts, before the sums, and none before them (OLMo 2).
+/// Norms on the outputs of both parts, not on their inputs (OLMo 2).
 inline constexpr FamilyRow norms_after_row = with(head_norms_row, "", [](FamilyRow& row) {
     row.attention_norm = {};
     row.attention_post_norm = "post_attention_layernorm";
@@ -34,24 +34,24 @@ inline AttentionPart& attention_of(TransformerBlock& block) {
     return std::get<AttentionPart>(block.mixer);
 }
 
-/// From first_k_dense_replace on.
+/// From layer first_k_dense_replace on.
 bool has_experts_after_dense(const BlockReader& reader);
-/// Where mlp_layer_types is "sparse", else from first_k_dense_replace (1) on.
+/// If mlp_layer_types is "sparse"; without it, from layer first_k_dense_replace (default 1) on.
 bool has_experts_by_type(const BlockReader& reader);
-/// Every decoder_sparse_step-th layer that is not one of mlp_only_layers.
+/// Every decoder_sparse_step-th layer that is not in mlp_only_layers.
 bool has_experts_by_step(const BlockReader& reader);
 
-/// A sigmoid router with a bias for the choice alone, in the first of these tensors that the file
-/// has, and a factor on normalised weights.
+/// A sigmoid router with a bias for the choice only, and a factor on the normalised weights. The
+/// bias is the first of these tensors in the file.
 void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
                         std::initializer_list<std::string_view> bias, std::string_view factor);
-/// The same with groups of experts, as DeepSeek V3's.
+/// The same with groups of experts, as in DeepSeek V3.
 void use_grouped_router(BlockReader& reader, TransformerBlock& block);
 
-/// Marks keys of published files that the library does not read.
+/// Marks keys as read that occur in published files but have no effect in transformers.
 void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys);
 
-/// Whether no_rope_layers or no_rope_layer_interval leaves the layer without rotation.
+/// Whether the layer has no rotary embedding, by no_rope_layers or no_rope_layer_interval.
 bool is_without_rotation(const BlockReader& reader, std::size_t layer);
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-// Reads the convolutions of models that hear.
+// Reads the convolutions of audio models.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace attn::io {
 
-/// name.weight, (channels, channels of a group, taps), and name.bias if there is one. Errors: kind
-/// input if the weight is missing or has another shape; a size of 0 is that of the tensor.
+/// name.weight, (output channels, input channels per group, taps), and name.bias if there is one. A
+/// size of 0 accepts the tensor's. Errors: kind input if the weight is missing or has another
+/// shape.
 Convolution convolution_of(const TensorSet& tensors, const std::string& name, std::size_t d_in,
                            std::size_t taps, std::size_t groups = 1);
 
-/// The same of a weight that is stored as directions and their lengths, one for each tap.
+/// The same for a weight-normalized convolution: directions, and one magnitude per tap.
 Convolution normed_convolution_of(const TensorSet& tensors, const std::string& name,
                                   std::size_t d_in, std::size_t taps, std::size_t groups);
 

@@ -1,4 +1,4 @@
-// The tensors of a model by name, and which of them were used.
+// The tensors of a model by name, with a record of those that were used.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,7 @@
 
 namespace attn::io {
 
-/// Names are relative to the prefix under which the file keeps the model. Not thread-safe, but the
-/// parameters are.
+/// Names are relative to the prefix of the model in the file. Not thread-safe; the parameters are.
 class TensorSet {
 public:
     explicit TensorSet(std::shared_ptr<const ArrayFile> file) : file_(std::move(file)) {}
@@ -27,13 +26,13 @@ public:
     bool has(const std::string& name) const { return find_array(name) != nullptr; }
     const StoredArray* find_array(const std::string& name) const;
 
-    /// The tensor, or null. Also under older names: LayerNorm.gamma and .beta.
+    /// The tensor, or null. Also finds the older names LayerNorm.gamma and .beta.
     Parameter find(const std::string& name) const;
-    /// Errors: kind input if it is missing; if it does not have this shape, unless that is empty.
+    /// Errors: kind input if it is missing, or has another shape than a `shape` that is not empty.
     Parameter get(const std::string& name, const std::vector<std::size_t>& shape = {}) const;
 
     /// name.weight as (d_out, d_in), or (d_in, d_out), and name.bias if there is one. A size of 0
-    /// is that of the tensor. Errors: kind input if the weight is missing or has another shape.
+    /// accepts the tensor's. Errors: kind input if the weight is missing or has another shape.
     LinearMap linear(const std::string& name, std::size_t d_in = 0, std::size_t d_out = 0,
                      bool in_out = false) const;
     /// One of several matrices stacked in `name`: (count, d_out, d_in), or (count, d_in, d_out).
@@ -43,11 +42,11 @@ public:
     /// The tensor with this name in the file, whatever the prefix; or null.
     Parameter find_whole(const std::string& name) const;
 
-    /// Marks a tensor as known, though it is not used.
+    /// Marks a tensor as used.
     void pass(const std::string& name) const { used_.insert(prefix_ + name); }
 
-    /// Errors: kind input if the file has a tensor that begins with prefix and `start` and was not
-    /// used; those that end with one of `ignored` have no effect.
+    /// Errors: kind input if a tensor whose name begins with the prefix and `start` was not used.
+    /// Names that end with one of `ignored` are excepted.
     void check_used(const std::string& start, std::span<const std::string_view> ignored) const;
 
 private:

@@ -1,4 +1,4 @@
-// What models that see have in common: patches, and sizes of images in their configs.
+// Shared by image models: patches, and the image sizes in their configs.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace attn::io {
 
-/// Marks keys as read that do not change the hidden states.
+/// Marks the keys as read that do not affect the hidden states.
 void pass_vision_keys(const ModelConfig& config);
 
-/// Of one number for both axes, or of a list (rows, columns). Errors: kind input.
+/// Rows and columns, from one integer for both or a list of two. Errors: kind input.
 std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key);
 
-/// Rows and columns of patches: of the image, else of the size in the config.
+/// Rows and columns of patches, in the given image or else in the image size of the config.
 std::array<std::size_t, 2> grid_of(const BlockReader& reader);
 
 /// The convolution `name` over patches of pixels, without tokens and positions.
