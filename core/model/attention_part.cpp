@@ -354,9 +354,11 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Tens
         for (std::size_t i = 0; table != nullptr && i < pairs; ++i) {
             const std::size_t at = (static_cast<std::size_t>(positions[t]) * pairs + i) * 2;
             if (at + 1 >= table->size())
-                throw SettingError(ErrorKind::input, "position_ids",
-                                   std::to_string(static_cast<std::size_t>(positions[t])) +
-                                       " is beyond the model's table of angles");
+                throw SettingError(
+                    ErrorKind::input, "position_ids",
+                    std::to_string(static_cast<std::size_t>(positions[t])) +
+                        " is not a row of the model's table of angles; expected at most " +
+                        std::to_string(table->size() / (2 * pairs) - 1));
             cosine[i] = (*table)[at];
             sine[i] = backwards ? -(*table)[at + 1] : (*table)[at + 1];
         }
