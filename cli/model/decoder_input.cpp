@@ -15,7 +15,7 @@ void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestio
     if (model.decoder() == nullptr) {
         if (!list) return;
         throw Error(ErrorKind::usage, location_of(*args.find("decoder_ids")),
-                    "the model has no decoder next to an encoder; expected --token-ids");
+                    "the model is not an encoder-decoder model; expected --token-ids");
     }
     if (!list) {
         question.start_id = model.decoder()->start_id();
@@ -28,7 +28,7 @@ void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestio
         const auto [at, error] = std::from_chars(word.data(), end, id);
         if (error != std::errc() || at != end)
             throw Error(ErrorKind::usage, location_of(*args.find("decoder_ids")),
-                        "found " + io::shortened(word) + "; expected ids of tokens, as in 0,31,4");
+                        "found " + io::shortened(word) + "; expected token ids, as in 0,31,4");
         question.decoder_ids.push_back(id);
     }
 }
@@ -41,7 +41,8 @@ void check_decoder_ids(const Args& args, const io::OpenModel& model, const Model
                         args.has("decoder_ids") ? location_of(*args.find("decoder_ids"))
                                                 : model.config().place(),
                         (args.has("decoder_ids") ? "" : "decoder_start_token_id ") +
-                            std::to_string(id) + " is beyond the model's table; expected at most " +
+                            std::to_string(id) +
+                            " is not a row of the model's table; expected at most " +
                             std::to_string(vocabulary - 1));
 }
 

@@ -63,13 +63,28 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
                         ", the model's width");
 }
 
+/// Whether --emit has this name.
+bool names(const Request& request, std::string_view array) {
+    const std::vector<std::string>& emit = request.settings.emit;
+    return request.has("emit") && std::find(emit.begin(), emit.end(), array) != emit.end();
+}
+
+/// Lists with an entry for each token do not say what generated ones have.
+void check_generated(const Args& args, const ModelQuestion& question) {
+    if (question.generate == 0) return;
+    for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
+        if (args.has(key))
+            throw Error(ErrorKind::usage, location_of(*args.find(key)),
+                        "conflicts with --generate; expected one of them");
+}
+
 int run_model_command(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() != 1)
         throw Error(ErrorKind::usage, "attn model",
                     words.empty() ? "no model; expected its folder or file, as in attn model DIR "
                                     "--token-ids 3,1,4"
-                                  : "a second model " + words[1] + "; expected one");
+                                  : "a second model, " + words[1] + "; expected one");
     Request request = with_flags({}, args);
     request = with_output(request, plan_output(request));
     ModelQuestion question;
@@ -89,10 +104,12 @@ int run_model_command(const Args& args) {
     if (question.generate != 0 && question.input.ids.empty() && !has_decoder)
         throw Error(ErrorKind::usage, "--generate " + std::to_string(question.generate),
                     "requires --token-ids or --text");
+    check_generated(args, question);
     check_width(args, model, question.input);
     const std::string layers = args.text("layers").value_or("all");
     ModelRequest asked;
-    asked.arrays = {question.emit, request.settings.head, false};
+    asked.arrays = {question.emit, request.settings.head,
+                    names(request, "logits") || names(request, "next_tokens")};
     asked.generate = question.generate;
     LayerProgress progress;
     asked.progress = [&progress](std::size_t layer, std::size_t layers_in_all) {
@@ -112,6 +129,13 @@ int run_model_command(const Args& args) {
         asked.layers = question.layers = layers_named(layers, spec.layers);
     }
     check_one_array(request, question);
+    for (const char* name : {"last_hidden_state", "logits", "next_tokens"})
+        if (names(request, name) &&
+            (asked.layers.empty() ||
+             asked.layers.back() + 1 != (has_decoder ? decoder : spec).layers))
+            throw setting_error(
+                request, "emit",
+                std::string(name) + " is of the last layer; expected --layers with -1 among them");
     if (question.input.hidden_states) question.input.first_layer = asked.layers.front();
     asked.run_layers = asked.layers.empty() ? 0 : asked.layers.back() + 1;
     const bool needs_all = question.generate != 0;
@@ -138,15 +162,16 @@ int run_model_command(const Args& args) {
 constexpr Option model_options[] = {
     {.key = "text",
      .argument = "TEXT",
-     .help = "the input as a text, for the tokenizer.json of the folder or the tokenizer of the "
+     .help = "the input as a text; the tokenizer is the folder's tokenizer.json, or the one in the "
              "GGUF file"},
     {.key = "text_pair",
      .argument = "TEXT",
-     .help = "a second text after it, as the tokenizer joins pairs (default none)"},
+     .help = "a second text; the tokenizer joins the pair (default none)"},
     {.key = "no_special_tokens", .field = no_value, .help = "add no special tokens to --text"},
     {.key = "hidden_states",
      .argument = "FILE",
-     .help = "the input of the first of --layers, (tokens, width), instead of tokens"},
+     .help =
+         "the hidden states that enter the first of --layers, (tokens, width), instead of tokens"},
     {.key = "attention_mask",
      .limits = {.expected = "0 or 1 for each token"},
      .argument = "LIST",
@@ -158,42 +183,42 @@ constexpr Option model_options[] = {
     {.key = "token_type_ids",
      .limits = {.expected = "integers from 0, one per token"},
      .argument = "LIST",
-     .help = "segments of the tokens, of models that have them (default all 0)"},
+     .help = "segments of the tokens, for models that have them (default all 0)"},
     {.key = "layers",
-     .limits = {.expected = "all, or numbers from 0, of which negative ones count from the end"},
+     .limits = {.expected = "all, or numbers from 0; negative numbers count from the end"},
      .argument = "LIST",
      .help = "layers whose arrays are written, as in 0,5,-1 (default all)"},
     {.key = "generate",
      .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
      .argument = "N",
-     .help = "append the likeliest token N times first (default 0)"},
+     .help = "append the most probable token up to N times, then compute the arrays (default 0)"},
     {.key = "decoder_ids",
-     .limits = {.expected = "ids of tokens, as in 0,31,4"},
+     .limits = {.expected = "token ids, as in 0,31,4"},
      .argument = "N,...",
-     .help = "of models with an encoder: tokens of the decoder (default its start token)"},
+     .help = "for encoder-decoder models: token ids of the decoder (default its start token)"},
     {.key = "pixel_values",
      .argument = "FILE",
-     .help = "of models that see: an image (channels, height, width), or its patches"},
+     .help = "for image models: an image, (channels, height, width), or its patches"},
     {.key = "spatial_shapes",
      .argument = "FILE",
-     .help = "of models that take patches: how many rows and columns of them there are"},
+     .help = "for image models that take patches: the numbers of rows and columns of patches"},
     {.key = "input_values",
      .argument = "FILE",
-     .help = "of models that hear: the sound, or its spectrogram (frames, bins)"},
+     .help = "for audio models: the samples, or a spectrogram (frames, bins)"},
     {.key = "input_features",
      .argument = "FILE",
-     .help = "of models that hear: features of the sound (bins, frames)"},
+     .help = "for audio models: features (bins, frames)"},
 };
 
 constexpr HelpOverride model_flags[] = {
-    {"token_ids", "ids of the tokens"},
+    {"token_ids", "token ids, as in 3,1,4"},
     {"text", "a text, for the model's own tokenizer"},
     {"layers", "layers to write, as in 0,5,-1 (default all)"},
     {"head", "heads to write, from 0 (default all)"},
-    {"emit", "arrays to write, as attention_weights, or all"},
-    {"generate", "append the likeliest token N times first"},
+    {"emit", "arrays to write: attention_weights, ..., or all"},
+    {"generate", "append the most probable token N times first"},
     {"format", "json, table, torch, csv, npy, npz, ..."},
-    {"output", "write there; the suffix says the format"},
+    {"output", "write there; the suffix determines the format"},
     {"heatmap", "draw the weights on the terminal"},
 };
 
@@ -206,8 +231,8 @@ constexpr CommandRow model_command{
         "  attn model data/models/gpt2 --token-ids 3,1,4\n"
         "  attn model DIR --token-ids 3,1,4 --layers 0,-1 --emit attention_weights\n",
     .usage =
-        "DIR\n\nDIR is the folder of a model with config.json and model.safetensors, or of "
-        "Hugging Face's cache.",
+        "DIR\n\nDIR is a folder with config.json and model.safetensors, a folder of Hugging Face's "
+        "cache, or a GGUF file.",
     .common_flags = model_flags,
     .takes = in_model,
     .own = model_options,

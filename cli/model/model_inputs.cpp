@@ -55,7 +55,7 @@ void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& inp
     const io::TokenizedText tokens =
         pair ? tokenizer.encode_pair(text, *pair, adds) : tokenizer.encode(text, adds);
     if (tokens.ids.empty())
-        throw Error(ErrorKind::usage, "--text", "has no tokens; expected a text with some");
+        throw Error(ErrorKind::usage, "--text", "the text has no tokens; expected at least one");
     input.ids.assign(tokens.ids.begin(), tokens.ids.end());
     if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
 }
@@ -145,15 +145,17 @@ void check_input(const Args& args, const Request& request, std::span<const std::
     for (const InputRow& row : input_rows) {
         const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
         if (is_needed && !args.has(row.key))
-            throw Error(ErrorKind::usage, "attn model",
-                        "the model needs " + std::string(row.flag) + "; expected its file");
+            throw Error(
+                ErrorKind::usage, "attn model",
+                "no " + std::string(row.flag) + ", which the model requires; expected a file");
         if (!is_needed && args.has(row.key))
             throw Error(ErrorKind::usage, location_of(*args.find(row.key)),
-                        "the model does not take it; expected " +
+                        "the model does not take this array; expected " +
                             std::string(takes_ids ? "--token-ids" : "other flags"));
     }
     if (takes_ids && input.ids.empty() && !input.hidden_states)
-        throw Error(ErrorKind::usage, "attn model", "no input; expected --token-ids or --text");
+        throw Error(ErrorKind::usage, "attn model",
+                    "no input; expected --token-ids, --text or --hidden-states");
     if (!takes_ids && !input.ids.empty())
         throw setting_error(request, "token_ids",
                             "the model does not take token ids; expected none");

@@ -14,12 +14,12 @@ namespace attn::cli {
 namespace {
 
 constexpr ModelArray array_rows[] = {
-    {"hidden_states", true, true, "what enters each block, and what the last one gives"},
-    {"recurrent_state", true, true, "the state after the last token, of layers that keep one"},
-    {"cross_attention_weights", true, true, "of decoders: weights of the encoder's tokens"},
+    {"hidden_states", true, true, "the input of each block, and the output of the last"},
+    {"recurrent_state", true, true, "the state after the last token, for recurrent layers"},
+    {"cross_attention_weights", true, true, "for decoders: weights of the encoder's tokens"},
     {"last_hidden_state", false, true, "after the final norm"},
-    {"logits", false, false, "of the last row, one per entry of the vocabulary"},
-    {"next_tokens", false, false, "the ten likeliest next tokens, with their probabilities"},
+    {"logits", false, false, "logits of the last token, one per entry of the vocabulary"},
+    {"next_tokens", false, false, "the ten most probable next tokens, with their probabilities"},
 };
 
 bool is_of_attention(const ArrayRow& row) {

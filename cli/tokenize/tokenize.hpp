@@ -1,4 +1,4 @@
-// `attn tokenize`: the ids of a text, and the text of ids.
+// `attn tokenize`: converts a text to token ids, and token ids to a text.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ enum class TokenForm { table, json, ndjson };
 
 struct TokenizeRequest {
     std::string tokenizer;            ///< a folder or a tokenizer.json
-    std::optional<std::string> text;  ///< or ids; empty: standard input
+    std::optional<std::string> text;  ///< a text or ids; empty: standard input
     std::optional<std::string> pair;  ///< a second text
     std::string output = "-";
     TokenForm form = TokenForm::json;
     bool decodes = false;             ///< the text is a list of ids
     bool by_line = false;             ///< each line is a text
-    bool adds_special_tokens = true;  ///< or, to decode, keeps them
+    bool adds_special_tokens = true;  ///< when decoding: keeps them
 };
 
 /// Reads the tokenizer and the text, and writes the output. Errors: kind input for a text that is

@@ -73,18 +73,20 @@ constexpr Option tokenize_options[] = {
      .help = "a second text, for models that read two (default none)"},
     {.key = "no_special_tokens",
      .field = no_value,
-     .help = "add no tokens such as [CLS] or <s>; with --decode, omit them (default off)"},
+     .help = "add no special tokens such as [CLS] or <s>; with --decode, omit them (default off)"},
     {.key = "decode",
      .field = no_value,
-     .help = "TEXT is ids, as 12,7 or [12, 7]; write their text (default off)"},
-    {.key = "lines", .field = no_value, .help = "each line is a text (default off)"},
+     .help = "TEXT is a list of ids, as in 12,7 or [12, 7]; write their text (default off)"},
+    {.key = "lines",
+     .field = no_value,
+     .help = "each line is a text, or a list of ids (default off)"},
     {.key = "format",
      .field = choice_among<token_forms>,
      .limits = {.expected = "table|json|ndjson"},
-     .help = "of the output (default table on a terminal, else json)",
+     .help = "format of the output (default table on a terminal, otherwise json)",
      .letter = 'f'},
     {.key = "output",
-     .limits = {.expected = "a name of a file"},
+     .limits = {.expected = "the name of a file"},
      .argument = "FILE",
      .help = "write there (default standard output)",
      .letter = 'o'},
@@ -94,7 +96,7 @@ constexpr Option tokenize_options[] = {
 
 constexpr CommandRow tokenize_command{
     .name = "tokenize",
-    .summary = "the ids of a text, by a model's tokenizer; or the text of ids",
+    .summary = "the token ids of a text, or the text of token ids",
     .examples =
         "  attn tokenize models/llama \"The quick brown fox\"\n"
         "  attn tokenize tokenizer.json --no-special-tokens --lines <texts.txt >ids.ndjson\n"

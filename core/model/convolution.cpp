@@ -21,13 +21,13 @@ Tensor3<T> convolve(const Compute& compute, const Convolution& convolution, cons
     const std::size_t padded = tokens + 2 * convolution.padding;
     if (width != convolution.d_in())
         throw SettingError(ErrorKind::input, "model",
-                           "a convolution takes " + std::to_string(convolution.d_in()) +
-                               " channels, but is given " + std::to_string(width) +
-                               "; expected as many");
+                           "the input of a convolution has " + std::to_string(width) +
+                               " channels; expected " + std::to_string(convolution.d_in()));
     if (padded < taps)
         throw SettingError(ErrorKind::input, "model",
-                           "a convolution of " + std::to_string(taps) + " taps is given " +
-                               std::to_string(tokens) + " frames; expected a longer input");
+                           "the input of a convolution of " + std::to_string(taps) + " taps has " +
+                               std::to_string(tokens) + " frames; expected at least " +
+                               std::to_string(taps - 2 * convolution.padding));
     const std::size_t frames = (padded - taps) / convolution.stride + 1,
                       d_out = convolution.d_out(), groups = convolution.groups,
                       before = width / groups, after = d_out / groups;

@@ -14,10 +14,12 @@ ModelResult run_encoder_decoder(const Compute& compute, ModelSpec encoder, const
     of_encoder.generate = 0;
     of_encoder.run_layers = encoder.layers;
     of_encoder.arrays.requires_head = false;
+    std::vector<bool> valid = input.valid;
     ModelResult first = run_model(compute, encoder, std::move(input), of_encoder, dtype);
     ModelInput decoder_input;
     decoder_input.ids = std::move(decoder_ids);
     decoder_input.encoder = &first.last;
+    decoder_input.encoder_valid = std::move(valid);
     ModelResult result = run_model(compute, decoder, std::move(decoder_input), request, dtype);
     result.arrays.insert(result.arrays.begin(), std::make_move_iterator(first.arrays.begin()),
                          std::make_move_iterator(first.arrays.end()));

@@ -119,8 +119,8 @@ template <class T>
 void check_width(const Tensor3<T>& out, std::size_t width) {
     if (out.shape(2) != width)
         throw Error(ErrorKind::input, "model",
-                    "an expert gives " + std::to_string(out.shape(2)) + " columns; expected " +
-                        std::to_string(width));
+                    "the output of an expert has " + std::to_string(out.shape(2)) +
+                        " columns; expected " + std::to_string(width));
 }
 
 template <class T>

@@ -57,8 +57,8 @@ Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, con
     Tensor3<T> gate = part.gate ? apply(compute, part.gate, x) : Tensor3<T>();
     if (is_joined ? up.shape(2) % 2 != 0 : is_gated && gate.shape(2) != up.shape(2))
         throw Error(ErrorKind::input, "model",
-                    "a feed-forward part has a gate of other columns than what it gates; expected "
-                    "as many");
+                    "the gate and up projections of a feed-forward layer have different widths; "
+                    "expected equal widths");
     if (part.is_sparse) make_sparse(part.sparsity_z, gate);
     const std::size_t rows = x.shape(1), width = up.shape(2) / (is_joined ? 2 : 1);
     Tensor3<T> inner = is_joined ? Tensor3<T>::from_shape({1, rows, width}) : Tensor3<T>();

@@ -19,7 +19,7 @@ Tensor3<T> input_of(const BlockRun<T>& run, const LayerInput& part) {
     if (run.embedding == nullptr || run.token_ids.empty())
         throw SettingError(ErrorKind::usage, "hidden_states",
                            "layer " + std::to_string(run.block.layer) +
-                               " has an input of its own for each token; expected token ids");
+                               " has an input for each token id; expected token ids");
     const std::size_t tokens = run.token_ids.size(), all = part.table->shape()[1];
     Tensor3<T> y = apply(run.compute, part.projection, *run.embedding);
     const double of_width = 1 / std::sqrt(static_cast<double>(part.projection.d_in)),
@@ -31,10 +31,11 @@ Tensor3<T> input_of(const BlockRun<T>& run, const LayerInput& part) {
         std::uint64_t id = run.token_ids[t];
         if (id >= part.table->shape()[0]) {
             if (!part.first_if_beyond)
-                throw SettingError(ErrorKind::input, "token_ids",
-                                   std::to_string(id) +
-                                       " is beyond the table of layers' inputs; expected at most " +
-                                       std::to_string(part.table->shape()[0] - 1));
+                throw SettingError(
+                    ErrorKind::input, "token_ids",
+                    std::to_string(id) +
+                        " is not a row of the table of per-layer inputs; expected at most " +
+                        std::to_string(part.table->shape()[0] - 1));
             id = 0;
         }
         part.table->read(static_cast<std::size_t>(id) * all + part.first, part.width, row.data());
@@ -144,8 +145,7 @@ private:
         if (x.shape(0) != streams)
             throw SettingError(ErrorKind::usage, "hidden_states",
                                "layer " + std::to_string(run.block.layer) + " has " +
-                                   std::to_string(streams) +
-                                   " streams; expected to start with token ids");
+                                   std::to_string(streams) + " streams; expected token ids");
         Tensor3<T> predicted = predict(compute, x);
         const Tensor3<T> active = stream_of(predicted, part_.active);
         const Tensor3<T> y = normed(compute, part_.attention_norm, active);

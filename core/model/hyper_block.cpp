@@ -87,7 +87,7 @@ private:
             throw SettingError(ErrorKind::usage, "hidden_states",
                                "layer " + std::to_string(run.block.layer) + " has " +
                                    std::to_string(part_.attention_streams.streams) +
-                                   " streams; expected to start with token ids");
+                                   " streams; expected token ids");
         Connected<T> at = connect(compute, part_.attention_streams, x);
         Tensor3<T> y = attend(run, normed(compute, part_.attention_norm, std::move(at.input)));
         const Tensor3<T> streams = expand(at, x, y);
@@ -104,20 +104,24 @@ private:
         if (run.token_ids.empty())
             throw SettingError(ErrorKind::usage, "hidden_states",
                                "layer " + std::to_string(run.block.layer) +
-                                   " chooses experts by token; expected token ids");
+                                   " chooses experts by token id; expected token ids");
         Experts experts = part_.ffn;
         const std::size_t chosen = experts.chosen;
         std::vector<double> row(chosen);
         for (const std::uint64_t id : run.token_ids) {
             if (id >= part_.experts_of_ids->shape()[0])
                 throw SettingError(ErrorKind::input, "token_ids",
-                                   std::to_string(id) + " is beyond the table of experts");
+                                   std::to_string(id) +
+                                       " is not a row of the table of experts; expected at most " +
+                                       std::to_string(part_.experts_of_ids->shape()[0] - 1));
             part_.experts_of_ids->read(static_cast<std::size_t>(id) * chosen, chosen, row.data());
             std::vector<std::size_t>& own = experts.by_token.emplace_back();
             for (const double expert : row) {
                 if (!(expert >= 0) || expert >= static_cast<double>(experts.count))
-                    throw SettingError(ErrorKind::input, "tid2eid",
-                                       "names an expert that the layer does not have");
+                    throw SettingError(
+                        ErrorKind::input, "tid2eid",
+                        "names an expert that the layer does not have; expected 0 to " +
+                            std::to_string(experts.count - 1));
                 own.push_back(static_cast<std::size_t>(expert));
             }
         }

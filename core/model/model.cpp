@@ -19,13 +19,14 @@ template <class T>
 void add_row(const Parameter& table, std::size_t row, double scale, T* out, std::size_t width,
              const std::string& what) {
     if (table->shape().size() != 2 || table->shape()[1] != width)
-        throw SettingError(ErrorKind::input, what,
-                           "the model's table of them has another width than its hidden states; "
-                           "expected " +
-                               std::to_string(width));
+        throw SettingError(
+            ErrorKind::input, what,
+            "the model's table does not have the width of the hidden states; expected " +
+                std::to_string(width) + " columns");
     if (row >= table->shape()[0])
         throw SettingError(ErrorKind::input, what,
-                           std::to_string(row) + " is beyond the model's table; expected at most " +
+                           std::to_string(row) +
+                               " is not a row of the model's table; expected at most " +
                                std::to_string(table->shape()[0] - 1));
     std::vector<T> values(width);
     table->read(row * width, width, values.data());
@@ -66,7 +67,7 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             if (added.size() != x.shape(2))
                 throw SettingError(ErrorKind::input, "position_ids",
-                                   "positions have " + std::to_string(added.size()) +
+                                   "the position embedding has " + std::to_string(added.size()) +
                                        " columns, by the model's config.json; expected " +
                                        std::to_string(x.shape(2)));
             for (std::size_t i = 0; i < added.size(); ++i) row[i] += static_cast<T>(added[i]);
@@ -97,6 +98,7 @@ public:
             fresh.ids.assign(input.ids.begin() + static_cast<std::ptrdiff_t>(past_),
                              input.ids.end());
             fresh.encoder = input.encoder;
+            fresh.encoder_valid = input.encoder_valid;
             fresh.pixel_values = input.pixel_values;
             fresh.spatial_shapes = input.spatial_shapes;
             fresh.input_values = input.input_values;
@@ -206,6 +208,7 @@ private:
             run.cache = cache_.empty() ? nullptr : &cache_[layer];
             run.shared = &shared;
             run.encoder = input.encoder == nullptr ? nullptr : &encoder;
+            run.valid_encoder_keys = input.encoder_valid;
             run.prefix = model_.prefix;
             run.embedding = embedding.size() == 0 ? nullptr : &embedding;
             x = run_block(run, std::move(x));
@@ -232,8 +235,10 @@ private:
     Array<T> logits_of(const Tensor3<T>& last) const {
         const LinearMap head = model_.head ? model_.head() : LinearMap();
         if (!head)
-            throw SettingError(ErrorKind::input, "emit",
-                               "logits: the model has no head; expected other arrays");
+            throw SettingError(
+                ErrorKind::input, "emit",
+                "logits and next_tokens require a head, which the model does not have; expected "
+                "other arrays");
         const std::size_t width = last.shape(2);
         Tensor3<T> row = Tensor3<T>::from_shape({1, 1, width});
         std::copy_n(last.data() + last.size() - width, width, row.data());
@@ -252,7 +257,7 @@ private:
         return out;
     }
 
-    /// The likeliest ids with their probabilities; of equal ones the lower id first.
+    /// The most probable ids with their probabilities; among equal ones the lower id first.
     static std::vector<std::pair<std::uint64_t, double>> best_of(const Array<T>& logits) {
         std::vector<std::size_t> order(logits.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
@@ -271,8 +276,8 @@ private:
     }
 
     void record_logits(const Tensor3<T>& last) {
-        const bool is_named = request_.arrays.requires_head;
-        if (!model_.head && !is_named) return;
+        const bool has_head = model_.head && model_.head();
+        if (!has_head && !request_.arrays.requires_head) return;
         Array<T> logits = logits_of(last);
         if (request_.arrays.has("next_tokens")) {
             const auto best = best_of(logits);

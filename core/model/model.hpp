@@ -84,6 +84,7 @@ struct ModelInput {
     std::optional<RealArray> hidden_states;  ///< replaces ids: (tokens, width)
     std::size_t first_layer = 0;             ///< the layer that `hidden_states` enter
     const RealArray* encoder = nullptr;      ///< the encoder's last hidden state
+    std::vector<bool> encoder_valid;         ///< as `valid`, of the encoder's tokens
     /// Arrays for image and audio models, named as their flags.
     std::optional<RealArray> pixel_values, spatial_shapes, input_values, input_features;
 };

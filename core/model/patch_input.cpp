@@ -42,7 +42,7 @@ private:
     const RealArray& array(const ModelInput& input) const {
         const std::optional<RealArray>& given =
             spec_.from == PatchInput::From::spectrogram ? input.input_values : input.pixel_values;
-        if (!given) fail(array_name(), "is missing; expected it for this model");
+        if (!given) fail(array_name(), "is missing; expected a file, since the model requires it");
         return *given;
     }
 
@@ -68,7 +68,7 @@ private:
                  "shape " + text_of(shape) + "; expected (" +
                      (is_sound ? columns + ", " + rows
                                : std::to_string(spec_.channels) + ", " + rows + ", " + columns) +
-                     ") by the model");
+                     ") for this model");
         }
         is_square = height == width;
         grid = {(height - patch[0]) / spec_.step[0] + 1, (width - patch[1]) / spec_.step[1] + 1};
@@ -90,7 +90,8 @@ private:
     template <class T>
     Tensor3<T> given_patches(const ModelInput& input, Grid& grid) const {
         const std::vector<std::size_t> shape = shape_without_batch(*input.pixel_values, 2);
-        if (!input.spatial_shapes) fail("spatial_shapes", "is missing; expected it for this model");
+        if (!input.spatial_shapes)
+            fail("spatial_shapes", "is missing; expected a file, since the model requires it");
         const Array<double> sizes = RealArray(*input.spatial_shapes).take<double>();
         bool is_valid = sizes.size() == 2;
         for (std::size_t i = 0; is_valid && i < 2; ++i) {
@@ -105,7 +106,7 @@ private:
                                        " patches; expected two integers");
         if (shape[1] != spec_.map.d_in)
             fail("pixel_values", "shape " + text_of(shape) + "; expected (patches, " +
-                                     std::to_string(spec_.map.d_in) + ") by the model");
+                                     std::to_string(spec_.map.d_in) + ") for this model");
         Array<T> values = RealArray(*input.pixel_values).take<T>();
         values.reshape({1, shape[0], shape[1]});
         return Tensor3<T>(std::move(values), {1, shape[0], shape[1]});
@@ -177,16 +178,16 @@ std::shared_ptr<const InputStage> patch_input(PatchInput spec) {
     std::size_t rows = 0;
     for (const Parameter& token : spec.tokens) {
         if (token->size() != spec.width)
-            fail("model", "a token has another width than the model; expected " +
+            fail("model", "a token does not have the width of the model; expected " +
                               std::to_string(spec.width));
         ++rows;
     }
     if (spec.registers != nullptr && spec.registers->size() % spec.width != 0)
-        fail("model",
-             "registers have another width than the model; expected " + std::to_string(spec.width));
+        fail("model", "registers do not have the width of the model; expected " +
+                          std::to_string(spec.width));
     if (spec.positions != nullptr &&
         (spec.positions->size() % spec.width != 0 || spec.positions->size() / spec.width <= rows))
-        fail("model", "the table of positions has another size; expected rows of " +
+        fail("model", "the position table has the wrong size; expected rows of " +
                           std::to_string(spec.width));
     return std::make_shared<const PatchStage>(std::move(spec));
 }

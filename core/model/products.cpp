@@ -25,8 +25,8 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
 
 [[noreturn]] void fail_size(const std::string& what, std::size_t size, std::size_t width) {
     throw SettingError(ErrorKind::input, "model",
-                       "the input of " + what + " of size " + std::to_string(size) + " is " +
-                           std::to_string(width) + " wide; expected tensors whose sizes fit");
+                       "the input of " + what + " has " + std::to_string(width) +
+                           " columns; expected " + std::to_string(size));
 }
 
 /// Decodes elements on all threads.
@@ -152,8 +152,8 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
 void check_one_row(const NormSpec& norm, std::size_t width) {
     if (norm.weight != nullptr && norm.weight->size() != width)
         throw Error(ErrorKind::input, "model",
-                    "a norm of " + std::to_string(width) + " columns has " +
-                        std::to_string(norm.weight->size()) + " elements; expected as many");
+                    "the weight of a norm has " + std::to_string(norm.weight->size()) +
+                        " elements; expected " + std::to_string(width));
 }
 
 template <class T>
@@ -168,8 +168,8 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
         if (width == 0 || count == 0 || count % width != 0 || x.size() % count != 0 ||
             (norm.weight != nullptr && count != weight.size()))
             throw Error(ErrorKind::input, "model",
-                        "a norm of " + std::to_string(width) + " columns has " +
-                            std::to_string(count) + " elements; expected as many");
+                        "a parameter of a norm has " + std::to_string(count) +
+                            " elements; expected " + std::to_string(width));
     }
     const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
     for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {

@@ -16,8 +16,11 @@ void angles_at(const Rotation& rotation, double position, std::vector<double>& c
     if (table != nullptr) {
         const auto row = static_cast<std::size_t>(position);
         if ((row + 1) * pairs * 2 > table->size())
-            throw SettingError(ErrorKind::input, "position_ids",
-                               std::to_string(row) + " is beyond the model's table of angles");
+            throw SettingError(
+                ErrorKind::input, "position_ids",
+                std::to_string(row) +
+                    " is not a row of the model's table of angles; expected at most " +
+                    std::to_string(table->size() / (2 * pairs) - 1));
         for (std::size_t i = 0; i < pairs; ++i) {
             cosine[i] = (*table)[(row * pairs + i) * 2];
             sine[i] = (*table)[(row * pairs + i) * 2 + 1];
@@ -39,9 +42,9 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Tens
     const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
     if (rotation.first + 2 * pairs > d)
         throw Error(ErrorKind::input, "model",
-                    "the rotary embedding turns " + std::to_string(2 * pairs) +
-                        " columns of heads that have " + std::to_string(d) +
-                        "; expected at most as many");
+                    "the rotary embedding rotates " + std::to_string(2 * pairs) +
+                        " columns; expected at most " + std::to_string(d) +
+                        ", the width of a head");
     const bool half = rotation.pairs == Rope::half;
     std::vector<double> cosine(pairs), sine(pairs);
     for (std::size_t t = 0; t < tokens; ++t) {

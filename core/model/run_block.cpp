@@ -20,7 +20,7 @@ template <class T>
 void check_width(const TransformerBlock& block, const Tensor3<T>& y, std::size_t width) {
     if (y.shape(2) != width)
         throw Error(ErrorKind::input, "model",
-                    "a part of layer " + std::to_string(block.layer) + " gives " +
+                    "the output of a part of layer " + std::to_string(block.layer) + " has " +
                         std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
 }
 
@@ -121,8 +121,9 @@ const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer) {
     const auto made = run.shared->find(layer);
     if (made == run.shared->end())
         throw SettingError(ErrorKind::usage, "layer",
-                           "layer " + std::to_string(run.block.layer) + " takes what layer " +
-                               std::to_string(layer) + " makes; expected to start there or before");
+                           "layer " + std::to_string(run.block.layer) + " uses results of layer " +
+                               std::to_string(layer) +
+                               "; expected that layer, or an earlier one, as the first");
     return made->second;
 }
 

@@ -62,8 +62,9 @@ private:
         Array<T> given = RealArray(*input.input_values).take<T>();
         const std::size_t count = given.size();
         if (count == 0 || given.shape().back() != count)
-            throw SettingError(ErrorKind::input, "input_values",
-                               "the array is not one row of samples; expected one");
+            throw SettingError(
+                ErrorKind::input, "input_values",
+                "the array is not one row of samples; expected (samples) or (1, samples)");
         given.reshape({1, count, 1});
         return Tensor3<T>(std::move(given), {1, count, 1});
     }
@@ -106,8 +107,8 @@ private:
             run_stage(compute, *spec_.positions, spec_.position_scale.empty() ? x : shifted);
         if (added.shape(2) != width || added.size() < x.size())
             throw SettingError(ErrorKind::input, "model",
-                               "the convolution of positions gives another shape than the hidden "
-                               "states have; expected the same");
+                               "the position convolution changes the shape of the hidden states; "
+                               "expected the same shape");
         for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] += added.data()[i];
     }
 
@@ -115,8 +116,8 @@ private:
     void add_table(Tensor3<T>& x) const {
         if (spec_.table->size() != x.size())
             throw SettingError(ErrorKind::input, "model",
-                               "the table of positions has another shape than the hidden states; "
-                               "expected the same");
+                               "the position table does not have the shape of the hidden states; "
+                               "expected the same shape");
         std::vector<T> rows(x.size());
         spec_.table->read(0, rows.size(), rows.data());
         for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] += rows[i];

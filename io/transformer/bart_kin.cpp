@@ -1,4 +1,5 @@
-// BART and its kin: an encoder and a decoder with LayerNorms, after the sums or before the parts.
+// BART and related models: an encoder and a decoder with LayerNorms, after the sums or before the
+// parts.
 #include <cmath>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// BERT and its kin: encoders with LayerNorms after the sums.
+// BERT and related models: encoders with LayerNorms after the sums.
 #include "io/transformer/bert_row.hpp"
 
 namespace attn::io {

@@ -242,9 +242,9 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                               expert.down.weight->shape()[0] == part.count;
             if (!fits)
                 throw Error(ErrorKind::input, tensors.file().name,
-                            stacked + " and " + down + " do not fit " + std::to_string(part.count) +
-                                " experts of width " + std::to_string(width()) +
-                                "; expected both to");
+                            stacked + " and " + down + " do not have matching shapes; expected " +
+                                std::to_string(part.count) + " experts of width " +
+                                std::to_string(width()));
             continue;
         }
         if (!names.gate.empty())

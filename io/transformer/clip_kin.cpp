@@ -1,4 +1,4 @@
-// The text models of CLIP and its kin: LayerNorms before both parts, tables of positions.
+// The text models of CLIP and related models: LayerNorms before both parts, tables of positions.
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"

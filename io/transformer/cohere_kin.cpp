@@ -112,7 +112,7 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block) {
     auto* const routed = std::get_if<Experts>(&block.ffn);
     if ((routed == nullptr) != dense)
         config.fail("mlp_layer_types",
-                    "the kind of layer " + std::to_string(reader.layer) + " that its tensors have");
+                    "the type that the tensors of layer " + std::to_string(reader.layer) + " show");
     if (routed == nullptr) return;
     const std::string choice = config.text("expert_selection_fn", "softmax");
     if (choice != "softmax" && choice != "sigmoid")
@@ -122,7 +122,7 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block) {
     else
         routed->normalise = false;  // softmax over the chosen ones
     if ((config.whole("num_shared_experts", 0) != 0) != routed->shared.has_value())
-        config.fail("num_shared_experts", "what the tensors have");
+        config.fail("num_shared_experts", "the number of shared experts in the tensors");
     if (!routed->shared) return;
     const std::string sum = config.text("shared_expert_combination_strategy", "average");
     if (sum != "average" && sum != "sum")

@@ -71,7 +71,7 @@ Rotation rotation_for(const BlockReader& reader, bool compresses, std::size_t wi
     const std::size_t turned = 2 * rotation.frequencies.size();
     if (turned > width)
         config.fail("index_head_dim",
-                    "at least " + std::to_string(turned) + ", the columns of a head that turn");
+                    "at least " + std::to_string(turned) + ", the rotated columns of a head");
     rotation.first = width - turned;
     return rotation;
 }
@@ -110,7 +110,8 @@ CompressedAttention read_attention(const BlockReader& reader) {
     const std::size_t heads = reader.heads(), d = config.whole("head_dim"),
                       rank = config.whole("q_lora_rank"), width = reader.width(),
                       groups = config.whole("o_groups"), narrow = config.whole("o_lora_rank");
-    if (heads == 0 || d == 0) config.fail("num_attention_heads", "heads with columns");
+    if (heads == 0 || d == 0)
+        config.fail("num_attention_heads", "an integer from 1 on, with head_dim from 1 on");
     if (groups == 0 || heads % groups != 0)
         config.fail("o_groups", "a divisor of num_attention_heads " + std::to_string(heads));
     if (rank == 0 || narrow == 0)
@@ -201,7 +202,7 @@ void read_experts(const BlockReader& reader, HyperBlock& block) {
         block.experts_of_ids = reader.tensors.get(reader.full("ffn.gate.tid2eid"));
         const std::vector<std::size_t>& shape = block.experts_of_ids->shape();
         if (shape.size() != 2 || shape[1] != part.chosen)
-            config.fail("num_experts_per_tok", "the columns of tid2eid");
+            config.fail("num_experts_per_tok", "the number of columns of tid2eid");
         reader.tensors.pass(bias);
     } else {
         part.choice_bias = elements_of(reader.tensors.get(bias, {part.count}));

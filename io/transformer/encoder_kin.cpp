@@ -216,7 +216,7 @@ void adjust_roformer(BlockReader& reader, TransformerBlock& block) {
     adjust_bert(reader, block);
     auto& part = std::get<AttentionPart>(block.mixer);
     if (part.d_k % 2 != 0)
-        reader.config.fail("num_attention_heads", "one that gives heads of an even width");
+        reader.config.fail("num_attention_heads", "a number of heads whose width is even");
     Rotation rotation;
     rotation.pairs = Rope::interleaved;
     rotation.frequencies.resize(part.d_k / 2);

@@ -1,4 +1,4 @@
-// All rows of the table of families; each group of kin is in a file of its own.
+// All rows of the table of families; each group of related models has its own file.
 #include <algorithm>
 #include <array>
 #include <vector>

@@ -1,4 +1,5 @@
-// GLM 4 and its kin, and models of experts with DeepSeek V3's router: dots.llm1, Solar, MiMo V2.
+// GLM 4 and related models, and models of experts with DeepSeek V3's router: dots.llm1, Solar, MiMo
+// V2.
 #include <cmath>
 
 #include "io/transformer/rotation.hpp"

@@ -1,4 +1,4 @@
-// GPT-2 and its kin: LayerNorms, tables of positions, a plain feed-forward part.
+// GPT-2 and related models: LayerNorms, tables of positions, a plain feed-forward layer.
 #include <cmath>
 
 #include "io/transformer/block_reader.hpp"

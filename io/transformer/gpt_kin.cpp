@@ -1,4 +1,4 @@
-// Decoders with LayerNorms and a plain feed-forward part that followed GPT: GPT itself, GPT-Neo,
+// Decoders with LayerNorms and a plain feed-forward layer that followed GPT: GPT itself, GPT-Neo,
 // GPT-J, GPT-NeoX, CodeGen and GPT BigCode.
 #include <string>
 #include <vector>

@@ -133,8 +133,8 @@ TransformerBlock make_granite4(BlockReader& reader) {
         if (has_experts)
             throw Error(ErrorKind::unsupported, reader.config.place(),
                         "layer " + std::to_string(reader.layer) +
-                            " is a state-space layer next to experts, which is not computed; "
-                            "expected layers of attention, or num_local_experts 0");
+                            " is a state-space layer in a model with experts, which attn does not "
+                            "compute; expected layers of attention, or num_local_experts 0");
         block.mixer = make_state_space_mixer(state_space(reader));
     } else {
         AttentionPart part = reader.attention();

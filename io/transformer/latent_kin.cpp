@@ -1,4 +1,4 @@
-// DeepSeek and its kin: latent attention, and experts behind a router with groups.
+// DeepSeek and related models: latent attention, and experts behind a router with groups.
 #include "io/transformer/latent_kin.hpp"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ AttentionPart latent_attention(const BlockReader& reader, const LatentNames& nam
     part.d_k = plain + turned;
     part.d_v = config.whole("v_head_dim", part.heads == 0 ? 0 : width / part.heads);
     if (part.heads == 0) config.fail("num_attention_heads", "at least 1");
-    if (part.d_k == 0) config.fail("qk_nope_head_dim", "heads with columns");
+    if (part.d_k == 0) config.fail("qk_nope_head_dim", "a width above 0 for each head");
     if (part.d_v == 0) config.fail("v_head_dim", "at least 1");
     if (turned % 2 != 0) config.fail("qk_rope_head_dim", "an even number");
     latent.shared_columns = turned;

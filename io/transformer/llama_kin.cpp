@@ -1,4 +1,4 @@
-// Llama and its kin: RMS norms before both parts, rotary heads, a gated feed-forward part.
+// Llama and related models: RMS norms before both parts, rotary heads, a gated feed-forward layer.
 #include <cmath>
 
 #include "io/transformer/block_reader.hpp"

@@ -149,7 +149,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         model.embedding.ids = tensors.get(reader.ids() + ".weight");
         if (model.embedding.ids->shape().size() != 2 || model.embedding.ids->size() == 0)
             throw Error(ErrorKind::input, tensors.file().name,
-                        "the embedding is not a matrix, or empty; expected one");
+                        "the embedding is not a matrix or is empty; expected (vocabulary, width)");
         model.vocabulary = model.embedding.ids->shape()[0];
     }
     if (!row.positions.empty())

@@ -247,7 +247,7 @@ void ModelConfig::check_unread() const {
         if (!known_.contains(key) && !may_change_attention(key, value)) continue;
         throw Error(ErrorKind::input, place_,
                     key + " is " + shortened(value.dump()) +
-                        ", whose effect is not computed; expected no such key" +
+                        ", whose effect attn does not compute; expected no such key" +
                         (common == defaults_.end() ? "" : ", or " + common->dump()) +
                         " (use a copy without it: --model-config FILE)");
     }

@@ -1,4 +1,4 @@
-// OLMo 2 and its kin: norms after both parts, and over the queries and keys of all heads.
+// OLMo 2 and related models: norms after both parts, and over the queries and keys of all heads.
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

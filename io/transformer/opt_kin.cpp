@@ -1,4 +1,4 @@
-// OPT and its kin: LayerNorms, positions from the third row of a table on.
+// OPT and related models: LayerNorms, positions from the third row of a table on.
 #include <cmath>
 #include <vector>
 

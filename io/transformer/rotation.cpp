@@ -36,7 +36,7 @@ public:
         if (!gives("rope_type")) return "default";
         if (!rope_["rope_type"].is_string())
             throw Error(ErrorKind::input, config_.place(),
-                        "rope_type is not a string; expected one");
+                        "rope_type is not a string; expected one, such as \"default\"");
         return rope_["rope_type"];
     }
     std::vector<double> numbers(const char* key, std::size_t count) const {
@@ -129,15 +129,16 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     if (!(base > 0) || !(part > 0) || part > 1)
         throw Error(ErrorKind::input, config.place(),
                     "rope_theta " + json(base).dump() + " and partial_rotary_factor " +
-                        json(part).dump() + "; expected a base above 0 and a part of at most 1");
+                        json(part).dump() +
+                        "; expected rope_theta above 0 and partial_rotary_factor of at most 1");
     const bool is_proportional = type == "proportional";
     auto dims =
         is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
     const bool is_odd = dims % 2 != 0;
     if (is_odd && (dims == width || type == "yarn" || type == "dynamic"))
         throw Error(ErrorKind::input, config.place(),
-                    "an odd number of columns, " + std::to_string(dims) +
-                        ", is rotated; expected an even one");
+                    "the rotary embedding has an odd number of columns, " + std::to_string(dims) +
+                        "; expected an even number");
     if (type == "dynamic") {
         const double original = config.number("max_position_embeddings"),
                      factor = rope.number("factor"), n = static_cast<double>(dims);

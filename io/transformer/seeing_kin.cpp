@@ -1,4 +1,4 @@
-// The text parts of models that see. Text alone makes all axes of their rotation equal.
+// The text models of vision-language models. For text, all axes of their rotation are equal.
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

@@ -1,4 +1,4 @@
-// Whisper and Moonshine: an encoder that hears and a decoder that writes.
+// Whisper and Moonshine: an audio encoder and a text decoder.
 #include <cmath>
 
 #include "core/base/error.hpp"
@@ -119,7 +119,7 @@ void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
         rope["partial_rotary_factor"] = 0.9;
     Rotation rotation = rotation_of(config, rope, part.d_k, Rope::interleaved, reader.tokens);
     if (2 * rotation.frequencies.size() > part.d_k)
-        config.fail("partial_rotary_factor", "a part of the columns of a head");
+        config.fail("partial_rotary_factor", "a factor that rotates some columns of a head");
     part.rotation = std::move(rotation);
 }
 

@@ -13,9 +13,10 @@ namespace attn::io {
 namespace {
 
 [[noreturn]] void refuse(const BlockReader& reader) {
-    throw Error(ErrorKind::unsupported, reader.config.place(),
-                "layer " + std::to_string(reader.layer) + " of model_type " + reader.config.type() +
-                    " is a state-space layer, which is not computed; expected layers before it");
+    throw Error(
+        ErrorKind::unsupported, reader.config.place(),
+        "layer " + std::to_string(reader.layer) + " of model_type " + reader.config.type() +
+            " is a state-space layer, which attn does not compute; expected only layers before it");
 }
 
 /// Refuses a layer that a list of the config names other than attention.

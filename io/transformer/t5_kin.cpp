@@ -1,4 +1,4 @@
-// T5 and its kin: an encoder and a decoder with biases of relative positions.
+// T5 and related models: an encoder and a decoder with biases of relative positions.
 #include <cmath>
 
 #include "core/base/error.hpp"

@@ -65,8 +65,8 @@ Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>
     if (tensor == nullptr)
         throw Error(ErrorKind::input, file_->name,
                     "no tensor \"" + prefix_ + name +
-                        "\"; expected it, as the model's config.json "
-                        "and family require");
+                        "\"; expected a tensor with this name, which the model's family and "
+                        "config.json require");
     if (!shape.empty() && tensor->shape() != shape)
         throw Error(ErrorKind::input, find_array(name)->place(),
                     "shape " + shape_text(tensor->shape()) + "; expected " + shape_text(shape) +

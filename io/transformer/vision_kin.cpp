@@ -1,4 +1,4 @@
-// Models that see: encoders of patches of an image, or of a spectrogram.
+// Image models: encoders of patches of an image, or of a spectrogram.
 #include <array>
 #include <cmath>
 #include <memory>
@@ -293,7 +293,7 @@ TransformerBlock make_dinov3_block(BlockReader& reader) {
     auto& part = std::get<AttentionPart>(block.mixer);
     if (part.d_k % 4 != 0)
         reader.config.fail("num_attention_heads",
-                           "one that gives heads whose width is a multiple of 4");
+                           "a number of heads whose width is a multiple of 4");
     Rotation rotation;
     rotation.frequencies.resize(part.d_k / 2);
     rotation.table = dinov3_table(reader, part.d_k);

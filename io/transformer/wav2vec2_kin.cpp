@@ -1,4 +1,4 @@
-// wav2vec 2.0 and its kin: encoders that hear, with a convolution for positions.
+// wav2vec 2.0 and related models: audio encoders, with a convolution for positions.
 #include <cmath>
 #include <string>
 #include <vector>
