@@ -69,6 +69,12 @@ bool names(const Request& request, std::string_view array) {
     return request.has("emit") && std::find(emit.begin(), emit.end(), array) != emit.end();
 }
 
+void check_head(const ModelSpec& model, std::size_t generate) {
+    if (model.head && model.head()) return;
+    throw Error(ErrorKind::usage, "--generate " + std::to_string(generate),
+                "the model has no head, which gives the next token; expected a model with one");
+}
+
 /// Lists with an entry for each token do not say what generated ones have.
 void check_generated(const Args& args, const ModelQuestion& question) {
     if (question.generate == 0) return;
@@ -76,6 +82,17 @@ void check_generated(const Args& args, const ModelQuestion& question) {
         if (args.has(key))
             throw Error(ErrorKind::usage, location_of(*args.find(key)),
                         "conflicts with --generate; expected one of them");
+}
+
+/// The layers that are asked for may not have an array.
+void check_found(const Request& request, const ModelQuestion& question, const ModelResult& result) {
+    const bool is_one = result.arrays.size() == 1;
+    if (is_one || (!request.format->one_array && !result.arrays.empty())) return;
+    std::string list;
+    for (const std::string& name : question.emit) list += (list.empty() ? "" : ", ") + name;
+    throw setting_error(request, "emit",
+                        "the layers that are asked for have no " + list +
+                            "; expected other arrays, or other --layers");
 }
 
 int run_model_command(const Args& args) {
@@ -87,6 +104,8 @@ int run_model_command(const Args& args) {
                                   : "a second model, " + words[1] + "; expected one");
     Request request = with_flags({}, args);
     request = with_output(request, plan_output(request));
+    for (const char* key : {"position_ids", "token_type_ids", "attention_mask"})
+        if (args.has(key)) request.locations[key] = Location(location_of(*args.find(key)));
     ModelQuestion question;
     question.emit = arrays_named(request);
     const io::OpenModel model(
@@ -105,6 +124,10 @@ int run_model_command(const Args& args) {
         throw Error(ErrorKind::usage, "--generate " + std::to_string(question.generate),
                     "requires --token-ids or --text");
     check_generated(args, question);
+    if (!question.input.segments.empty() && spec.embedding.segments == nullptr &&
+        args.has("token_type_ids"))
+        throw Error(ErrorKind::usage, location_of(*args.find("token_type_ids")),
+                    "the model has no segments; expected no such flag");
     check_width(args, model, question.input);
     const std::string layers = args.text("layers").value_or("all");
     ModelRequest asked;
@@ -128,6 +151,7 @@ int run_model_command(const Args& args) {
     } else {
         asked.layers = question.layers = layers_named(layers, spec.layers);
     }
+    if (question.generate != 0) check_head(has_decoder ? decoder : spec, question.generate);
     check_one_array(request, question);
     for (const char* name : {"last_hidden_state", "logits", "next_tokens"})
         if (names(request, name) &&
@@ -155,6 +179,7 @@ int run_model_command(const Args& args) {
                                          request.settings.dtype)
                    : run_model(compute, spec, question.input, asked, request.settings.dtype);
     });
+    check_found(request, question, result);
     write(request, make_model_report(request, words[0], model, question, std::move(result), pool));
     return 0;
 }

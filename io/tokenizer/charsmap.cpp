@@ -101,8 +101,8 @@ void Charsmap::normalize(Part& part) const {
             append(size);
             continue;
         }
-        for (const std::size_t end = at + size; at < end;)
-            append(character_size(std::string_view(part.text).substr(at)));
+        const std::size_t end = at + size;  // `append` moves `at`
+        while (at < end) append(character_size(std::string_view(part.text).substr(at)));
     }
     part = builder.take();
 }

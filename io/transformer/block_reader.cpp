@@ -27,6 +27,7 @@ NormSpec BlockReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
     norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
+    if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
     norm.bias = tensors.find(full(name) + ".bias");

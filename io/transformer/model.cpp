@@ -123,6 +123,7 @@ NormSpec ModelReader::norm(std::string_view name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
     norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
+    if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(std::string(name) + ".weight");
     norm.bias = tensors.find(std::string(name) + ".bias");
@@ -192,6 +193,8 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     if (row.adjust_model != nullptr) {
         ModelReader adjusting(*source, model);
         row.adjust_model(adjusting);
+        if (model.layers > max_layers)
+            config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
     }
     model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
     return model;

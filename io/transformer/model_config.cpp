@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -10,7 +11,8 @@
 
 namespace attn::io {
 
-extern const std::string_view config_defaults;  // one line of JSON per type; embedded by CMake
+extern const std::span<const std::string_view>
+    config_defaults;  // one line of JSON per type; embedded
 
 namespace {
 
@@ -19,9 +21,9 @@ using nlohmann::json;
 /// The line of a type, or empty.
 std::string_view defaults_of(std::string_view type) {
     const std::string start = "{\"type\":\"" + std::string(type) + "\",";
-    std::size_t at = config_defaults.find(start);
-    if (at == std::string_view::npos) return {};
-    return config_defaults.substr(at, config_defaults.find('\n', at) - at);
+    for (const std::string_view line : config_defaults)
+        if (line.starts_with(start)) return line;
+    return {};
 }
 
 /// Keys that a class still takes under an older name.
@@ -181,6 +183,9 @@ const json& ModelConfig::of_layer(const std::string& key, std::size_t layer) con
 }
 
 json ModelConfig::rope(const std::string& layer_type) const {
+    for (const char* key : {"rope_parameters", "rope_scaling"})
+        if (const json& given_one = at(key); !given_one.is_null() && !given_one.is_object())
+            fail(key, "an object");
     json rope = at("rope_parameters");
     const json* const given = find(members_, "rope_parameters");
     if (given == nullptr || given->is_null()) {

@@ -177,6 +177,12 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
                     "rope_type is " + shortened(type) +
                         "; expected default, linear, dynamic, yarn, longrope, llama3 or "
                         "proportional");
+    bool is_finite = std::isfinite(rotation.factor);
+    for (const double frequency : rotation.frequencies) is_finite &= std::isfinite(frequency);
+    if (!is_finite)
+        throw Error(ErrorKind::input, config.place(),
+                    "the rotary settings " + shortened(settings.dump(), 120) +
+                        " give angles that are not finite; expected positive factors and lengths");
     return rotation;
 }
 

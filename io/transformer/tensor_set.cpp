@@ -38,6 +38,31 @@ std::string replaced_end(const std::string& name, std::string_view end, std::str
     return name.substr(0, name.size() - end.size()) + std::string(by);
 }
 
+/// "h.#.attn" of "h.11.attn".
+std::string without_numbers(const std::string& name) {
+    std::string pattern;
+    for (const char c : name) {
+        const bool is_digit = c >= '0' && c <= '9';
+        if (!is_digit)
+            pattern += c;
+        else if (pattern.empty() || pattern.back() == '.')
+            pattern += '#';
+        else if (pattern.back() != '#')
+            pattern += c;
+    }
+    return pattern;
+}
+
+/// Weights are real numbers; integers would be codes of a format that is not known.
+void check_type(const StoredArray& array) {
+    if (!array.type || size_of(*array.type) == 0) return;
+    const bool is_float =
+        array.type_name.find('F') != std::string::npos || array.dequantiser != nullptr;
+    if (!is_float)
+        throw Error(ErrorKind::input, array.place(),
+                    "is of type " + array.type_name + "; expected floating-point numbers");
+}
+
 }  // namespace
 
 const StoredArray* TensorSet::find_array(const std::string& name) const {
@@ -48,9 +73,20 @@ const StoredArray* TensorSet::find_array(const std::string& name) const {
     return nullptr;
 }
 
+TensorSet::TensorSet(std::shared_ptr<const ArrayFile> file) : file_(std::move(file)) {
+    for (const StoredArray& array : file_->arrays)
+        if (array.name.ends_with(".bias")) biases_.insert(without_numbers(array.name));
+}
+
 Parameter TensorSet::find(const std::string& name) const {
     const StoredArray* array = find_array(name);
-    if (array == nullptr) return nullptr;
+    if (array == nullptr) {
+        const std::string full = prefix_ + name, pattern = without_numbers(full);
+        if (full.ends_with(".bias") && pattern != full && biases_.contains(pattern))
+            throw Error(ErrorKind::input, file_->name,
+                        "no tensor \"" + full + "\"; expected it, as other layers have one");
+        return nullptr;
+    }
     used_.insert(array->name);
     return std::make_shared<const StoredParameter>(file_, *array);
 }
@@ -78,6 +114,7 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
                             bool in_out) const {
     LinearMap map;
     map.weight = get(name + ".weight");
+    check_type(*find_array(name + ".weight"));
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() == 2) {
@@ -97,6 +134,7 @@ LinearMap TensorSet::of_stack(const std::string& name, const std::string& bias, 
                               bool in_out) const {
     LinearMap map;
     map.weight = get(name);
+    check_type(*find_array(name));
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() != 3 || index >= shape[0])

@@ -17,7 +17,7 @@ namespace attn::io {
 /// Names are relative to the prefix of the model in the file. Not thread-safe; the parameters are.
 class TensorSet {
 public:
-    explicit TensorSet(std::shared_ptr<const ArrayFile> file) : file_(std::move(file)) {}
+    explicit TensorSet(std::shared_ptr<const ArrayFile> file);
 
     const ArrayFile& file() const { return *file_; }
     const std::string& prefix() const { return prefix_; }
@@ -52,6 +52,7 @@ public:
 private:
     std::shared_ptr<const ArrayFile> file_;
     std::string prefix_;
+    std::set<std::string> biases_;  ///< names of all biases, with '#' for numbers
     mutable std::set<std::string> used_;
 };
 
