@@ -106,7 +106,9 @@ TEST_CASE("models: a model of each family agrees with the library's float64") {
         }
         REQUIRE_MESSAGE(run.code == 0, run.err);
         const json found = json::parse(run.out);
-        for (const auto& [array, expected] : c["expected"].items()) {
+        for (const auto& entry : c["expected"].items()) {
+            const std::string& array = entry.key();
+            const json& expected = entry.value();
             CAPTURE(array);
             const std::size_t dot = array.find('.');
             const json& own = dot == std::string::npos
