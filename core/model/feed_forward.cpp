@@ -66,7 +66,7 @@ Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, con
     for_rows(compute.pool, rows, width * 8, [&](std::size_t first, std::size_t last) {
         for (std::size_t row = first; row < last; ++row) {
             const T* const ups = up.data() + row * up.shape(2);
-            const T* const gates = is_joined ? ups : gate.data() + row * width;
+            const T* const gates = is_joined || !is_gated ? ups : gate.data() + row * width;
             T* const out = result.data() + row * width;
             for (std::size_t i = 0; i < width; ++i) {
                 const auto [at_gate, at_up] = places(part.joined, i, width);
