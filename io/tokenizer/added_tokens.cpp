@@ -49,7 +49,7 @@ void AddedTokens::Finder::add(const AddedToken& token, std::string_view text,
     begins_[static_cast<unsigned char>(text[0])] = true;
 }
 
-void AddedTokens::Finder::split(const Part& part, std::vector<Part>& parts) const {
+void AddedTokens::Finder::split(const TextPart& part, std::vector<TextPart>& parts) const {
     const std::string_view text = part.text;
     std::size_t end = 0;
     const auto flush = [&](std::size_t begin) {
@@ -77,7 +77,7 @@ void AddedTokens::Finder::split(const Part& part, std::vector<Part>& parts) cons
         if (found->takes_right) next = white_space_after(text, next);
         // As tokenizers does: a token within white space that was taken before is found again.
         flush(begin);
-        Part token = slice(part, begin, next);
+        TextPart token = slice(part, begin, next);
         token.added = Token{found->id, token.text};
         if (begin < next) parts.push_back(std::move(token));
         end = next;
@@ -98,7 +98,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
     std::array<std::set<std::string>, 2> seen;  // of equal ones the first is found
     for (const AddedToken& token : tokens) {
         if (token.content.empty()) continue;
-        Part text{token.content, 0, {}};
+        TextPart text{token.content, 0, {}};
         if (token.is_normalized && normalizer) normalizer(text);
         by_id_[token.id].content = text.text;
         if (!seen[token.is_normalized ? 1 : 0].insert(text.text).second) continue;
@@ -108,10 +108,11 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
     normalized_.finish();
 }
 
-std::vector<Part> AddedTokens::split(std::string_view text, const Normalizer& normalizer) const {
-    std::vector<Part> parts, result;
+std::vector<TextPart> AddedTokens::split(std::string_view text,
+                                         const Normalizer& normalizer) const {
+    std::vector<TextPart> parts, result;
     plain_.split({std::string(text), character_size(text), {}}, parts);
-    for (Part& part : parts) {
+    for (TextPart& part : parts) {
         if (part.added) {
             result.push_back(std::move(part));
             continue;

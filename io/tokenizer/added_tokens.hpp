@@ -33,7 +33,7 @@ public:
                 const std::string& place);
 
     /// Finds the tokens in a text, and normalizes the text between them.
-    std::vector<Part> split(std::string_view text, const Normalizer& normalizer) const;
+    std::vector<TextPart> split(std::string_view text, const Normalizer& normalizer) const;
 
     /// The token with an id. The content of a normalized token is in normalized form.
     const AddedToken* find(std::uint32_t id) const;
@@ -48,7 +48,7 @@ private:
     public:
         void add(const AddedToken& token, std::string_view text, const std::string& place);
         void finish() { pieces_.finish(); }
-        void split(const Part& part, std::vector<Part>& parts) const;
+        void split(const TextPart& part, std::vector<TextPart>& parts) const;
 
     private:
         Pieces pieces_;

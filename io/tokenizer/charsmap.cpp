@@ -86,7 +86,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
     return {};
 }
 
-void Charsmap::normalize(Part& part) const {
+void Charsmap::normalize(TextPart& part) const {
     PartBuilder builder(part.text.size());
     std::size_t at = 0;
     const auto append = [&](std::size_t size) {

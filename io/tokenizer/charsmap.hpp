@@ -19,7 +19,7 @@ public:
     /// byte. Errors: kind input for anything else.
     explicit Charsmap(const Setting& base64);
 
-    void normalize(Part& part) const;
+    void normalize(TextPart& part) const;
 
 private:
     /// The replacement of the shortest entry that is a prefix of the text.

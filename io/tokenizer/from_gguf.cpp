@@ -149,8 +149,8 @@ private:
         if (has("unknown_token_id")) unknown = id("unknown_token_id");
         parts_->model = make_scored_bpe(pieces_, std::move(scores), unknown);
         const bool prepends = boolean("add_space_prefix", true);
-        parts_->pre_tokenizer = [prepends](std::vector<Part>& words) {
-            for (Part& word : words) {
+        parts_->pre_tokenizer = [prepends](std::vector<TextPart>& words) {
+            for (TextPart& word : words) {
                 if (word.added) continue;
                 if (prepends) word.text.insert(0, " ");
                 replace_all(word.text, " ", space_mark);

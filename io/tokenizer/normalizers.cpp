@@ -15,7 +15,7 @@ namespace {
 
 /// Replaces each character by what `append(builder, code, at_start)` appends.
 template <class Append>
-void map_characters(Part& part, Append append) {
+void map_characters(TextPart& part, Append append) {
     PartBuilder builder(part.text.size());
     for (std::string_view rest = part.text; !rest.empty();) {
         const bool at_start = part.text.size() - rest.size() < part.from_start;
@@ -25,13 +25,13 @@ void map_characters(Part& part, Append append) {
 }
 
 template <class Keep>
-void keep_characters(Part& part, Keep keep) {
+void keep_characters(TextPart& part, Keep keep) {
     map_characters(part, [&](PartBuilder& builder, char32_t code, bool at_start) {
         if (keep(code)) builder.append(code, at_start);
     });
 }
 
-void to_form(Part& part, NormalForm form) {
+void to_form(TextPart& part, NormalForm form) {
     const std::string first =
         normal_form(std::string_view(part.text).substr(0, character_size(part.text)), form);
     const bool at_start = part.is_at_start();
@@ -42,7 +42,7 @@ void to_form(Part& part, NormalForm form) {
                                                      : character_size(part.text);
 }
 
-void to_lowercase(Part& part) {
+void to_lowercase(TextPart& part) {
     map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
         std::string lower;
         append_lowercase(lower, code);
@@ -51,7 +51,7 @@ void to_lowercase(Part& part) {
 }
 
 /// Source: google/sentencepiece, the rule nmt_nfkc.
-void clean_for_translation(Part& part) {
+void clean_for_translation(TextPart& part) {
     map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
         const bool is_removed = (code >= 0x01 && code <= 0x08) || code == 0x0b ||
                                 (code >= 0x0e && code <= 0x1f) || code == 0x7f || code == 0x8f ||
@@ -65,7 +65,7 @@ void clean_for_translation(Part& part) {
     });
 }
 
-void strip(Part& part, bool left, bool right) {
+void strip(TextPart& part, bool left, bool right) {
     std::size_t begin = 0, end = part.text.size();
     const std::string_view text = part.text;
     while (left && begin < end) {
@@ -83,7 +83,7 @@ void strip(Part& part, bool left, bool right) {
     part = slice(part, begin, end);
 }
 
-void replace(Part& part, const Pattern& pattern, const std::string& content) {
+void replace(TextPart& part, const Pattern& pattern, const std::string& content) {
     PartBuilder builder(part.text.size());
     const std::string_view text = part.text;
     for (const Match& match : pattern.find(text))
@@ -104,7 +104,7 @@ Normalizer read_bert_normalizer(const Setting& setting) {
     const bool separates = setting.boolean("handle_chinese_chars", true);
     const bool lowers = setting.boolean("lowercase", true);
     const bool strips = setting.boolean("strip_accents", lowers);
-    return [=](Part& part) {
+    return [=](TextPart& part) {
         if (cleans)
             map_characters(part, [](PartBuilder& builder, char32_t code, bool at_start) {
                 const bool is_blank = is_white_space(code);
@@ -132,16 +132,16 @@ Normalizer read_normalizers(const Setting& setting) {
     std::vector<Normalizer> steps;
     for (const Setting& step : setting.at("normalizers").items())
         steps.push_back(read_normalizer(step));
-    return [steps](Part& part) {
+    return [steps](TextPart& part) {
         for (const Normalizer& step : steps) step(part);
     };
 }
 
 Normalizer read_charsmap(const Setting& setting) {
     setting.allow({"precompiled_charsmap"});
-    if (!setting.has("precompiled_charsmap")) return [](Part&) {};
+    if (!setting.has("precompiled_charsmap")) return [](TextPart&) {};
     const auto map = std::make_shared<const Charsmap>(setting.at("precompiled_charsmap"));
-    return [map](Part& part) { map->normalize(part); };
+    return [map](TextPart& part) { map->normalize(part); };
 }
 
 }  // namespace
@@ -155,18 +155,18 @@ Normalizer read_normalizer(const Setting& setting) {
         setting.allow({"strip_left", "strip_right"});
         const bool left = setting.at("strip_left").boolean();
         const bool right = setting.at("strip_right").boolean();
-        return [=](Part& part) { strip(part, left, right); };
+        return [=](TextPart& part) { strip(part, left, right); };
     }
     if (type == "Replace") {
         setting.allow({"pattern", "content"});
         const Pattern pattern = Pattern::read(setting.at("pattern"));
         const std::string content = setting.at("content").string();
-        return [=](Part& part) { replace(part, pattern, content); };
+        return [=](TextPart& part) { replace(part, pattern, content); };
     }
     if (type == "Prepend") {
         setting.allow({"prepend"});
         const std::string text = setting.at("prepend").string();
-        return [=](Part& part) {
+        return [=](TextPart& part) {
             if (part.text.empty()) return;
             part.text.insert(0, text);
             if (part.is_at_start()) part.from_start += text.size();
@@ -180,15 +180,16 @@ Normalizer read_normalizer(const Setting& setting) {
     for (const auto& [name, form] : forms)
         if (type == name) {
             const NormalForm wanted = form;
-            return [wanted](Part& part) { to_form(part, wanted); };
+            return [wanted](TextPart& part) { to_form(part, wanted); };
         }
     if (type == "Lowercase") return to_lowercase;
     if (type == "Nmt") return clean_for_translation;
     if (type == "StripAccents")
-        return
-            [](Part& part) { keep_characters(part, [](char32_t code) { return !is_mark(code); }); };
+        return [](TextPart& part) {
+            keep_characters(part, [](char32_t code) { return !is_mark(code); });
+        };
     if (type == "ByteLevel")
-        return [](Part& part) {
+        return [](TextPart& part) {
             PartBuilder builder(2 * part.text.size());
             for (std::size_t at = 0; at < part.text.size(); ++at)
                 builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),

@@ -12,7 +12,7 @@ void PartBuilder::append(char32_t code, bool at_start) {
     if (at_start && part_.from_start == before) part_.from_start = part_.text.size();
 }
 
-Part slice(const Part& part, std::size_t begin, std::size_t end) {
+TextPart slice(const TextPart& part, std::size_t begin, std::size_t end) {
     const std::size_t last = std::min(end, part.from_start);
     return {part.text.substr(begin, end - begin), last - std::min(begin, last), {}};
 }

@@ -18,7 +18,7 @@ struct Token {
 };
 
 /// A part of a text that is normalized or split further, unless it is an added token.
-struct Part {
+struct TextPart {
     std::string text;
     std::size_t from_start = 0;  ///< leading bytes that replace the first character of the input
     std::optional<Token> added;
@@ -38,16 +38,16 @@ public:
     }
     void append(char32_t code, bool at_start);
 
-    Part take() { return std::move(part_); }
+    TextPart take() { return std::move(part_); }
 
 private:
-    Part part_;
+    TextPart part_;
 };
 
 /// The part text[begin, end) of a part.
-Part slice(const Part& part, std::size_t begin, std::size_t end);
+TextPart slice(const TextPart& part, std::size_t begin, std::size_t end);
 
-using Normalizer = std::function<void(Part&)>;
-using PreTokenizer = std::function<void(std::vector<Part>&)>;
+using Normalizer = std::function<void(TextPart&)>;
+using PreTokenizer = std::function<void(std::vector<TextPart>&)>;
 
 }  // namespace attn::io

@@ -151,7 +151,7 @@ Behavior read_behavior(const Setting& setting) {
     return found->second;
 }
 
-void append_split(std::vector<Part>& parts, const Part& part, const Matches& matches,
+void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matches& matches,
                   Behavior behavior) {
     Matches pieces;
     bool is_after_match = false;
@@ -182,10 +182,10 @@ void append_split(std::vector<Part>& parts, const Part& part, const Matches& mat
         for (const Match& piece : pieces) append(piece);
 }
 
-void split_parts(std::vector<Part>& parts, Behavior behavior,
+void split_parts(std::vector<TextPart>& parts, Behavior behavior,
                  const std::function<Matches(std::string_view)>& find) {
-    std::vector<Part> result;
-    for (Part& part : parts)
+    std::vector<TextPart> result;
+    for (TextPart& part : parts)
         if (part.added)
             result.push_back(std::move(part));
         else

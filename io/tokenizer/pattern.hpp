@@ -55,11 +55,11 @@ enum class Behavior { removed, isolated, merged_with_previous, merged_with_next,
 Behavior read_behavior(const Setting& setting);
 
 /// Appends the parts that are not empty.
-void append_split(std::vector<Part>& parts, const Part& part, const Matches& matches,
+void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matches& matches,
                   Behavior behavior);
 
 /// Splits all parts that are not added tokens.
-void split_parts(std::vector<Part>& parts, Behavior behavior,
+void split_parts(std::vector<TextPart>& parts, Behavior behavior,
                  const std::function<Matches(std::string_view)>& find);
 
 /// The characters that satisfy a condition, each as a match.

@@ -12,22 +12,22 @@
 namespace attn::io {
 namespace {
 
-using Parts = std::vector<Part>;
+using Parts = std::vector<TextPart>;
 
 template <class Change>
 void change_parts(Parts& parts, Change change) {
-    for (Part& part : parts)
+    for (TextPart& part : parts)
         if (!part.added) change(part);
-    std::erase_if(parts, [](const Part& part) { return !part.added && part.text.empty(); });
+    std::erase_if(parts, [](const TextPart& part) { return !part.added && part.text.empty(); });
 }
 
-void prepend(Part& part, const std::string& text) {
+void prepend(TextPart& part, const std::string& text) {
     part.text.insert(0, text);
     if (part.is_at_start()) part.from_start += text.size();
 }
 
 void to_bytes(Parts& parts) {
-    change_parts(parts, [](Part& part) {
+    change_parts(parts, [](TextPart& part) {
         PartBuilder builder(2 * part.text.size());
         for (std::size_t at = 0; at < part.text.size(); ++at)
             builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
@@ -43,7 +43,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
     const Pattern words = Pattern::regex(gpt2_words, setting.place());
     return [=](Parts& parts) {
         if (prepends)
-            change_parts(parts, [](Part& part) {
+            change_parts(parts, [](TextPart& part) {
                 if (!part.text.starts_with(' ')) prepend(part, " ");
             });
         if (splits)
@@ -68,7 +68,7 @@ PreTokenizer read_metaspace(const Setting& setting) {
     const bool splits = setting.boolean("split", true);
     const Pattern marks = Pattern::literal(mark);
     return [=](Parts& parts) {
-        change_parts(parts, [&](Part& part) {
+        change_parts(parts, [&](TextPart& part) {
             PartBuilder builder(part.text.size());
             for (std::size_t at = 0; at < part.text.size(); ++at) {
                 const auto letter = std::string_view(part.text).substr(at, 1);

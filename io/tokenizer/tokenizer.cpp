@@ -28,10 +28,10 @@ Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) con
         throw Error(ErrorKind::input, "text",
                     "byte " + std::to_string(bad) + " is not UTF-8: " + excerpt(text, bad) +
                         "; expected UTF-8");
-    std::vector<Part> words = added->split(text, normalizer);
+    std::vector<TextPart> words = added->split(text, normalizer);
     if (pre_tokenizer) pre_tokenizer(words);
     std::vector<Token> tokens;
-    for (Part& word : words)
+    for (TextPart& word : words)
         if (word.added)
             tokens.push_back(std::move(*word.added));
         else if (!word.text.empty())

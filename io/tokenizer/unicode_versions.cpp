@@ -93,7 +93,7 @@ constexpr CodeRange other_numbers_ranges[] = {
     {0x11de0, 0x11de9}, {0x16130, 0x16139}, {0x16d70, 0x16d79},
     {0x16ff4, 0x16ff6}, {0x1ccf0, 0x1ccf9}, {0x1e5f1, 0x1e5fa}};
 
-/// Part of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
+/// TextPart of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 constexpr CodeRange other_words_ranges[] = {
     {0x897, 0x897},     {0x1c89, 0x1c8a},   {0xa7cb, 0xa7cd},   {0xa7da, 0xa7dc},
     {0x105c0, 0x105f3}, {0x10d40, 0x10d65}, {0x10d69, 0x10d6d}, {0x10d6f, 0x10d85},

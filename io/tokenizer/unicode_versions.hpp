@@ -25,7 +25,7 @@ extern const std::span<const CodeRange> other_punctuation;
 /// N in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 extern const std::span<const CodeRange> other_numbers;
 
-/// Part of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
+/// TextPart of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 extern const std::span<const CodeRange> other_words;
 
 /// Have a script in PCRE2 (Unicode 14), but none in UnicodeScripts (Unicode 9).

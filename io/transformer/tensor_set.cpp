@@ -42,12 +42,11 @@ std::string replaced_end(const std::string& name, std::string_view end, std::str
 std::string without_numbers(const std::string& name) {
     std::string pattern;
     for (const char c : name) {
-        const bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit)
-            pattern += c;
-        else if (pattern.empty() || pattern.back() == '.')
+        const bool is_digit = c >= '0' && c <= '9',
+                   begins = pattern.empty() || pattern.back() == '.';
+        if (is_digit && begins)
             pattern += '#';
-        else if (pattern.back() != '#')
+        else if (!is_digit || pattern.back() != '#')
             pattern += c;
     }
     return pattern;
