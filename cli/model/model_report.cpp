@@ -85,9 +85,9 @@ io::Report make_model_report(const Request& request, const std::string& path,
     std::stable_sort(arrays.begin(), arrays.end(), [&](const NamedArray& a, const NamedArray& b) {
         return std::pair(place(a), a.layer) < std::pair(place(b), b.layer);
     });
-    if (!request.format->json || request.wants_pictures())
+    if (!request.format->json)
         for (NamedArray& array : arrays)
-            if (array.layer && !request.format->json)
+            if (array.layer)
                 array.name += "." + std::to_string(*std::exchange(array.layer, std::nullopt));
     report.arrays = std::move(arrays);
     report.query_labels = report.key_labels = request.tokens;

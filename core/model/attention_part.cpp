@@ -251,7 +251,7 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
             run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
             array.values = std::move(own);
         }
-        // Those of the encoder's tokens have no prefix, as there are no others.
+        // Weights of cross attention have no prefix: only the decoder has them.
         array.name = weights_name.empty() ? run.prefix + array.name : std::string(weights_name);
         run.arrays.push_back(std::move(array));
     }
