@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
+#include "io/file/mapping.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
     // Ignored, these signals leave failed writes: to a closed pipe, or above the file size limit.
     for (int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     attn::io::remove_temporaries_at_signals();
+    attn::io::end_at_lost_pages(attn::cli::bad_file);
     attn::cli::prepare_for_out_of_memory();
     try {
         return run(argc, argv);

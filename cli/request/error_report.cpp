@@ -11,7 +11,7 @@
 namespace attn::cli {
 namespace {
 
-constexpr int bad_usage = 2, bad_input = 3, bad_file = 4, internal_fault = 70;
+constexpr int bad_usage = 2, bad_input = 3, internal_fault = 70;
 
 ErrorReport failure_of(const Error& error, std::string where) {
     switch (error.kind()) {

@@ -5,6 +5,9 @@
 
 namespace attn::cli {
 
+/// The exit code of files that cannot be read or written.
+inline constexpr int bad_file = 4;
+
 struct ErrorReport {
     std::string kind;  ///< usage, input, shape, io, unsupported, memory or internal
     std::string where, message;

@@ -180,6 +180,16 @@ std::string Bytes::read(std::uint64_t offset, std::size_t count) const {
     return bytes;
 }
 
+const char* Bytes::mapped() const {
+    if (fd_ < 0) return memory_.data();
+    std::call_once(is_mapped_, [&] { mapping_.emplace(fd_, size_, name_); });
+    return mapping_->data();
+}
+
+void Bytes::release(std::uint64_t offset, std::uint64_t size) const {
+    if (mapping_ && mapping_->data() != nullptr) mapping_->release(offset, size);
+}
+
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {
     std::uint64_t number = 0;
     for (std::size_t i = size; i-- > 0;)

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/base/memory.hpp"
 #include "io/file/access.hpp"
 #include "io/file/gunzip.hpp"
+#include "io/file/mapping.hpp"
 
 namespace attn::io {
 
@@ -46,6 +49,12 @@ public:
     void read(std::uint64_t offset, std::size_t count, char* to) const;
     std::string read(std::uint64_t offset, std::size_t count) const;
 
+    /// All bytes in the address space, mapped at the first call; null if the system cannot map
+    /// them. Thread-safe.
+    const char* mapped() const;
+    /// After `mapped`: these bytes are not used soon.
+    void release(std::uint64_t offset, std::uint64_t size) const;
+
 private:
     Bytes() = default;
     void read_to_end(Check check);
@@ -57,6 +66,8 @@ private:
     std::uint64_t size_ = 0;
     int fd_ = -1;                // of a regular file; else -1
     AlignedArray<char> memory_;  // of all others
+    mutable std::once_flag is_mapped_;
+    mutable std::optional<Mapping> mapping_;
 };
 
 /// The number in `size` bytes from `offset` on, and a number as that many bytes: little-endian, as

@@ -381,6 +381,38 @@ std::string list_of(const std::vector<StoredArray>& arrays) {
     return text;
 }
 
+template <class T>
+void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to) {
+    check_type(array);
+    const bool is_direct = array.zip == nullptr && array.dequantiser == nullptr;
+    const char* const file = is_direct ? array.bytes->mapped() : nullptr;
+    if (file == nullptr) return ElementReader<T>(array, first).read({to, count});
+    const char* const from = file + array.offset + first * size_of(*array.type);
+    decode(*array.type, array.big_endian, from, count, to);
+}
+
+template <class T>
+const T* elements_in_file(const StoredArray& array) {
+    const bool is_plain = array.type && is_stored_as<T>(*array.type, array.big_endian) &&
+                          array.zip == nullptr && array.dequantiser == nullptr &&
+                          !(array.fortran_order && array.shape.size() > 1);
+    const char* const file = is_plain ? array.bytes->mapped() : nullptr;
+    if (file == nullptr) return nullptr;
+    const char* const first = file + array.offset;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0;
+    return is_aligned ? reinterpret_cast<const T*>(first) : nullptr;
+}
+
+void release_elements(const StoredArray& array, std::size_t first, std::size_t count) {
+    if (array.dequantiser != nullptr || array.zip != nullptr) return;
+    const std::size_t element = size_of(*array.type);
+    array.bytes->release(array.offset + first * element, count * element);
+}
+
+template void read_elements(const StoredArray&, std::size_t, std::size_t, float*);
+template void read_elements(const StoredArray&, std::size_t, std::size_t, double*);
+template const float* elements_in_file(const StoredArray&);
+template const double* elements_in_file(const StoredArray&);
 template void read_elements(const StoredArray&, std::size_t, std::size_t,
                             FunctionRef<void(std::size_t, std::span<const float>)>);
 template void read_elements(const StoredArray&, std::size_t, std::size_t,

@@ -96,6 +96,17 @@ template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take);
 
+/// The same, decoded into place, of a mapped file without a copy.
+template <class T>
+void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to);
+
+/// The elements in the mapped file, if it stores them as this type in row-major order; else null.
+template <class T>
+const T* elements_in_file(const StoredArray& array);
+
+/// Elements of a mapped file that are not used soon.
+void release_elements(const StoredArray& array, std::size_t first, std::size_t count);
+
 /// The whole array in row-major order, read by the workers, which may be null. Errors: as
 /// read_elements; kind input if it has no elements, violates the rules, or exceeds the memory.
 template <class T>
