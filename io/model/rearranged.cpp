@@ -125,9 +125,7 @@ StoredArray with_dequantiser(std::string name, std::vector<std::size_t> shape,
 
 void read_floats(const StoredArray& array, std::size_t first, std::size_t count, float* to) {
     if (array.dequantiser != nullptr) return array.dequantiser->read(first, count, to);
-    read_elements<float>(array, first, count, [&](std::size_t done, std::span<const float> piece) {
-        std::copy(piece.begin(), piece.end(), to + done);
-    });
+    read_elements(array, first, count, to);
 }
 
 StoredArray rearranged(std::string name, std::vector<std::size_t> shape, Rearrangement parts) {

@@ -64,18 +64,23 @@ struct Rounded {
     explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
 };
 
-template <class Stored, class T>
-void convert(bool swap, const char* from, std::size_t count, T* to) {
-    if (std::is_same_v<Stored, T> && !swap) {
-        std::memcpy(to, from, count * sizeof(T));
-        return;
-    }
+template <bool swap, class Stored, class T>
+void convert_each(const char* from, std::size_t count, T* to) {
     for (std::size_t i = 0; i < count; ++i) {
         std::array<char, sizeof(Stored)> bytes;
         std::memcpy(bytes.data(), from + i * sizeof(Stored), sizeof(Stored));
-        if (swap) std::reverse(bytes.begin(), bytes.end());
+        if constexpr (swap) std::reverse(bytes.begin(), bytes.end());
         to[i] = static_cast<T>(std::bit_cast<Stored>(bytes));
     }
+}
+
+template <class Stored, class T>
+void convert(bool swap, const char* from, std::size_t count, T* to) {
+    if (swap) return convert_each<true, Stored>(from, count, to);
+    if constexpr (std::is_same_v<Stored, T>)
+        std::memcpy(to, from, count * sizeof(T));
+    else
+        convert_each<false, Stored>(from, count, to);  // compilers keep this loop in vectors
 }
 
 }  // namespace
