@@ -88,7 +88,10 @@ class ModelRun {
 public:
     ModelRun(const Compute& compute, const ModelSpec& model, const ModelRequest& request)
         : compute_(compute), model_(model), request_(request),
-          cache_(request.generate == 0 ? 0 : model.layers) {}
+          cache_(request.generate == 0 ? 0 : model.layers),
+          blocks_(request.generate == 0 ? 0 : model.layers) {
+        compute_.keeps_weights |= request.generate != 0;
+    }
 
     ModelResult run(ModelInput input) {
         const std::vector<std::uint64_t> prompt = input.ids;
@@ -135,6 +138,13 @@ private:
         NamedArray array{std::move(name), std::move(values), std::move(axes), {}};
         array.layer = layer;
         result_.arrays.push_back(std::move(array));
+    }
+
+    /// Each token to generate needs all blocks, which are found once.
+    TransformerBlock block_of(std::size_t layer) {
+        if (blocks_.empty()) return model_.block(layer);
+        if (!blocks_[layer]) blocks_[layer] = model_.block(layer);
+        return *blocks_[layer];
     }
 
     bool is_recorded(std::size_t layer) const {
@@ -199,7 +209,7 @@ private:
         for (std::size_t layer = input.first_layer; layer < layers; ++layer) {
             if (is_recorded(layer)) record_hidden(x, layer);
             if (request_.progress) request_.progress(layer, layers);
-            const TransformerBlock block = model_.block(layer);
+            const TransformerBlock block = block_of(layer);
             BlockRun<T> run(compute_, block, is_recorded(layer) ? request_.arrays : nothing);
             run.past = past_;
             run.positions = positions;
@@ -293,10 +303,11 @@ private:
         if (request_.arrays.has("logits")) add("logits", std::move(logits), {"vocabulary"});
     }
 
-    const Compute& compute_;
+    Compute compute_;
     const ModelSpec& model_;
     const ModelRequest& request_;
     std::vector<LayerCache<T>> cache_;
+    std::vector<std::optional<TransformerBlock>> blocks_;
     std::size_t past_ = 0;
     bool records_ = true;
     ModelResult result_;

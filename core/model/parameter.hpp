@@ -22,8 +22,12 @@ public:
     virtual void read(std::size_t first, std::size_t count, float* out) const = 0;
     virtual void read(std::size_t first, std::size_t count, double* out) const = 0;
 
-    /// All elements as stored in memory, or null.
-    virtual const float* in_place() const { return nullptr; }
+    /// All elements, if memory holds them in this type; or null. The argument selects the type.
+    virtual const float* in_place(float) const { return nullptr; }
+    virtual const double* in_place(double) const { return nullptr; }
+
+    /// These elements are not used soon: their memory may be given back until then.
+    virtual void release(std::size_t /*first*/, std::size_t /*count*/) const {}
 
     std::size_t size() const {
         std::size_t size = 1;

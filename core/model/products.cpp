@@ -8,13 +8,10 @@
 
 #include "core/base/error.hpp"
 #include "core/base/torch_math.hpp"
-#include "core/fused/project_fused.hpp"
+#include "core/model/multiply.hpp"
 
 namespace attn {
 namespace {
-
-/// Bytes of a weight that are decoded at once.
-constexpr std::size_t piece_bytes = std::size_t{32} << 20U;
 
 template <class T>
 std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t count) {
@@ -27,58 +24,6 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
     throw SettingError(ErrorKind::input, "model",
                        "the input of " + what + " has " + std::to_string(width) +
                            " columns; expected " + std::to_string(size));
-}
-
-/// Decodes elements on all threads.
-template <class T>
-void read(ThreadPool& pool, const Parameter& parameter, std::size_t first, std::size_t count,
-          T* out) {
-    constexpr std::size_t at_once = std::size_t{1} << 18U;
-    const std::size_t pieces = (count + at_once - 1) / at_once;
-    share(&pool, pieces, [&](std::size_t piece) {
-        const std::size_t begin = piece * at_once, size = std::min(at_once, count - begin);
-        parameter->read(first + begin, size, out + begin);
-    });
-}
-
-/// Products of so few rows read each weight once: packing it for a kernel would take longer.
-constexpr std::size_t few_rows = 4;
-
-/// The sum of x[i] w[i], in partial sums that compilers keep in vectors.
-template <class T>
-T dot(const T* x, const T* w, std::size_t count) {
-    constexpr std::size_t lanes = 32;
-    std::array<T, lanes> sums{};
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes)
-        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += x[i + lane] * w[i + lane];
-    for (std::size_t lane = 0; i < count; ++i, ++lane) sums[lane] += x[i] * w[i];
-    for (std::size_t half = lanes / 2; half > 0; half /= 2)
-        for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-    return sums[0];
-}
-
-/// out = x W^T + b for a few rows of x, of which row r of the result is at out + r * stride.
-template <class T>
-void multiply_few(ThreadPool& pool, const Tensor3<T>& x, const Projection<T>& projection, T* out,
-                  std::size_t stride) {
-    constexpr std::size_t at_once = 128;  // outputs of one piece of work
-    const std::size_t d_in = projection.d_in(), count = projection.d_out(), rows = x.shape(1);
-    const T* const weight = projection.weight.data();
-    share(&pool, (count + at_once - 1) / at_once, [&](std::size_t piece) {
-        const std::size_t first = piece * at_once, last = std::min(first + at_once, count);
-        for (std::size_t row = 0; row < rows; ++row) {
-            T* const to = out + row * stride;
-            const T* const from = x.data() + row * d_in;
-            std::fill(to + first, to + last, T{0});
-            for (std::size_t i = 0; projection.in_out && i < d_in; ++i)
-                for (std::size_t c = first; c < last; ++c) to[c] += from[i] * weight[i * count + c];
-            for (std::size_t c = first; !projection.in_out && c < last; ++c)
-                to[c] = dot(from, weight + c * d_in, d_in);
-            for (std::size_t c = first; projection.has_bias() && c < last; ++c)
-                to[c] += projection.bias.data()[c];
-        }
-    });
 }
 
 }  // namespace
@@ -110,42 +55,27 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
 
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
+    constexpr std::size_t one = 1;
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
     if (x.shape(2) != d_in) fail_size("a matrix", d_in, x.shape(2));
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
     if (rows == 0) return out;
     const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
-    // Outputs that are decoded at once; all of a weight that is stored by inputs.
-    const std::size_t at_once =
-        map.in_out ? d_out
-                   : std::clamp<std::size_t>(piece_bytes / (d_in * sizeof(T)) / 64 * 64, 64, d_out);
-    for (std::size_t first = 0; first < d_out; first += at_once) {
-        const std::size_t count = std::min(at_once, d_out - first);
+    if (compute.products->is_fused()) {
+        multiply(compute, map, bias, x, out.data());
+    } else {
         Projection<T> projection;
         projection.in_out = map.in_out;
-        projection.weight =
-            Tensor3<T>::from_shape(map.in_out ? std::array{std::size_t{1}, d_in, count}
-                                              : std::array{std::size_t{1}, count, d_in});
-        read(compute.pool, map.weight, map.first + first * d_in, count * d_in,
-             projection.weight.data());
+        projection.weight = Tensor3<T>::from_shape(map.in_out ? std::array{one, d_in, d_out}
+                                                              : std::array{one, d_out, d_in});
+        map.weight->read(map.first, d_in * d_out, projection.weight.data());
         if (!bias.empty()) {
-            projection.bias = Tensor2<T>::from_shape({1, count});
-            std::copy_n(bias.data() + first, count, projection.bias.data());
+            projection.bias = Tensor2<T>::from_shape({1, d_out});
+            std::copy_n(bias.data(), d_out, projection.bias.data());
         }
-        if (rows <= few_rows && compute.products->is_fused()) {
-            multiply_few(compute.pool, x, projection, out.data() + first, d_out);
-            continue;
-        }
-        if (compute.products->is_fused()) {
-            const ProjectionTo<T> to{projection, 1,
-                                     HeadRows<T>{out.data() + first, rows * d_out, count, d_out}};
-            project_fused(*compute.products->kernel, x, std::span(&to, 1), compute.pool);
-            continue;
-        }
-        const Tensor3<T> piece = project(x, projection);
-        for (std::size_t row = 0; row < rows; ++row)
-            std::copy_n(piece.data() + row * count, count, out.data() + row * d_out + first);
+        out = project(x, projection);
     }
+    if (!compute.keeps_weights) map.weight->release(map.first, d_in * d_out);
     return out;
 }
 

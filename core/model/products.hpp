@@ -16,13 +16,14 @@ struct Compute {
     ThreadPool& pool;
     std::string_view kernel = "auto";   ///< a backend_name()
     const Backend* products = nullptr;  ///< computes linear maps
+    bool keeps_weights = false;         ///< those in mapped files stay in memory after use
 };
 
 /// The backend of linear maps for --kernel: `auto` is the fastest that the processor supports.
 /// Errors: SettingError of kind unsupported.
 const Backend& backend_of_products(std::string_view kernel);
 
-/// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Decodes the weight in parts. Errors:
+/// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Errors:
 /// those of ParameterSource::read.
 template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x);

@@ -16,20 +16,18 @@ public:
 
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
     void read(std::size_t first, std::size_t count, float* out) const override {
-        read_as(first, count, out);
+        read_elements(array_, first, count, out);
     }
     void read(std::size_t first, std::size_t count, double* out) const override {
-        read_as(first, count, out);
+        read_elements(array_, first, count, out);
+    }
+    const float* in_place(float) const override { return elements_in_file<float>(array_); }
+    const double* in_place(double) const override { return elements_in_file<double>(array_); }
+    void release(std::size_t first, std::size_t count) const override {
+        release_elements(array_, first, count);
     }
 
 private:
-    template <class T>
-    void read_as(std::size_t first, std::size_t count, T* out) const {
-        read_elements<T>(array_, first, count, [&](std::size_t before, std::span<const T> piece) {
-            std::copy(piece.begin(), piece.end(), out + before);
-        });
-    }
-
     std::shared_ptr<const ArrayFile> file_;
     const StoredArray& array_;
 };

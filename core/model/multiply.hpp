@@ -1,0 +1,20 @@
+// The products of linear maps, with weights that are used where the mapped file has them, or
+// decoded in parts.
+#pragma once
+
+#include <vector>
+
+#include "core/base/tensor.hpp"
+#include "core/model/parameter.hpp"
+#include "core/model/products.hpp"
+
+namespace attn {
+
+/// out = x W^T + b by the fused kernel of `compute`, x being (1, rows, d_in); out has rows of d_out
+/// elements. The bias may be empty. An element is the same whatever the number of threads, and
+/// whether the weight is decoded. Errors: those of ParameterSource::read.
+template <class T>
+void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>& bias,
+              const Tensor3<T>& x, T* out);
+
+}  // namespace attn
