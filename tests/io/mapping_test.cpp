@@ -38,13 +38,17 @@ std::string file_of(const std::string& dtype, std::size_t elements, std::size_t 
 }  // namespace
 
 TEST_CASE("mapping: elements in place are those that are read, if their type and place allow") {
-    for (const auto& [dtype, size] : {std::pair("F32", 4), {"F64", 8}, {"BF16", 2}, {"F16", 2}})
+    struct Type {
+        const char* dtype;
+        std::size_t bytes;
+    };
+    for (const Type& type : {Type{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"F16", 2}})
         for (const std::size_t padding : std::vector<std::size_t>{0, 1, 2, 4}) {
-            CAPTURE(dtype);
+            CAPTURE(type.dtype);
             CAPTURE(padding);
-            const std::size_t count = 5000, bytes = static_cast<std::size_t>(size);
+            const std::size_t count = 5000, bytes = type.bytes;
             const ArrayFile file =
-                open_safetensors(Bytes::open(file_of(dtype, count, bytes, padding)));
+                open_safetensors(Bytes::open(file_of(type.dtype, count, bytes, padding)));
             const StoredArray& array = file.arrays.front();
             std::vector<double> pieces(count), whole(count);
             read_elements<double>(array, 0, count, [&](std::size_t at, auto piece) {
