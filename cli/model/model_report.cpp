@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/model/layers_head.hpp"
 #include "cli/request/schemas.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
@@ -74,6 +75,7 @@ io::Report make_model_report(const Request& request, const std::string& path,
         report.head.emplace_back("config", config_json(request, path, model, question));
     }
     report.head.emplace_back("layer_numbers", io::value_text(question.layers));
+    if (!request.bare) report.head.emplace_back("layers", layers_json(result, question.layers));
     if (question.generate != 0)
         report.head.emplace_back("generated", io::value_text(result.generated));
     std::vector<NamedArray> arrays = std::move(result.arrays);

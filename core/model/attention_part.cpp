@@ -237,6 +237,8 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
     operands.key = without_batch(std::move(key));
     operands.value = without_batch(std::move(value));
     const Plan plan = make_plan(std::move(settings), shapes_of(operands));
+    if (!run.wanted.names.empty())
+        run.attentions.push_back(described(part, plan, is_cross, is_cross ? "cross_" : run.prefix));
     Result result = attn::compute(plan, std::move(operands), compute.pool);
     Tensor3<T> context;
     for (NamedArray& array : result.arrays) {
