@@ -147,6 +147,8 @@ io::TextBuffer Answerer::answer_model(const Record& record, io::InputFile file) 
     const ModelAsked asked = ask_model(record, std::move(file));
     workers_.set_threads(asked.request.threads.value_or(threads_));
     const ModelPlan plan(asked, files_of(asked));
+    if (dry_run_) return io::TextBuffer(plan.cost_line(true));
+    plan.require_memory(true);
     io::BufferOutput out;
     write_report(out, plan.request(), plan.run(workers_, nullptr));
     return std::move(out.text());

@@ -2,6 +2,7 @@
 #include "cli/model/model_command.hpp"
 
 #include <optional>
+#include <string>
 
 #include "cli/model/layer_progress.hpp"
 #include "cli/model/model_asked.hpp"
@@ -26,10 +27,21 @@ void write(const Request& request, const io::Report& report) {
     if (pictures) pictures->show();
 }
 
+void write_line(const Request& request, const std::string& line) {
+    io::OutputFile out(request.output);
+    out.fill([&](io::Output& to) { to << line; });
+    out.commit();
+}
+
 int run_model_command(const Args& args) {
     const ModelAsked asked = model_of_command(args);
     ModelFiles files(asked.path, asked.request.model_config, asked.request.access);
     const ModelPlan plan(asked, files);
+    if (args.has("dry_run")) {
+        write_line(plan.request(), plan.cost_line(false));
+        return 0;
+    }
+    plan.require_memory(false);
     ThreadPool pool(static_cast<std::size_t>(asked.request.threads.value_or(0)));
     LayerProgress progress;
     write(plan.request(), plan.run(pool, &progress));
@@ -90,6 +102,10 @@ constexpr Option model_options[] = {
      .field = operand_field,
      .argument = "FILE",
      .help = "for audio models: features (bins, frames)"},
+    {.key = "dry_run",
+     .field = no_value,
+     .help = "operations and memory as JSON, instead of the arrays (default off)",
+     .use = as_flag},
 };
 
 /// The file of the model, and its type as results state it.

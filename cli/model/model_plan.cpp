@@ -7,8 +7,13 @@
 #include "cli/model/decoder_input.hpp"
 #include "cli/model/model_inputs.hpp"
 #include "cli/model/model_report.hpp"
+#include "cli/output/answer_cost.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/base/threads.hpp"
 #include "core/model/encoder_decoder.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -176,6 +181,82 @@ io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
         at_locations(request_, [&] { return this->result(compute, of_encoder, asked); });
     check_found(request_, question_, result);
     return make_model_report(request_, path_, head(), question_, std::move(result), pool);
+}
+
+std::size_t ModelPlan::tokens() const {
+    return tokens_of(question_.input) + (decoder_ ? 0 : question_.generate);
+}
+
+ModelCost ModelPlan::cost() const {
+    if (!has_cost())
+        throw Error(ErrorKind::unsupported, "--dry-run",
+                    "not for image and audio models; expected a model that takes token ids");
+    PartSize size;
+    size.is_masked = !question_.input.valid.empty();
+    size.dtype = request_.settings.dtype;
+    size.kernel = request_.settings.kernel;
+    size.threads = request_.threads.value_or(processors());
+    return at_locations(request_, [&] {
+        if (!decoder_) return measure_model(spec_, question_.input, asked_, size);
+        ModelSpec encoder = spec_;
+        encoder.head = nullptr;
+        ModelRequest of_encoder = of_encoder_;
+        of_encoder.generate = 0;
+        of_encoder.run_layers = spec_.layers;
+        const ModelCost first = measure_model(encoder, question_.input, of_encoder, size);
+        ModelInput input;
+        input.ids = question_.decoder_ids;
+        size.encoder_tokens = tokens_of(question_.input);
+        ModelCost cost = measure_model(*decoder_, input, asked_, size);
+        // The decoder has the encoder's states in its own type.
+        cost.memory = std::max(first.memory, 2 * first.kept + cost.memory);
+        cost.flops += first.flops;
+        cost.numbers += first.numbers;
+        cost.kept += first.kept;
+        return cost;
+    });
+}
+
+namespace {
+
+/// Approximate bytes of the text of an answer's numbers: digits, sign, point and comma.
+double text_bytes(const Request& request, const ModelCost& cost) {
+    constexpr std::size_t of_any = 4;
+    return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
+                                                           row_of(request.settings.dtype).digits));
+}
+
+}  // namespace
+
+std::string ModelPlan::cost_line(bool with_text) const {
+    const ModelCost cost = this->cost();
+    const double text = text_bytes(request_, cost);
+    std::string line = "{";
+    io::append_member(line, "schema", schemas::cost);
+    if (!request_.id.empty()) io::append_member(line, "id", io::JsonText{request_.id});
+    io::append_member(line, "mode", std::string_view("model"));
+    io::append_member(line, "tokens", tokens());
+    if (decoder_)
+        io::append_member(line, "decoder_tokens",
+                          question_.decoder_ids.size() + question_.generate);
+    io::append_member(line, "layers", (decoder_ ? spec_.layers : 0) + asked_.run_layers);
+    append_count(line, "flops", cost.flops);
+    append_count(line, "memory_bytes", cost.memory + (with_text ? text : 0));
+    append_count(line, "output_numbers", cost.numbers);
+    append_count(line, "output_bytes", text);
+    return line + "}\n";
+}
+
+void ModelPlan::require_memory(bool with_text) const {
+    if (!has_cost()) return;
+    const ModelCost cost = this->cost();
+    const double bytes = cost.memory + (with_text ? text_bytes(request_, cost) : 0);
+    const char* const key = question_.input.hidden_states ? "hidden_states"
+                            : request_.has("text")        ? "text"
+                                                          : "token_ids";
+    at_locations(request_, [&] {
+        attn::require_memory(bytes, key, "a sequence of " + std::to_string(tokens()) + " tokens");
+    });
 }
 
 ModelResult ModelPlan::result(const Compute& compute, const ModelRequest& of_encoder,

@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/model/layer_progress.hpp"
 #include "cli/model/model_asked.hpp"
 #include "cli/model/model_files.hpp"
 #include "cli/model/model_question.hpp"
 #include "core/base/thread_pool.hpp"
+#include "core/model/cost.hpp"
 #include "core/model/model.hpp"
 #include "io/write/report.hpp"
 
@@ -29,11 +32,24 @@ public:
     /// The head of a result up to its layers: schema, id, meta, mode, tokens and config.
     std::vector<std::pair<std::string, std::string>> head() const;
 
+    /// What running the model costs. Errors: those of make_plan; kind unsupported for image and
+    /// audio models.
+    ModelCost cost() const;
+
+    /// The answer of a dry run: sizes, operations and memory as a line of JSON. `with_text`: the
+    /// text of the answer is in memory as well.
+    std::string cost_line(bool with_text) const;
+
+    /// Errors: kind input if the model needs more memory than there is.
+    void require_memory(bool with_text) const;
+
     /// Runs the model. Errors: those of run_model; kind usage if no layer has an array of the
     /// request.
     io::Report run(ThreadPool& pool, LayerProgress* progress) const;
 
 private:
+    bool has_cost() const { return spec_.input == nullptr; }
+    std::size_t tokens() const;
     void check_question(const ModelAsked& asked) const;
     void choose_layers(const Args& args);
     void check_emit() const;
