@@ -149,7 +149,7 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
     if (part.key_bias) cost.flops += cost_of(part.key_bias->map, kv_len, size).flops;
     const double context = times(tokens, part.heads * part.d_v) * (part.difference ? 2 : 1) * e;
     cost.flops += own.flops;
-    const double other = other_arrays(part, size);
+    const double other = is_cross ? 0 : other_arrays(part, size);
     cost.numbers = static_cast<double>(own.numbers) - context / e + other;
     cost.recorded = cost.numbers * e;
     if (part.is_shared) cost.shared = all;

@@ -98,11 +98,12 @@ ModelCost measure_model(const ModelSpec& model, const ModelInput& input,
     double kept = all.recorded, finishing = 0;
     if (request.run_layers == model.layers) {
         cost.flops += cost_of(model.final_projection, size.tokens, size).flops;
-        const double projected = times(size.tokens, model.final_projection.d_out) * e;
-        kept += std::max(states, projected);
+        const double last =
+            model.final_projection ? times(size.tokens, model.final_projection.d_out) : states / e;
+        kept += last * e;
         if (request.arrays.has("last_hidden_state")) {
-            kept += states;
-            cost.numbers += states / e;
+            kept += last * e;
+            cost.numbers += last;
         }
         const bool has_next = request.arrays.has("next_tokens");
         if (head.numbers != 0 && (request.arrays.has("logits") || has_next)) {
