@@ -9,17 +9,14 @@
 namespace attn {
 namespace {
 
-double times(std::size_t a, std::size_t b) {
-    return static_cast<double>(a) * static_cast<double>(b);
-}
-
-/// Products decode a weight in pieces of this size, or of 64 outputs; see products.cpp.
-double decoded(const LinearMap& map, double element) {
+/// Products decode a weight in pieces of this size, or of 64 outputs, and pack them for kernels
+/// unless there are few rows; see products.cpp and project_fused.cpp.
+double decoded(const LinearMap& map, std::size_t rows, double element) {
     constexpr double piece = 0x1p25, outputs = 64;
-    const double all = times(map.d_in, map.d_out) * element;
-    return map.in_out
-               ? all
-               : std::min(all, std::max(piece, outputs * element * static_cast<double>(map.d_in)));
+    constexpr std::size_t few_rows = 4;
+    const double all = times(map.d_in, map.d_out) * element,
+                 least = outputs * element * static_cast<double>(map.d_in);
+    return (map.in_out ? all : std::min(all, std::max(piece, least))) * (rows > few_rows ? 2 : 1);
 }
 
 /// Keys and values of one attention, in elements per token.
@@ -72,7 +69,7 @@ PartCost cost_of(const LinearMap& map, std::size_t rows, const PartSize& size) {
     PartCost cost;
     if (!map) return cost;
     cost.flops = 2 * times(rows, map.d_in) * static_cast<double>(map.d_out);
-    cost.bytes = times(rows, map.d_out) * size.element() + decoded(map, size.element());
+    cost.bytes = times(rows, map.d_out) * size.element() + decoded(map, rows, size.element());
     return cost;
 }
 
@@ -130,7 +127,7 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
     if (part.gate.from != ContextGate::From::none)
         beside += times(tokens, part.heads * part.d_v) * e;
     double projecting = beside + query + (is_joined ? times(tokens, part.query.d_out) * e : 0) +
-                        std::max(decoded(part.query, e), decoded(part.key, e));
+                        std::max(decoded(part.query, tokens, e), decoded(part.key, sources, e));
     if (part.latent) {
         const LatentPart& latent = *part.latent;
         const PartCost down = cost_of(latent.key_down, tokens, size),
@@ -175,9 +172,9 @@ PartCost cost_of(const TransformerBlock& block, const PartSize& size) {
         add(cost_of(*attention, size), states);
     else
         add(std::get<std::shared_ptr<const OtherMixer>>(block.mixer)->cost(size), states);
-    if (block.cross) add(cost_of(*block.cross, size, true), states);
-    // And a copy of the residual, and in parallel blocks attention's output.
-    const double beside = block.order == BlockOrder::parallel ? 3 * states : 2 * states;
+    // And the output of the part before, and for the feed-forward layer a copy of the residual.
+    if (block.cross) add(cost_of(*block.cross, size, true), 2 * states);
+    const double beside = 3 * states;
     if (const auto* ffn = std::get_if<FeedForward>(&block.ffn))
         add(cost_of(*ffn, size.tokens, size), beside);
     if (const auto* experts = std::get_if<Experts>(&block.ffn))

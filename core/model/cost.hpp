@@ -41,6 +41,11 @@ struct PartCost {
     double numbers = 0;   ///< elements of the recorded arrays
 };
 
+/// The product, which may be beyond any integer.
+inline double times(std::size_t a, std::size_t b) {
+    return static_cast<double>(a) * static_cast<double>(b);
+}
+
 /// x W^T + b for each of `rows` rows, with its output and the decoded part of the weight.
 PartCost cost_of(const LinearMap& map, std::size_t rows, const PartSize& size);
 PartCost cost_of(const FeedForward& part, std::size_t rows, const PartSize& size);

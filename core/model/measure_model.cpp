@@ -6,10 +6,6 @@
 namespace attn {
 namespace {
 
-double times(std::size_t a, std::size_t b) {
-    return static_cast<double>(a) * static_cast<double>(b);
-}
-
 bool has_layer(const std::vector<std::size_t>& layers, std::size_t layer) {
     return std::binary_search(layers.begin(), layers.end(), layer);
 }
