@@ -19,7 +19,8 @@ cli/args cli/page
 cli/request
 cli/question
 cli/output
-cli/batch cli/explain cli/compare cli/help cli/inspect cli/model cli/tokenize cli/plot
+cli/model
+cli/batch cli/explain cli/compare cli/help cli/inspect cli/tokenize cli/plot
 cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v modules="$modules" '

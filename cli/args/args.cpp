@@ -13,6 +13,8 @@ namespace attn::cli {
 namespace {
 
 const Option& own_option(const Args& args, std::string_view key) {
+    for (const Option& option : args.command->keys)
+        if (option.key == key) return option;
     return *std::find_if(args.command->own.begin(), args.command->own.end(),
                          [&](const Option& option) { return option.key == key; });
 }

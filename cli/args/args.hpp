@@ -41,6 +41,8 @@ struct CommandRow {
     unsigned takes = 0;  ///< takes options of the table with these uses, and of the mode
     std::span<const HelpOverride> shown_flags = {};  ///< of those, in its help; a mode shows all
     std::span<const Option> own = {};
+    /// Keys of its requests besides the flags, for a command that takes requests and is not a mode.
+    std::span<const Option> keys = {};
     bool explains_flags = false;  ///< its words may be flags of all commands
 
     /// The values of its first word if it is not a file: for completion.
@@ -88,7 +90,7 @@ struct Args {
     /// Whether the flag of this key is given, the command's own or not.
     bool gives(std::string_view key) const;
 
-    /// The flag of the command's own, or null.
+    /// The flag or the key of the command's own, or null.
     const FlagValue* find(std::string_view own) const;
 
     /// For the command's own flags, by key: whether it is given; its text; a number within its

@@ -55,7 +55,11 @@ std::optional<std::string> spelled_value(const json& value) {
 bool is_list(const Option& option) {
     using enum FieldKind;
     const FieldKind kind = option.field.kind;
-    return kind == strings || kind == integers || kind == signed_integers || kind == numbers;
+    const std::string_view argument = option.argument;
+    const bool is_of_words =
+        kind == word && (argument.ends_with("LIST") || argument.ends_with(",..."));
+    return is_of_words || kind == strings || kind == integers || kind == signed_integers ||
+           kind == numbers;
 }
 
 bool is_text(const Option& option) {
@@ -66,6 +70,7 @@ bool is_text(const Option& option) {
 
 std::vector<std::string> keys_of(const Program& program, const CommandRow& command) {
     std::vector<std::string> keys;
+    for (const Option& option : command.keys) keys.emplace_back(option.key);
     for (const Option& option : command.own) keys.emplace_back(option.key);
     for (const Option& option : program.options)
         if (takes(command, option)) keys.emplace_back(option.key);
@@ -91,13 +96,22 @@ public:
         return std::move(given_);
     }
 
+    std::vector<FlagValue> of_request(const io::Source& source, const io::JsonDocument& document) {
+        is_request_ = true;
+        read_members(source, document);
+        return std::move(given_);
+    }
+
 private:
     void read_members(const io::Source& source, const io::JsonDocument& document) {
         const bool has_modes = command_.takes == in_explain;
-        is_mode_config_ = origin_ == Origin::config && (command_.mode != nullptr || has_modes) &&
+        is_mode_config_ = origin_ == Origin::config &&
+                          (command_.mode != nullptr || has_modes || !command_.keys.empty()) &&
                           document.find("mode") != nullptr;
         for (const io::JsonMember& member : document.members()) {
             const std::string place = source.place(member.key_offset);
+            if (is_request_ && (member.key == io::passed_on_key || take_array(document, member)))
+                continue;
             if (is_mode_config_ && member.key == "inputs")
                 throw Error(
                     ErrorKind::usage, place + ": inputs",
@@ -117,14 +131,27 @@ private:
             given_.push_back({&config_id, io::json_text(value), origin_, place + ": id"});
             return true;
         }
-        const std::string mode = command_.mode != nullptr ? std::string(command_.name)
-                                 : args_.words.empty()    ? ""
-                                                          : args_.words[0];
-        if (value == mode || mode_named(mode) == nullptr) return true;
+        const bool has_one = command_.mode != nullptr || !command_.keys.empty();
+        const std::string mode = has_one               ? std::string(command_.name)
+                                 : args_.words.empty() ? ""
+                                                       : args_.words[0];
+        if (value == mode || (!has_one && mode_named(mode) == nullptr)) return true;
         const std::string own = value.is_string() ? value.get<std::string>() : value.dump();
         throw Error(
             ErrorKind::usage, place + ": mode " + io::shortened(own),
             "the config of another mode; expected \"" + mode + "\", the mode of the command");
+    }
+
+    /// Takes an array in place of a file's name. It is read later, from the document.
+    bool take_array(const io::JsonDocument& document, const io::JsonMember& member) {
+        const auto own = std::find_if(command_.own.begin(), command_.own.end(),
+                                      [&](const Option& o) { return o.key == member.key; });
+        if (own == command_.own.end() || own->field.kind != FieldKind::operand ||
+            !document.holds_array(member))
+            return false;
+        given_.push_back({&*own, io::shortened(document.text(member)), origin_,
+                          document.place(member) + ": " + member.key});
+        return true;
     }
 
     [[noreturn]] static void fail_without_flags(const std::string& place) {
@@ -145,6 +172,10 @@ private:
         if (take_name(key, value, place)) return;
         const Option* const option = find(key, place, value == false);
         if (option == nullptr || value.is_null()) return;
+        if (is_request_ && (option->use & as_key) == 0)
+            throw Error(ErrorKind::usage, place + ": " + key,
+                        "\"" + key + "\" is not a key of a request; expected " + flag_of(*option) +
+                            " on the command line");
         const auto refuse = [&](const std::string& what) {
             throw Error(ErrorKind::usage, place + ": " + key + " " + io::shortened(value.dump()),
                         what);
@@ -164,15 +195,20 @@ private:
                                               ? std::optional(value.dump())
                                               : spelled_value(value);
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
-        if (is_operand && value.is_string()) text = io::path_beside(path_, *text);
+        const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
+        if (is_path && value.is_string() && path_ != "<stdin>")
+            text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
     }
 
     /// Null for a key that is for other commands.
     const Option* find(const std::string& key, const std::string& place, bool is_off) const {
         const bool is_for_all = origin_ == Origin::environment;
-        const bool is_explained = is_mode_config_ && command_.mode == nullptr;
+        const bool is_explained =
+            is_mode_config_ && command_.mode == nullptr && command_.keys.empty();
         const auto is_named = [&](const Option& option) { return option.key == key; };
+        const auto key_only = std::find_if(command_.keys.begin(), command_.keys.end(), is_named);
+        if (key_only != command_.keys.end()) return &*key_only;
         const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
         const auto shared =
             std::find_if(program_.options.begin(), program_.options.end(), is_named);
@@ -232,6 +268,7 @@ private:
     const Program& program_;
     const CommandRow& command_;
     bool is_mode_config_ = false;  // has a mode, as the config of a result
+    bool is_request_ = false;
     std::vector<FlagValue> given_;
 };
 
@@ -246,6 +283,10 @@ std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin, co
         throw Error(ErrorKind::io, where,
                     "is not there; expected a file of flags as JSON, or no such variable");
     return FlagFile(path, origin, args).read();
+}
+
+std::vector<FlagValue> flags_of_request(const io::InputFile& file, const Args& args) {
+    return FlagFile(file.name, Origin::config, args).of_request(*file.source, *file.document);
 }
 
 }  // namespace attn::cli

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 
@@ -15,5 +16,11 @@ namespace attn::cli {
 /// usage at the key, for keys that no command has, or not this one, for the config of another mode,
 /// and for invalid values.
 std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin, const Args& args);
+
+/// The keys of a request as flags of the command of `args`, which is not a mode; paths are relative
+/// to the file's folder. The text of an array in place of a file's name is the array's. The request
+/// may have `meta`, which is not a flag. Errors: the same, and kind usage for flags that are not
+/// keys of requests.
+std::vector<FlagValue> flags_of_request(const io::InputFile& file, const Args& args);
 
 }  // namespace attn::cli

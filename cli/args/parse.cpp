@@ -73,7 +73,8 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
         else if (command.mode != nullptr && (option.use & in_config) != 0)
             added.push_back({&option, nullptr});  // only in the config of a result
     }
-    if (command.mode != nullptr) added.push_back({&config_id, nullptr});
+    for (const Option& option : command.keys) added.push_back({&option, nullptr});
+    if (command.mode != nullptr || !command.keys.empty()) added.push_back({&config_id, nullptr});
     return added;
 }
 

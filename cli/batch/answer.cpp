@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/model/model_plan.hpp"
 #include "cli/output/answer_cost.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/output/report.hpp"
@@ -15,6 +16,7 @@
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
+#include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -89,6 +91,8 @@ RecordOutcome Answerer::answer(const Record& record) {
     keep_memory_aside();
     try {
         const Line line = line_of(record);
+        if (Line model = model_request(record, line))
+            return {answer_model(record, std::move(*model)), {}};
         Prepared* const alike = line && !dry_run_ ? alike_to(*line) : nullptr;
         if (alike != nullptr)
             if (auto known = answer_as_before(record, *line, *alike))
@@ -109,11 +113,45 @@ RecordOutcome Answerer::answer(const Record& record) {
 
 std::string Answerer::beginning(const Record& record) {
     try {
-        const PlannedQuestion planned = plan(record, line_of(record));
+        const Line line = line_of(record);
+        if (Line model = model_request(record, line)) {
+            const ModelAsked asked = ask_model(record, std::move(*model));
+            return head_text(ModelPlan(asked, files_of(asked)).head());
+        }
+        const PlannedQuestion planned = plan(record, line);
         return head_text(planned.question.request, planned.plan);
     } catch (const Error&) {
         return {};
     }
+}
+
+Answerer::Line Answerer::model_request(const Record& record, const Line& line) const {
+    if (line) return is_model_request(*line) ? line : Line();
+    if (io::suffix_of_name(record.file) != ".json") return {};
+    io::InputFile file = io::open_input_file(record.file, defaults_.input_format, defaults_.access);
+    return is_model_request(file) ? Line(std::move(file)) : Line();
+}
+
+ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
+    ModelAsked asked = model_of_record(defaults_, program_, std::move(file));
+    if (asked.request.id.empty()) asked.request.id = record.id;
+    check_answer_format(asked.request);
+    return asked;
+}
+
+ModelFiles& Answerer::files_of(const ModelAsked& asked) {
+    return whole_models_.open(asked.path, asked.request.model_config, asked.request.access);
+}
+
+io::TextBuffer Answerer::answer_model(const Record& record, io::InputFile file) {
+    const ModelAsked asked = ask_model(record, std::move(file));
+    workers_.set_threads(asked.request.threads.value_or(threads_));
+    const ModelPlan plan(asked, files_of(asked));
+    if (dry_run_) return io::TextBuffer(plan.cost_line(true));
+    plan.require_memory(true);
+    io::BufferOutput out;
+    write_report(out, plan.request(), plan.run(workers_, nullptr));
+    return std::move(out.text());
 }
 
 RequestWithInput Answerer::open(const Record& record, Line line) const {

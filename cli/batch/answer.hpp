@@ -8,6 +8,8 @@
 
 #include "cli/batch/prepared.hpp"
 #include "cli/batch/records.hpp"
+#include "cli/model/model_asked.hpp"
+#include "cli/model/model_files.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
@@ -32,10 +34,12 @@ void check_answer_format(const Request& request);
 /// Answers records one by one; each job has its own instance.
 class Answerer {
 public:
-    /// `threads` is the default of records that do not specify it.
-    Answerer(const Request& defaults, bool dry_run, std::size_t threads, io::LoadedModels& models)
-        : defaults_(defaults), dry_run_(dry_run), threads_(threads), workers_(threads),
-          models_(models) {}
+    /// `threads` is the default of records that do not specify it; `program` has the keys of
+    /// records of mode model.
+    Answerer(const Request& defaults, const Program& program, bool dry_run, std::size_t threads,
+             io::LoadedModels& models)
+        : defaults_(defaults), program_(program), dry_run_(dry_run), threads_(threads),
+          workers_(threads), models_(models) {}
 
     /// Problems of the record are reported in its answer. Throws BeyondShare.
     RecordOutcome answer(const Record& record);
@@ -45,6 +49,11 @@ public:
 
 private:
     using Line = std::optional<io::InputFile>;
+    /// The record if its mode is model; else empty.
+    Line model_request(const Record& record, const Line& line) const;
+    ModelAsked ask_model(const Record& record, io::InputFile file) const;
+    ModelFiles& files_of(const ModelAsked& asked);
+    io::TextBuffer answer_model(const Record& record, io::InputFile file);
     RequestWithInput open(const Record& record, Line line) const;
     PlannedQuestion plan(const Record& record, Line line);
     std::optional<io::TextBuffer> answer_as_before(const Record& record, const io::InputFile& line,
@@ -55,10 +64,12 @@ private:
     Prepared* alike_to(const io::InputFile& line);
 
     const Request& defaults_;
+    const Program& program_;
     bool dry_run_;
     std::size_t threads_;
     ThreadPool workers_;
     io::LoadedModels& models_;
+    ModelCache whole_models_;      // of records of mode model
     std::vector<Prepared> alike_;  // the kinds added last
     std::size_t oldest_ = 0;       // the kind replaced next, modulo their number
 };

@@ -46,7 +46,7 @@ constexpr auto quick_run = 500us;
 
 /// Jobs share the processors; a single job may use all of them.
 Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
-    return {request.defaults, request.dry_run,
+    return {request.defaults, *request.program, request.dry_run,
             std::max<std::size_t>(1, processors() / request.jobs), models};
 }
 

@@ -12,6 +12,7 @@
 namespace attn::cli {
 
 struct BatchRequest {
+    const Program* program = nullptr;
     Request defaults;                     ///< given by flags, for records that do not specify them
     std::vector<std::string> flag_files;  ///< files that flags were read from
     std::vector<BatchInput> inputs;

@@ -85,6 +85,7 @@ std::vector<BatchInput> inputs_of(const Args& args) {
 
 BatchRequest batch_of(const Args& args) {
     BatchRequest batch;
+    batch.program = args.program;
     batch.defaults = defaults_of(args);
     batch.flag_files = args.flag_files;
     batch.defaults.no_files = args.has("no_files");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/records.hpp"
+#include "cli/model/model_command.hpp"
 #include "cli/question/model_source.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/path.hpp"
@@ -23,11 +24,19 @@ void check_operand(const Request& defaults, const std::string& path) {
     check_file(defaults, io::split_data_path(path).file);
 }
 
+bool is_file_of_model(const std::string& key) {
+    const auto is_it = [&](const Option& option) {
+        return option.key == key && names_file(option);
+    };
+    return std::any_of(model_command.own.begin(), model_command.own.end(), is_it) ||
+           std::any_of(model_command.keys.begin(), model_command.keys.end(), is_it);
+}
+
 void check_record(const Record& record, const Request& defaults, io::LoadedModels& models) {
     const io::Source source = source_of(record);
     const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(source);
     for (const io::JsonMember& member : document.members()) {
-        if (!names_file(member.key)) continue;
+        if (!names_file(member.key) && !is_file_of_model(member.key)) continue;
         const nlohmann::json value = document.read_value(member);
         if (!value.is_string()) continue;
         const std::string path = io::path_beside(record.file, value.get<std::string>());

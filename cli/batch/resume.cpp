@@ -29,6 +29,9 @@ struct AnswerHead {
         what + "; expected the flags of the run that began this file, or another file to resume");
 }
 
+/// The first member of a model's bare answer after its id and meta.
+constexpr std::string_view of_model = "layer_numbers";
+
 constexpr const char* no_answer = "no answer of a batch";
 
 /// Whether one is a prefix of the other.
@@ -45,7 +48,9 @@ std::string_view without_zeros(std::string_view text) {
 bool is_torn_answer(std::string_view line, const Record& record) {
     line = without_zeros(line);
     const std::string bare = start_of_bare(record) + ',';
-    if (agree(line, start_of_result(record)) || agree(line, bare + "\"error\":{")) return true;
+    if (agree(line, start_of_result(record)) || agree(line, bare + "\"error\":{") ||
+        agree(line, bare + '"' + std::string(of_model) + "\":["))
+        return true;
     return std::any_of(emitted_arrays.begin(), emitted_arrays.end(), [&](const ArrayRow& array) {
         return agree(line, bare + '"' + std::string(array.name) + "\":[");
     });
@@ -79,10 +84,11 @@ bool starts_with_id(std::string_view line) {
 bool is_bare(const io::JsonDocument& document) {
     std::span<const io::JsonMember> members = document.members();
     members = members.subspan(document.find(std::string(io::passed_on_key)) == nullptr ? 1 : 2);
-    return !members.empty() &&
-           std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
-               return find_array(member.key).has_value();
-           });
+    if (members.empty()) return false;
+    if (members.front().key == of_model) return true;
+    return std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
+        return find_array(member.key).has_value();
+    });
 }
 
 /// The head of a complete line, which must have the form that this program writes.

@@ -18,8 +18,7 @@ void read_decoder_ids(const Args& args, const io::OpenModel& model, ModelQuestio
                     "the model is not an encoder-decoder model; expected --token-ids");
     }
     if (!list) {
-        question.start_id = model.decoder()->start_id();
-        question.decoder_ids = {*question.start_id};
+        question.decoder_ids = {model.decoder()->start_id()};
         return;
     }
     for (const std::string& word : split_list(*list)) {

@@ -60,22 +60,6 @@ void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& inp
     if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
 }
 
-/// The pieces of ids; none if the model has no tokenizer that can be read, since nothing but labels
-/// depends on it.
-std::vector<std::string> pieces_of(const std::string& path, const io::ModelFolder& files,
-                                   const io::Access& access,
-                                   const std::vector<std::uint64_t>& ids) {
-    std::vector<std::string> pieces;
-    try {
-        const io::Tokenizer tokenizer = tokenizer_of(path, files, access);
-        for (const std::uint64_t id : ids)
-            pieces.push_back(tokenizer.piece(static_cast<std::uint32_t>(id)));
-    } catch (const Error&) {
-        pieces.clear();
-    }
-    return pieces;
-}
-
 void refuse_both(const Args& args, const char* key, const std::string& other) {
     if (args.has(key))
         throw Error(ErrorKind::usage, location_of(*args.find(key)),
@@ -84,16 +68,10 @@ void refuse_both(const Args& args, const char* key, const std::string& other) {
 
 }  // namespace
 
-io::Tokenizer tokenizer_of(const std::string& path, const io::ModelFolder& files,
-                           const io::Access& access) {
-    if (!files.tokenizer_metadata.empty())
-        return io::Tokenizer::from_gguf(path, files.tokenizer_metadata);
-    return io::read_tokenizer(files.folder.empty() ? "." : files.folder, access);
-}
-
-std::vector<std::string> read_tokens(const Args& args, const Request& request,
-                                     const std::string& path, const io::ModelFolder& files,
+std::vector<std::string> read_tokens(const ModelAsked& asked, ModelFiles& files,
                                      ModelInput& input) {
+    const Args& args = asked.args;
+    const Request& request = asked.request;
     input.ids = request.token_ids;
     if (!input.ids.empty()) {
         refuse_both(args, "text", "--token-ids");
@@ -104,14 +82,13 @@ std::vector<std::string> read_tokens(const Args& args, const Request& request,
             throw Error(ErrorKind::usage, location_of(*args.find(key)), "requires --text");
     if (args.has("text")) {
         refuse_both(args, "hidden_states", "--text");
-        read_text(args, tokenizer_of(path, files, request.access), input);
+        read_text(args, files.tokenizer(), input);
     }
     std::size_t tokens = input.ids.size();
-    if (const std::optional<std::string> states = args.text("hidden_states")) {
+    if (args.has("hidden_states")) {
         io::ArrayRules rules{request.settings.dtype};
         rules.highest_rank = 2;
-        input.hidden_states =
-            io::read_reals(io::open_input_file(*states, nullptr, request.access), rules, nullptr);
+        input.hidden_states = asked.read_array("hidden_states", rules);
         tokens = input.hidden_states->shape(0);
     }
     if (const auto types = list_of_tokens(args, "token_type_ids", tokens); !types.empty())
@@ -123,25 +100,21 @@ std::vector<std::string> read_tokens(const Args& args, const Request& request,
         input.valid.push_back(valid == 1);
     }
     if (!request.tokens.empty()) return request.tokens;
-    return input.ids.empty() ? std::vector<std::string>()
-                             : pieces_of(path, files, request.access, input.ids);
+    return input.ids.empty() ? std::vector<std::string>() : files.pieces_of(input.ids);
 }
 
-void read_input_arrays(const Args& args, Request& request, ModelInput& input) {
+void read_input_arrays(const ModelAsked& asked, ModelInput& input) {
     io::ArrayRules rules;
     rules.dtype = Dtype::float64;
     rules.lowest_rank = 1;
     rules.highest_rank = 4;
     for (const InputRow& row : input_rows)
-        if (const std::optional<std::string> path = args.text(row.key)) {
-            request.locations[row.key] = Location(location_of(*args.find(row.key)));
-            input.*row.field =
-                io::read_reals(io::open_input_file(*path, nullptr, request.access), rules, nullptr);
-        }
+        if (asked.args.has(row.key)) input.*row.field = asked.read_array(row.key, rules);
 }
 
-void check_input(const Args& args, const Request& request, std::span<const std::string_view> needed,
-                 bool takes_ids, const ModelInput& input) {
+void check_input(const ModelAsked& asked, std::span<const std::string_view> needed, bool takes_ids,
+                 const ModelInput& input) {
+    const Args& args = asked.args;
     for (const InputRow& row : input_rows) {
         const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
         if (is_needed && !args.has(row.key))
@@ -157,7 +130,7 @@ void check_input(const Args& args, const Request& request, std::span<const std::
         throw Error(ErrorKind::usage, "attn model",
                     "no input; expected --token-ids, --text or --hidden-states");
     if (!takes_ids && !input.ids.empty())
-        throw setting_error(request, "token_ids",
+        throw setting_error(asked.request, "token_ids",
                             "the model does not take token ids; expected none");
 }
 

@@ -30,11 +30,11 @@ bool is_of_attention(const ArrayRow& row) {
             std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
 }
 
-[[noreturn]] void fail_layers(const std::string& word, std::size_t count) {
-    throw Error(ErrorKind::usage, "--layers " + io::shortened(word),
-                "the model has " + std::to_string(count) +
-                    " layers; expected all, or numbers from -" + std::to_string(count) + " to " +
-                    std::to_string(count - 1) + " as in 0,5,-1");
+[[noreturn]] void fail_layers(std::size_t count) {
+    throw SettingError(ErrorKind::usage, "layers",
+                       "the model has " + std::to_string(count) +
+                           " layers; expected all, or numbers from -" + std::to_string(count) +
+                           " to " + std::to_string(count - 1) + " as in 0,5,-1");
 }
 
 }  // namespace
@@ -54,12 +54,12 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
             const auto [at, error] = std::from_chars(word.data(), end, number);
             const auto total = static_cast<std::int64_t>(count);
             if (error != std::errc() || at != end || number >= total || number < -total)
-                fail_layers(word, count);
+                fail_layers(count);
             layers.push_back(static_cast<std::size_t>(number < 0 ? number + total : number));
         }
     std::sort(layers.begin(), layers.end());
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    if (layers.empty()) fail_layers(list, count);
+    if (layers.empty()) fail_layers(count);
     return layers;
 }
 

@@ -25,11 +25,10 @@ std::span<const ModelArray> model_arrays();
 struct ModelQuestion {
     ModelInput input;
     std::vector<std::size_t> layers;
+    std::string layers_as_asked;  ///< if `layers` of another request would not select the same
     std::vector<std::string> emit;
     std::size_t generate = 0;
     std::vector<std::uint64_t> decoder_ids;  ///< for encoder-decoder models
-    std::optional<std::uint64_t>
-        start_id;  ///< the start token of the config, if they are just that
 };
 
 /// The layers of a list, ascending: "all", or numbers; negative numbers count from the end. Errors:

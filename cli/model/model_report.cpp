@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/model/layers_head.hpp"
+#include "cli/request/field.hpp"
+#include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
@@ -10,21 +13,43 @@
 namespace attn::cli {
 namespace {
 
+/// The settings of the table of options that a model's result repeats.
+void append_settings(std::string& text, Request request, const ModelQuestion& question) {
+    request.settings.emit = question.emit;
+    for (const Option& option : options()) {
+        if ((option.use & in_model) == 0 || (option.use & in_config) == 0) continue;
+        std::string value;
+        append_value(value, option, request);
+        if (!value.empty()) io::append_member(text, option.key, io::JsonText{value});
+    }
+}
+
+template <class T>
+void append_list(std::string& text, std::string_view key, const std::vector<T>& list) {
+    if (!list.empty()) io::append_member(text, key, list);
+}
+
 std::string config_json(const Request& request, const std::string& path, const io::OpenModel& model,
                         const ModelQuestion& question) {
+    const ModelInput& input = question.input;
     std::string text = "{";
     io::append_member(text, "mode", std::string_view("model"));
+    if (!request.id.empty()) io::append_member(text, "id", io::JsonText{request.id});
     io::append_member(text, "model", path);
     io::append_member(text, "model_type", model.type());
-    io::append_member(text, "layers", question.layers);
-    io::append_member(text, "token_ids", question.input.ids);
-    if (!question.decoder_ids.empty()) io::append_member(text, "decoder_ids", question.decoder_ids);
-    if (question.start_id) io::append_member(text, "decoder_start_token_id", *question.start_id);
-    io::append_member(text, "emit", question.emit);
-    if (!request.settings.head.empty()) io::append_member(text, "head", request.settings.head);
+    if (question.layers_as_asked.empty())
+        io::append_member(text, "layers", question.layers);
+    else
+        io::append_member(text, "layers", question.layers_as_asked);
+    append_list(text, "token_ids", input.ids);
+    append_list(text, "token_type_ids", input.segments);
+    append_list(text, "position_ids",
+                std::vector<std::uint64_t>(input.positions.begin(), input.positions.end()));
+    append_list(text, "attention_mask",
+                std::vector<std::uint64_t>(input.valid.begin(), input.valid.end()));
+    append_list(text, "decoder_ids", question.decoder_ids);
     if (question.generate != 0) io::append_member(text, "generate", question.generate);
-    io::append_member(text, "dtype", name_of(dtype_names, request.settings.dtype));
-    io::append_member(text, "kernel", request.settings.kernel);
+    append_settings(text, request, question);
     return text += '}';
 }
 
@@ -60,20 +85,31 @@ void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>&
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> head_of_model(const Request& request,
+                                                               const std::string& path,
+                                                               const io::OpenModel& model,
+                                                               const ModelQuestion& question) {
+    std::vector<std::pair<std::string, std::string>> head;
+    if (!request.bare) head.emplace_back("schema", io::value_text(schemas::result));
+    if (!request.id.empty()) head.emplace_back("id", request.id);
+    if (!request.meta.empty()) head.emplace_back("meta", request.meta);
+    if (request.bare) return head;
+    head.emplace_back("mode", io::value_text(std::string_view("model")));
+    if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
+    head.emplace_back("config", config_json(request, path, model, question));
+    return head;
+}
+
 io::Report make_model_report(const Request& request, const std::string& path,
-                             const io::OpenModel& model, const ModelQuestion& question,
-                             ModelResult result, ThreadPool& workers) {
+                             std::vector<std::pair<std::string, std::string>> head,
+                             const ModelQuestion& question, ModelResult result,
+                             ThreadPool& workers) {
     io::Report report;
     report.title_start = "model  ";
     report.title_end = "  " + io::last_part(path);
-    if (!request.bare) {
-        report.head.emplace_back("schema", io::value_text(schemas::result));
-        report.head.emplace_back("mode", io::value_text(std::string_view("model")));
-        if (!request.tokens.empty())
-            report.head.emplace_back("tokens", io::value_text(request.tokens));
-        report.head.emplace_back("config", config_json(request, path, model, question));
-    }
+    report.head = std::move(head);
     report.head.emplace_back("layer_numbers", io::value_text(question.layers));
+    if (!request.bare) report.head.emplace_back("layers", layers_json(result, question.layers));
     if (question.generate != 0)
         report.head.emplace_back("generated", io::value_text(result.generated));
     std::vector<NamedArray> arrays = std::move(result.arrays);

@@ -94,17 +94,12 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
             std::max(cost.memory, cost.answer_memory + bytes + pieces + head)};
 }
 
-namespace {
-
-/// Appends the number as an integer if it is below 2^63.
-void append_whole(std::string& line, std::string_view name, double number) {
+void append_count(std::string& line, std::string_view name, double number) {
     if (number < 0x1p63)
         io::append_member(line, name, static_cast<std::uint64_t>(number));
     else
         io::append_member(line, name, number);
 }
-
-}  // namespace
 
 std::string cost_line(const Request& request, const Plan& plan, const Cost& cost) {
     const AnswerCost answer = answer_cost(request, plan, cost);
@@ -117,8 +112,8 @@ std::string cost_line(const Request& request, const Plan& plan, const Cost& cost
     io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", row_of(plan.mode).name);
     ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
-    append_whole(line, "flops", cost.flops);
-    append_whole(line, "memory_bytes", answer.memory);
+    append_count(line, "flops", cost.flops);
+    append_count(line, "memory_bytes", answer.memory);
     io::append_member(line, "output_numbers", cost.numbers);
     io::append_member(line, "output_bytes", bytes);
     return line + "}\n";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "cli/request/request.hpp"
 #include "core/layer/cost.hpp"
@@ -19,5 +20,8 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
 
 /// The answer of a dry run: sizes, operations and AnswerCost as a line of JSON.
 std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
+
+/// Appends a member of a cost line; a number below 2^63 is an integer.
+void append_count(std::string& line, std::string_view name, double number);
 
 }  // namespace attn::cli

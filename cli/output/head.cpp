@@ -57,6 +57,10 @@ std::string operands_json(const OperandShapes& operands) {
 }
 
 std::string layout_json(const Plan& plan) {
+    return layout_json(plan, axes_json(plan));
+}
+
+std::string layout_json(const Plan& plan, const std::string& axes) {
     std::vector<std::string_view> masks, boolean;
     for (const MaskRow& row : mask_rows())
         if (row.is_active(plan)) masks.push_back(row.key);
@@ -71,7 +75,7 @@ std::string layout_json(const Plan& plan) {
     io::append_member(text, "masks", masks);
     io::append_member(text, "boolean", boolean);
     io::append_member(text, "operands", io::JsonText{operands_json(plan.operands)});
-    io::append_member(text, "axes", io::JsonText{axes_json(plan)});
+    io::append_member(text, "axes", io::JsonText{axes});
     return text += '}';
 }
 

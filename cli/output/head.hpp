@@ -25,4 +25,7 @@ std::string operands_json(const OperandShapes& operands);
 /// operands and the axes of every array.
 std::string layout_json(const Plan& plan);
 
+/// The same with other axes: an object with a list of names for each array.
+std::string layout_json(const Plan& plan, const std::string& axes);
+
 }  // namespace attn::cli

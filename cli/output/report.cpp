@@ -79,8 +79,12 @@ void write_report(io::Output& out, const Request& request, const io::Report& rep
 }
 
 std::string head_text(const Request& request, const Plan& plan) {
+    return head_text(head_of(request, plan));
+}
+
+std::string head_text(std::vector<std::pair<std::string, std::string>> head) {
     io::Report report;
-    report.head = head_of(request, plan);
+    report.head = std::move(head);
     std::string text = io::head_text(report);
     text.pop_back();  // the closing brace
     return text;

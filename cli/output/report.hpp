@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/request/request.hpp"
@@ -22,6 +23,8 @@ void write_report(io::Output& out, const Request& request, const io::Report& rep
 
 /// The start of a result's JSON, up to its arrays.
 std::string head_text(const Request& request, const Plan& plan);
+/// The start of a result's JSON with these members.
+std::string head_text(std::vector<std::pair<std::string, std::string>> head);
 
 /// Writes the rest of the JSON after the head, on one line.
 void write_after_head(io::Output& out, const Request& request,

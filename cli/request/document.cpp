@@ -75,7 +75,7 @@ private:
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
                 throw Error(ErrorKind::usage, document_.place(member),
-                            "unknown mode " + io::shortened(value.dump()) + "; expected " +
+                            "unknown mode " + io::shortened(value.dump()) + "; expected model, " +
                                 listed_modes() +
                                 (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
             builder_.request.settings.mode = known->mode;

@@ -1,10 +1,40 @@
 #include "core/model/attention_arrays.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/model/activation.hpp"
+#include "core/operator/rope.hpp"
 
 namespace attn {
+namespace {
+
+/// The base whose angles these are: base^(-2i/dims). Nothing if they are scaled or of another form.
+std::optional<double> base_of(const Rotation& rotation) {
+    const std::vector<double>& angles = rotation.frequencies;
+    if (angles.size() < 2 || rotation.table != nullptr || rotation.position_step != 1 ||
+        rotation.factor != 1 || !(angles[1] > 0))
+        return {};
+    double base = std::pow(angles[1], -static_cast<double>(angles.size()));
+    constexpr double near = 1e-9;
+    if (std::abs(base - std::round(base)) <= near * base) base = std::round(base);
+    const std::vector<double> expected = rope_frequencies(base, 2 * angles.size(), {});
+    for (std::size_t i = 0; i < angles.size(); ++i)
+        if (!(std::abs(angles[i] - expected[i]) <= near * expected[i])) return {};
+    return base;
+}
+
+}  // namespace
+
+LayerAttention described(const AttentionPart& part, const Plan& plan, bool is_cross,
+                         std::string prefix) {
+    LayerAttention attention{.part = std::move(prefix), .plan = plan};
+    if (!part.rotation || is_cross) return attention;
+    attention.rope_pairs = part.rotation->pairs;
+    attention.rope_dims = 2 * part.rotation->frequencies.size();
+    attention.rope_base = base_of(*part.rotation);
+    return attention;
+}
 
 Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
                           std::size_t kv_len, std::size_t before) {

@@ -3,14 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/tensor.hpp"
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
+#include "core/model/run_block.hpp"
 
 namespace attn {
+
+/// The attention that `plan` computes; `prefix` is that of its arrays.
+LayerAttention described(const AttentionPart& part, const Plan& plan, bool is_cross,
+                         std::string prefix);
 
 /// 1 where a query may attend to a key, (q_len, kv_len): the first `before` keys, which are the
 /// encoder's, and the decoder's own keys within the window. Empty without a window.

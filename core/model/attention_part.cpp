@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/model/attention_arrays.hpp"
+#include "core/model/attention_settings.hpp"
 #include "core/model/project_heads.hpp"
 #include "core/model/run_block.hpp"
 #include "core/plan/plan.hpp"
@@ -46,36 +47,6 @@ void combine(Array<double>& bias, const Array<double>& allowed) {
     for (std::size_t i = 0; i < bias.size(); ++i)
         if (allowed.data()[i % cells] == 0)
             bias.data()[i] = -std::numeric_limits<double>::infinity();
-}
-
-Settings settings_of(const AttentionPart& part, const Compute& compute, const ArrayRequest& wanted,
-                     bool is_cross, Dtype dtype) {
-    Settings settings;
-    settings.mode = Mode::sdpa;
-    settings.dtype = dtype;
-    settings.kernel = compute.kernel;
-    settings.scale = part.scale;
-    settings.softcap = part.softcap;
-    settings.sink = part.sink;
-    if (part.causal && !is_cross) {
-        settings.causal = true;
-        settings.causal_align = CausalAlign::bottom_right;
-    }
-    if (part.window_left || part.window_right)
-        settings.window = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
-    settings.head = wanted.heads;
-    settings.emit = {"context_vectors"};
-    return settings;
-}
-
-/// The name by which `sdpa` has an array of a layer, or nothing. Context vectors are recorded after
-/// the output projection, heads' before it.
-std::string operator_name(const std::string& name) {
-    if (name == "context_vectors" || name == "unrotated_queries" || name == "unrotated_keys")
-        return {};
-    const std::optional<ArrayId> id = find_array(name);
-    if (!id || (id->row().needs & ~unsigned{needs::softmax}) != 0) return {};
-    return name;
 }
 
 template <class T>
@@ -203,9 +174,8 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
                         bool is_cross, std::string_view weights_name, Array<double> bias,
                         std::size_t before) {
     const Compute& compute = run.compute;
-    Settings settings = settings_of(part, compute, run.wanted, is_cross, dtype_of<T>);
-    if (before != 0) settings.window = {};
-    if (part.averages_weights) settings.head.clear();
+    Settings settings = attention_settings(part, compute.kernel, run.wanted,
+                                           {is_cross, !weights_name.empty(), before}, dtype_of<T>);
     if (!settings.head.empty())
         for (const std::uint64_t head : settings.head)
             if (head >= part.heads)
@@ -213,15 +183,6 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
                                    "layer " + std::to_string(run.block.layer) + " has " +
                                        std::to_string(part.heads) + " heads; expected 0 to " +
                                        std::to_string(part.heads - 1));
-    if (!weights_name.empty() || before != 0) {
-        if (run.wanted.has("cross_attention_weights") ||
-            (before != 0 && run.wanted.has("attention_weights")))
-            settings.emit.emplace_back("attention_weights");
-    } else {
-        for (const std::string& name : run.wanted.names)
-            if (const std::string own = operator_name(name); !own.empty())
-                settings.emit.push_back(own);
-    }
     Operands operands;
     operands.mask = std::move(bias);
     if (allowed.size() != 0) {
@@ -237,6 +198,8 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
     operands.key = without_batch(std::move(key));
     operands.value = without_batch(std::move(value));
     const Plan plan = make_plan(std::move(settings), shapes_of(operands));
+    if (!run.wanted.names.empty())
+        run.attentions.push_back(described(part, plan, is_cross, is_cross ? "cross_" : run.prefix));
     Result result = attn::compute(plan, std::move(operands), compute.pool);
     Tensor3<T> context;
     for (NamedArray& array : result.arrays) {
@@ -278,7 +241,9 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         for (T& number : p.value) number *= static_cast<T>(part.value_scale);
     Tensor4<T> query = split_columns(p.query, part.heads), key, value;
     p.query = {};
-    if (run.wanted.has("unrotated_queries"))
+    // The arrays of cross-attention would have the names of the decoder's own.
+    const bool is_recorded = weights_name.empty();
+    if (is_recorded && run.wanted.has("unrotated_queries"))
         run.record("unrotated_queries", without_batch(Tensor4<T>(query)),
                    {"heads", "q_len", "d_k"});
     if (part.rotation) rotate(*part.rotation, run.positions, query);
@@ -293,7 +258,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         key = split_columns(p.key, part.kv_heads);
         value = split_columns(p.value, part.kv_heads);
         if (part.difference) value = in_pairs(value);
-        if (run.wanted.has("unrotated_keys"))
+        if (is_recorded && run.wanted.has("unrotated_keys"))
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
                        {"heads", "kv_len", "d_k"});
         if (part.rotation && !is_cross) rotate(*part.rotation, run.positions, key);
@@ -338,7 +303,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                   part.out_norm_per_head ? part.d_v * (part.difference ? 2 : 1) : context.shape(2),
                   std::span<T>(context.data(), context.size()));
     if (part.out) context = apply(compute, part.out, context);
-    if (run.wanted.has("context_vectors") && weights_name.empty())
+    if (is_recorded && run.wanted.has("context_vectors"))
         run.record("context_vectors", Array<T>(Tensor3<T>(context), {tokens, context.shape(2)}),
                    {"q_len", "d_out"});
     return context;

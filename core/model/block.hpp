@@ -19,6 +19,8 @@
 namespace attn {
 
 struct Compute;
+struct PartCost;
+struct PartSize;
 
 /// The rotary embedding of some columns of each head. Pair i is rotated by the angle
 /// position * frequencies[i]. Cosine and sine are multiplied by `factor`.
@@ -67,6 +69,9 @@ public:
                               const Tensor4<float>& key) const = 0;
     virtual Array<double> run(const Compute& compute, const Tensor4<double>& query,
                               const Tensor4<double>& key) const = 0;
+    /// The operations of its products; see cost.hpp.
+    virtual double flops(std::size_t heads, std::size_t q_len, std::size_t kv_len,
+                         std::size_t d) const = 0;
 };
 
 /// The factor on the bias of a head's query: a (b c - 1) + 2 (WavLM). `map` gives 8 outputs from
@@ -103,6 +108,8 @@ public:
                               const Tensor3<float>& latent) const = 0;
     virtual Array<double> run(BlockRun<double>& run, const Tensor3<double>& x,
                               const Tensor3<double>& latent) const = 0;
+    /// The operations of its products; see cost.hpp.
+    virtual double flops(std::size_t tokens, std::size_t keys) const = 0;
 };
 
 /// Softmax attention with its projections.
@@ -205,6 +212,9 @@ public:
     virtual ~OtherMixer() = default;
     virtual Tensor3<float> run(BlockRun<float>& run, const Tensor3<float>& x) const = 0;
     virtual Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const = 0;
+    virtual PartCost cost(const PartSize& size) const = 0;
+    /// The number of streams of hidden states that it takes.
+    virtual std::size_t streams() const { return 1; }
 };
 
 /// How attention and the feed-forward layer are connected to the residual.

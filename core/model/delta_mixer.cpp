@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/linear/linear.hpp"
+#include "core/model/cost.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -112,6 +113,24 @@ Tensor4<T> heads_of(const Tensor3<T>& x, std::size_t first, std::size_t heads, s
     return out;
 }
 
+/// The maps one after the other, with all of their outputs.
+PartCost cost_of_maps(const std::vector<LinearMap>& maps, const PartSize& size) {
+    PartCost cost;
+    for (const LinearMap& map : maps) {
+        const PartCost own = cost_of(map, size.tokens, size);
+        cost.flops += own.flops;
+        cost.bytes += own.bytes;
+    }
+    return cost;
+}
+
+/// A record of `context_vectors`.
+void record_context(PartCost& cost, const PartSize& size) {
+    if (!size.wanted->has("context_vectors")) return;
+    cost.numbers += static_cast<double>(size.tokens * size.width);
+    cost.recorded = cost.numbers * size.element();
+}
+
 class DeltaMixer final : public OtherMixer {
 public:
     explicit DeltaMixer(DeltaPart part) : part_(std::move(part)) {}
@@ -121,6 +140,35 @@ public:
     }
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
+    }
+
+    PartCost cost(const PartSize& size) const override {
+        const double e = size.element(), tokens = static_cast<double>(size.tokens);
+        const std::size_t heads = part_.value_heads, keys = part_.key_heads * part_.d_k,
+                          values = heads * part_.d_v;
+        const double state = static_cast<double>(heads * part_.d_k * part_.d_v);
+        const PartCost inputs = cost_of_maps(part_.inputs, size),
+                       gate = cost_of_maps(part_.gate, size),
+                       decay = cost_of_maps(part_.decay, size),
+                       beta = cost_of(part_.beta, size.tokens, size),
+                       out = cost_of(part_.out, size.tokens, size);
+        PartCost cost;
+        // Each token decays the state, corrects it by what it predicts, and reads it.
+        cost.flops = inputs.flops + gate.flops + decay.flops + beta.flops + out.flops +
+                     2 * tokens * state * 3 +
+                     2 * tokens * static_cast<double>((2 * keys + values) * part_.convolution.taps);
+        // Queries, keys and values: side by side twice, convolved twice, and in heads; the context.
+        const double columns =
+            static_cast<double>(4 * (2 * keys + values) + 2 * heads * part_.d_k + 2 * values +
+                                part_.decay_bias.size() + heads + size.width);
+        cost.numbers = size.wanted->has("recurrent_state") ? state : 0;
+        cost.bytes = tokens * columns * e + state * e + gate.bytes + decay.bytes + beta.bytes +
+                     std::max(inputs.bytes / 2, out.bytes);
+        if (size.is_cached) cost.cached = state * e;
+        cost.recorded = cost.numbers * e;
+        record_context(cost, size);
+        cost.bytes += cost.recorded;
+        return cost;
     }
 
 private:
@@ -227,6 +275,19 @@ public:
     }
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
+    }
+
+    PartCost cost(const PartSize& size) const override {
+        const double row = static_cast<double>(size.tokens * size.width) * size.element();
+        const PartCost input = cost_of(part_.input, size.tokens, size),
+                       out = cost_of(part_.out, size.tokens, size);
+        PartCost cost;
+        cost.flops = input.flops + out.flops +
+                     2 * static_cast<double>(size.tokens * size.width * part_.convolution.taps);
+        // The valid rows and the three parts; the product, twice convolved.
+        record_context(cost, size);
+        cost.bytes = row + input.bytes + 3 * row + out.bytes + cost.recorded;
+        return cost;
     }
 
 private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/model/cost.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -31,8 +32,25 @@ public:
                       const Tensor4<double>& key) const override {
         return bias(compute, query, key);
     }
+    double flops(std::size_t heads, std::size_t q_len, std::size_t kv_len,
+                 std::size_t d) const override {
+        const std::size_t rows = 2 * span_for(q_len, kv_len);
+        double sum = 0;
+        for (const LinearMap& map : {positions_.key, positions_.query})
+            if (map)
+                sum += static_cast<double>(rows * map.d_in) * static_cast<double>(map.d_out) +
+                       static_cast<double>(heads * d) * static_cast<double>(q_len) *
+                           static_cast<double>(kv_len);
+        return 2 * sum;
+    }
 
 private:
+    /// The largest distance with a row of its own.
+    std::size_t span_for(std::size_t q_len, std::size_t kv_len) const {
+        return positions_.clamps_to_length ? std::min(std::max(q_len, kv_len), positions_.largest)
+                                           : positions_.largest;
+    }
+
     template <class T>
     static double dot(const T* a, const T* b, std::size_t d) {
         double sum = 0;
@@ -47,8 +65,7 @@ private:
         const RelativePositions& p = positions_;
         const std::size_t heads = query.shape(1), q_len = query.shape(2), kv_len = key.shape(2),
                           d = query.shape(3);
-        const std::size_t span =
-            p.clamps_to_length ? std::min(std::max(q_len, kv_len), p.largest) : p.largest;
+        const std::size_t span = span_for(q_len, kv_len);
         Tensor3<T> rows = rows_of<T>(p.table, p.centre - span, 2 * span);
         if (p.norm) rows = normed(compute, *p.norm, std::move(rows));
         const Tensor3<T> keys = p.key ? apply(compute, p.key, rows) : Tensor3<T>();
@@ -92,6 +109,15 @@ public:
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return both(run, x);
     }
+    PartCost cost(const PartSize& size) const override {
+        PartCost cost = cost_of(block_, size);
+        const double row = static_cast<double>(size.tokens * size.width) * size.element();
+        PartCost around = cost_of(convolution_.map, size.tokens, size);
+        around.bytes += row * static_cast<double>(convolution_.taps + 1);
+        cost.bytes += row;
+        add_step(cost, around);
+        return cost;
+    }
 
 private:
     template <class T>
@@ -108,6 +134,7 @@ private:
         inner.prefix = run.prefix;
         Tensor3<T> y = run_block(inner, Tensor3<T>(x));
         run.arrays = std::move(inner.arrays);
+        run.attentions = std::move(inner.attentions);
 
         const std::size_t tokens = x.shape(1), width = x.shape(2), taps = convolution_.taps,
                           before = (taps - 1) / 2;

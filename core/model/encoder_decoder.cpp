@@ -23,6 +23,9 @@ ModelResult run_encoder_decoder(const Compute& compute, ModelSpec encoder, const
     ModelResult result = run_model(compute, decoder, std::move(decoder_input), request, dtype);
     result.arrays.insert(result.arrays.begin(), std::make_move_iterator(first.arrays.begin()),
                          std::make_move_iterator(first.arrays.end()));
+    result.attentions.insert(result.attentions.begin(),
+                             std::make_move_iterator(first.attentions.begin()),
+                             std::make_move_iterator(first.attentions.end()));
     return result;
 }
 

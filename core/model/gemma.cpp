@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/model/cost.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -60,6 +61,18 @@ Tensor3<T> term_of(const BlockRun<T>& run, const LayerInput& part, const Tensor3
     return normed(run.compute, part.out_norm, apply(run.compute, part.out, gate));
 }
 
+/// With the projection of the embedding, the table's rows, the gate and the output.
+PartCost cost_of(const LayerInput& part, const PartSize& size) {
+    PartCost cost;
+    for (const LinearMap* const map : {&part.projection, &part.gate, &part.out}) {
+        const PartCost own = cost_of(*map, size.tokens, size);
+        cost.flops += own.flops;
+        cost.bytes += own.bytes;
+    }
+    cost.bytes += static_cast<double>(size.tokens * part.width) * size.element();
+    return cost;
+}
+
 class LayerInputMixer final : public OtherMixer {
 public:
     LayerInputMixer(std::optional<LayerInput> part, double scale)
@@ -70,6 +83,12 @@ public:
     }
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
+    }
+
+    PartCost cost(const PartSize& size) const override {
+        PartCost cost = part_ ? cost_of(*part_, size) : PartCost();
+        cost.bytes += static_cast<double>(size.tokens * size.width) * size.element();
+        return cost;
     }
 
 private:
@@ -106,6 +125,25 @@ public:
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
     }
+
+    PartCost cost(const PartSize& size) const override {
+        const double row = static_cast<double>(size.tokens * size.width) * size.element();
+        PartCost cost = cost_of(part_.attention, size);
+        cost.bytes += 4 * row;  // the active stream, its norm, LAuReL's output, the sum
+        PartCost ffn = cost_of(part_.ffn, size.tokens, size);
+        ffn.bytes += 6 * row;
+        add_step(cost, ffn);
+        PartCost input = cost_of(part_.input, size);
+        input.bytes += 6 * row;
+        add_step(cost, input);
+        // The router runs twice.
+        for (const LinearMap* const map : {&part_.router, &part_.router, &part_.prediction,
+                                           &part_.correction, &part_.left, &part_.right})
+            cost.flops += cost_of(*map, size.tokens, size).flops;
+        cost.bytes += row * static_cast<double>(part_.streams);  // what the streams predict
+        return cost;
+    }
+    std::size_t streams() const override { return part_.streams; }
 
 private:
     template <class T>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/model/cost.hpp"
 #include "core/model/hyper_connection.hpp"
 #include "core/model/latent.hpp"
 #include "core/model/project_heads.hpp"
@@ -68,6 +69,46 @@ Tensor4<T> compress(BlockRun<T>& run, const Compressor& part, const Tensor3<T>& 
     return heads;
 }
 
+/// The keys that a compressor makes of `tokens` tokens, and their cost.
+PartCost cost_of(const Compressor& part, const PartSize& size) {
+    PartCost cost = cost_of(part.value, size.tokens, size);
+    const PartCost gate = cost_of(part.gate, size.tokens, size);
+    cost.flops += gate.flops;
+    cost.bytes += gate.bytes;
+    return cost;
+}
+
+PartCost cost_of(const CompressedAttention& own, PartSize size) {
+    const std::size_t tokens = size.tokens,
+                      compressed = own.compressor ? tokens / own.compressor->rate : 0;
+    const double e = size.element();
+    const PartCost down = cost_of(own.query_down, tokens, size),
+                   key = cost_of(own.key, tokens, size), out = cost_of(own.out, tokens, size);
+    PartSize operator_size = size;
+    operator_size.past += compressed;
+    operator_size.is_masked = true;
+    PartCost cost = cost_of(own.part, operator_size);
+    cost.flops += down.flops + key.flops + out.flops;
+    cost.bytes += down.bytes + key.bytes + out.bytes;
+    for (const LinearMap& map : own.groups) cost.flops += cost_of(map, tokens, size).flops;
+    if (own.compressor) {
+        const PartCost keys = cost_of(*own.compressor, size);
+        cost.flops += keys.flops;
+        cost.bytes = std::max(cost.bytes, keys.bytes);
+    }
+    if (own.indexer) {
+        const PartCost query = cost_of(own.indexer->query, tokens, size),
+                       keys = cost_of(own.indexer->keys, size);
+        cost.flops += query.flops + keys.flops + cost_of(own.indexer->weights, tokens, size).flops +
+                      2 * static_cast<double>(tokens) * static_cast<double>(compressed) *
+                          static_cast<double>(own.indexer->heads * own.indexer->keys.width);
+        cost.bytes = std::max(cost.bytes, 2 * query.bytes + keys.bytes);
+    }
+    cost.bytes += static_cast<double>(tokens) * static_cast<double>(compressed) * sizeof(double) +
+                  static_cast<double>(tokens * own.part.heads * own.part.d_k) * e;
+    return cost;
+}
+
 class HyperMixer final : public OtherMixer {
 public:
     explicit HyperMixer(HyperBlock part) : part_(std::move(part)) {}
@@ -78,6 +119,21 @@ public:
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
     }
+
+    PartCost cost(const PartSize& size) const override {
+        const std::size_t streams = part_.attention_streams.streams;
+        const double row = static_cast<double>(size.tokens * size.width) * size.element();
+        PartCost cost = cost_of(part_.attention, size);
+        cost.bytes += 3 * row;
+        PartCost ffn = cost_of(part_.ffn, size);
+        ffn.bytes += (2 + static_cast<double>(streams)) * row;
+        add_step(cost, ffn);
+        for (const HyperConnection* const at : {&part_.attention_streams, &part_.ffn_streams})
+            cost.flops += cost_of(at->map, size.tokens, size).flops;
+        cost.bytes += row * static_cast<double>(streams);  // the streams after a part
+        return cost;
+    }
+    std::size_t streams() const override { return part_.attention_streams.streams; }
 
 private:
     template <class T>

@@ -36,6 +36,13 @@ public:
         return choose(run, x, latent);
     }
 
+    double flops(std::size_t tokens, std::size_t keys) const override {
+        double sum = static_cast<double>(part_.heads * part_.width) * static_cast<double>(keys);
+        for (const LinearMap& map : {part_.query, part_.key, part_.weights})
+            sum += static_cast<double>(map.d_in) * static_cast<double>(map.d_out);
+        return 2 * static_cast<double>(tokens) * sum;
+    }
+
 private:
     template <class T>
     Array<double> choose(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& latent) const {
@@ -114,6 +121,7 @@ public:
                       const Tensor3<double>& /*latent*/) const override {
         return made_by(run, layer_).chosen;
     }
+    double flops(std::size_t /*tokens*/, std::size_t /*keys*/) const override { return 0; }
 
 private:
     std::size_t layer_;

@@ -226,6 +226,10 @@ private:
                 array.layer = layer;
                 result_.arrays.push_back(std::move(array));
             }
+            for (LayerAttention& attention : run.attentions) {
+                attention.layer = layer;
+                result_.attentions.push_back(std::move(attention));
+            }
         }
         if (records_ && (request_.enters ||
                          (layers == model_.layers && layers != 0 && is_recorded(layers - 1))))

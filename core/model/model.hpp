@@ -111,7 +111,8 @@ struct ModelRequest {
 };
 
 struct ModelResult {
-    std::vector<NamedArray> arrays;  ///< arrays of layers have `layer`
+    std::vector<NamedArray> arrays;               ///< arrays of layers have `layer`
+    std::vector<LayerAttention> attentions = {};  ///< of the layers to record
     std::vector<std::uint64_t> generated;
     RealArray last;  ///< the last hidden state, (tokens, width), if all blocks ran
 };

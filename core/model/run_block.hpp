@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/base/named_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn {
 
@@ -31,6 +33,18 @@ struct LayerCache {
     std::vector<Tensor3<T>> last_rows;  ///< last inputs of convolutions, (1, taps - 1, channels)
     KeysAndValues<T> cross;             ///< from the encoder's states
     Tensor4<T> index_key;               ///< of an indexer, (1, 1, tokens, d)
+};
+
+/// A softmax attention that was computed, for the description of its layer in a result.
+struct LayerAttention {
+    std::string part;  ///< the prefix of its arrays: "encoder_", "decoder_", "cross_" or none
+    Plan plan;         ///< of the operator, after the rotary embedding
+    /// Of the first queries and keys of each head; 0 columns: no rotation. The base is set if it
+    /// gives the frequencies.
+    Rope rope_pairs = Rope::half;
+    std::size_t rope_dims = 0;
+    std::optional<double> rope_base = {};
+    std::size_t layer = 0;
 };
 
 /// The arrays to record in each layer, by their names in `all_arrays`.
@@ -63,6 +77,7 @@ struct BlockRun {
     std::vector<bool> valid_encoder_keys;
     std::string prefix;              ///< of the names of recorded arrays, as "decoder_"
     std::vector<NamedArray> arrays;  ///< recorded, without the layer's number
+    std::vector<LayerAttention> attentions = {};  ///< the same
     /// The input of block 0 for these tokens, in the first of several streams; null: not kept.
     const Tensor3<T>* embedding = nullptr;
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "core/model/cost.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -19,6 +20,26 @@ public:
     }
     Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const override {
         return mix(run, x);
+    }
+
+    PartCost cost(const PartSize& size) const override {
+        const double e = size.element(), tokens = static_cast<double>(size.tokens);
+        const double state = static_cast<double>(part_.heads * part_.d * part_.states);
+        const PartCost input = cost_of(part_.input, size.tokens, size),
+                       out = cost_of(part_.out, size.tokens, size);
+        PartCost cost;
+        // Each token is written to the state, and reads it.
+        cost.flops = input.flops + out.flops + 2 * tokens * state * 2 +
+                     2 * tokens * static_cast<double>(channels() * part_.taps);
+        if (size.wanted->has("recurrent_state")) cost.numbers += state;
+        if (size.wanted->has("context_vectors"))
+            cost.numbers += static_cast<double>(size.tokens * size.width);
+        cost.recorded = cost.numbers * e;
+        if (size.is_cached) cost.cached = state * e;
+        // The valid rows, the channels before and after the convolution, and the scan's output.
+        cost.bytes = tokens * static_cast<double>(size.width + 3 * channels() + values()) * e +
+                     input.bytes + out.bytes + state * sizeof(double) + cost.recorded;
+        return cost;
     }
 
 private:

@@ -18,9 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 9> head_keys{"schema",      "mode",        "id",
-                                                    passed_on_key, "config",      "shapes",
-                                                    "layout",      label_keys[0], label_keys[1]};
+constexpr std::array<std::string_view, 10> head_keys{
+    "schema", "mode",   "id",     passed_on_key, "config",
+    "shapes", "layout", "layers", label_keys[0], label_keys[1]};
 
 constexpr std::size_t max_results = 4096;
 
@@ -88,7 +88,7 @@ json member(const json& object, const std::string& key) {
 ResultHead::ResultHead(const InputFile& file)
     : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
       config(shared_member(file, "config")), shapes(shared_member(file, "shapes")),
-      layout(shared_member(file, "layout")) {
+      layout(shared_member(file, "layout")), layers(shared_member(file, "layers")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
     if (name.is_string()) mode = name.get<std::string>();
     if (number.is_string()) id = number.get<std::string>();

@@ -40,6 +40,8 @@ struct ResultHead {
     std::optional<std::vector<std::string>> tokens, context_tokens;
     /// As written; JSON's null where the file has none.
     std::shared_ptr<const nlohmann::json> config, shapes, layout;
+    /// Of a model's result: an object with the config, shapes and layout of each layer, by number.
+    std::shared_ptr<const nlohmann::json> layers;
 
     explicit ResultHead(const InputFile& file);
 

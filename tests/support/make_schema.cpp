@@ -8,9 +8,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/model/model_command.hpp"
+#include "cli/model/model_question.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/schemas.hpp"
@@ -30,6 +33,12 @@ constexpr const char* array_ref = "array.json";
 json names_of_modes() {
     json names = json::array();
     for (const ModeRow& row : mode_rows) names.push_back(row.name);
+    return names;
+}
+
+json names_of_all_modes() {
+    json names = names_of_modes();
+    names.push_back(cli::model_command.name);
     return names;
 }
 
@@ -68,6 +77,10 @@ json list_schema(const json& item, const cli::Limits& limits, bool one_is_enough
     return {{"anyOf", any}};
 }
 
+json list_of(const json& items) {
+    return {{"type", "array"}, {"items", items}};
+}
+
 json example_schema() {
     json names = json::array();
     const std::string all(io::example_names);
@@ -83,6 +96,7 @@ json strings_schema(const cli::Option& option) {
     json item{{"type", "string"}, {"minLength", 1}};
     if (std::strcmp(option.key, "emit") == 0) {
         json names = names_of_arrays();
+        for (const cli::ModelArray& row : cli::model_arrays()) names.push_back(row.name);
         names.push_back("all");
         item = {{"enum", names}};
     }
@@ -94,8 +108,11 @@ json field_schema(const cli::Option& option) {
     using enum cli::FieldKind;
     const json path{{"type", "string"}, {"minLength", 1}};
     switch (option.field.kind) {
-        case word:
-        case no_value: return {};
+        case word: {
+            const json whole{{"type", "integer"}};
+            return {{"anyOf", {path, whole, list_of(whole)}}};
+        }
+        case no_value: return {{"type", "boolean"}};
         case choice: return {{"enum", cli::names_of(option.field)}};
         case operand: {
             json inside{{"$ref", array_ref}};
@@ -142,10 +159,22 @@ json or_null(json schema, const std::string& about) {
     return schema;
 }
 
+/// The keys of mode model: those of the table, its own, and those that are not flags.
+std::vector<const cli::Option*> model_keys() {
+    const cli::CommandRow& command = cli::model_command;
+    std::vector<const cli::Option*> keys;
+    for (const cli::Option& option : command.keys) keys.push_back(&option);
+    for (const cli::Option& option : command.own)
+        if ((option.use & cli::as_key) != 0) keys.push_back(&option);
+    for (const cli::Option& option : cli::options())
+        if ((option.use & cli::as_key) != 0 && cli::takes(command, option)) keys.push_back(&option);
+    return keys;
+}
+
 json request_schema() {
     const json path{{"type", "string"}, {"minLength", 1}};
     json keys;
-    keys["mode"] = {{"enum", names_of_modes()}};
+    keys["mode"] = {{"enum", names_of_all_modes()}};
     keys["id"] = {{"type", {"string", "integer", "null"}},
                   {"description", "given back in the answer"}};
     keys["meta"] = {{"description", "any value, given back in the answer as it is"}};
@@ -162,15 +191,20 @@ json request_schema() {
             {{"if", {{"properties", {{"mode", {{"const", row.name}}}}}, {"required", {"mode"}}}},
              {"then", {{"propertyNames", {{"enum", names}}}}}});
     }
+    json of_model{"mode", "id", "meta"};
+    for (const cli::Option* option : model_keys()) of_model.push_back(option->key);
+    by_mode.push_back({{"if",
+                        {{"properties", {{"mode", {{"const", cli::model_command.name}}}}},
+                         {"required", {"mode"}}}},
+                       {"then", {{"propertyNames", {{"enum", of_model}}}}}});
     for (const cli::Option& option : cli::options())
         if ((option.use & cli::as_key) != 0)
             keys[option.key] = or_null(field_schema(option), option.help);
+    for (const cli::Option* option : model_keys())
+        if (!keys.contains(option->key))
+            keys[option->key] = or_null(field_schema(*option), option->help);
     return {{"$schema", draft},   {"title", "A request to attn"},  {"type", "object"},
             {"properties", keys}, {"additionalProperties", false}, {"allOf", by_mode}};
-}
-
-json list_of(const json& items) {
-    return {{"type", "array"}, {"items", items}};
 }
 
 /// An object with all of these members and no others.
@@ -211,12 +245,95 @@ void add_arrays(json& members) {
         members[name.get<std::string>()] = {{"$ref", array_ref}};
 }
 
+/// Arrays of layers are lists with an entry for each layer, null if it has no such array.
+void add_model_arrays(json& members) {
+    const json lists = list_of({{"anyOf", {{{"$ref", array_ref}}, {{"type", "null"}}}}});
+    json names = names_of_arrays();
+    for (const cli::ModelArray& row : cli::model_arrays()) {
+        if (row.of_layers)
+            names.push_back(row.name);
+        else
+            members[std::string(row.name)] = {{"$ref", array_ref}};
+    }
+    for (const char* name : {"next_token_probabilities", "encoder_last_hidden_state"})
+        members[name] = {{"$ref", array_ref}};
+    for (const std::string prefix : {"", "encoder_", "decoder_"})
+        for (const json& name : names) members[prefix + name.get<std::string>()] = lists;
+}
+
+json counts_schema() {
+    return list_of({{"type", "integer"}, {"minimum", 0}});
+}
+
 json bare_schema() {
-    json members{{"id", id_schema}, {"meta", json::object()}};
+    json members{{"id", id_schema}, {"meta", json::object()}}, of_model = members;
     add_arrays(members);
-    return {{"$schema", draft},   {"title", "A result of attn, written with --bare"},
-            {"type", "object"},   {"properties", members},
-            {"minProperties", 1}, {"additionalProperties", false}};
+    of_model["layer_numbers"] = of_model["generated"] = counts_schema();
+    add_model_arrays(of_model);
+    return {{"$schema", draft},
+            {"title", "A result of attn, written with --bare"},
+            {"type", "object"},
+            {"minProperties", 1},
+            {"if", {{"required", {"layer_numbers"}}}},
+            {"then", {{"properties", of_model}, {"additionalProperties", false}}},
+            {"else", {{"properties", members}, {"additionalProperties", false}}}};
+}
+
+/// The config, shapes and layout of one attention of a model; the config has only settings of the
+/// attention, and an attention without a softmax has only axes.
+json attention_schema() {
+    json config = json::object();
+    for (const char* key : {"d_k", "d_v"}) config[key] = {{"type", "integer"}, {"minimum", 1}};
+    for (const cli::Option& option : cli::options())
+        if ((option.use & cli::as_saved) != 0) config[option.key] = field_schema(option);
+    json layout = layout_schema();
+    layout["required"] = {"axes"};
+    layout["properties"]["axes"] = {{"type", "object"},
+                                    {"additionalProperties", list_of({{"type", "string"}})}};
+    return {
+        {"type", "object"},
+        {"properties",
+         {{"config", {{"type", "object"}, {"properties", config}, {"additionalProperties", false}}},
+          {"shapes", {{"$ref", "#/$defs/shapes"}}},
+          {"layout", layout}}},
+        {"required", {"layout"}},
+        {"additionalProperties", false}};
+}
+
+/// A layer, or those of an encoder and a decoder.
+json layer_schema() {
+    json parts;
+    for (const char* part : {"encoder", "decoder", "cross"})
+        parts[part] = {{"$ref", "#/$defs/attention"}};
+    return {{"anyOf",
+             {{{"$ref", "#/$defs/attention"}},
+              {{"type", "object"}, {"properties", parts}, {"additionalProperties", false}}}}};
+}
+
+/// The members of a result before its arrays that all modes have.
+json head_members(const json& mode) {
+    json members;
+    members["schema"] = {{"const", cli::schemas::result}};
+    members["id"] = id_schema;
+    members["meta"] = json::object();
+    members["mode"] = mode;
+    for (const char* labels : {"tokens", "context_tokens"})
+        members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
+    members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
+    return members;
+}
+
+json model_result_schema() {
+    json members = head_members({{"const", cli::model_command.name}});
+    members.erase("context_tokens");
+    members["layer_numbers"] = members["generated"] = counts_schema();
+    members["layers"] = {{"type", "object"},
+                         {"patternProperties", {{"^[0-9]+$", {{"$ref", "#/$defs/layer"}}}}},
+                         {"additionalProperties", false}};
+    add_model_arrays(members);
+    return {{"properties", members},
+            {"required", {"schema", "mode", "config", "layer_numbers", "layers"}},
+            {"additionalProperties", false}};
 }
 
 json result_schema() {
@@ -225,24 +342,28 @@ json result_schema() {
     for (const char* name :
          {"batch", "heads", "kv_heads", "q_len", "kv_len", "d_in", "d_k", "d_v", "d_out"})
         sizes[name] = size;
-    json members;
-    members["schema"] = {{"const", cli::schemas::result}};
-    members["id"] = id_schema;
-    members["meta"] = json::object();
-    members["mode"] = {{"enum", names_of_modes()}};
-    for (const char* labels : {"tokens", "context_tokens"})
-        members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
-    members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
+    json members = head_members({{"$ref", "#/$defs/mode"}});
     members["shapes"] = {{"$ref", "#/$defs/shapes"}};
     members["layout"] = {{"$ref", "#/$defs/layout"}};
     add_arrays(members);
     return {{"$schema", draft},
             {"title", "A result of attn"},
             {"type", "object"},
-            {"properties", members},
-            {"required", {"schema", "mode", "config", "shapes"}},
-            {"additionalProperties", false},
-            {"$defs", {{"shapes", object_of(sizes)}, {"layout", layout_schema()}}}};
+            {"if",
+             {{"properties", {{"mode", {{"const", cli::model_command.name}}}}},
+              {"required", {"mode"}}}},
+            {"then", {{"$ref", "#/$defs/model"}}},
+            {"else",
+             {{"properties", members},
+              {"required", {"schema", "mode", "config", "shapes"}},
+              {"additionalProperties", false}}},
+            {"$defs",
+             {{"mode", {{"enum", names_of_modes()}}},
+              {"shapes", object_of(sizes)},
+              {"layout", layout_schema()},
+              {"attention", attention_schema()},
+              {"layer", layer_schema()},
+              {"model", model_result_schema()}}}};
 }
 
 }  // namespace

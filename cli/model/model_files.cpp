@@ -1,0 +1,41 @@
+#include "cli/model/model_files.hpp"
+
+#include "core/base/error.hpp"
+
+namespace attn::cli {
+
+const io::Tokenizer& ModelFiles::tokenizer() {
+    if (tokenizer_) return *tokenizer_;
+    const io::ModelFolder& files = model_.files();
+    if (!files.tokenizer_metadata.empty())
+        tokenizer_.emplace(io::Tokenizer::from_gguf(path_, files.tokenizer_metadata));
+    else
+        tokenizer_.emplace(io::read_tokenizer(files.folder.empty() ? "." : files.folder, access_));
+    return *tokenizer_;
+}
+
+std::vector<std::string> ModelFiles::pieces_of(const std::vector<std::uint64_t>& ids) {
+    std::vector<std::string> pieces;
+    if (is_without_tokenizer_) return pieces;
+    try {
+        for (const std::uint64_t id : ids)
+            pieces.push_back(tokenizer().piece(static_cast<std::uint32_t>(id)));
+    } catch (const Error&) {
+        is_without_tokenizer_ = !tokenizer_;
+        pieces.clear();
+    }
+    return pieces;
+}
+
+ModelFiles& ModelCache::open(const std::string& path, const std::optional<std::string>& config,
+                             const io::Access& access) {
+    if (!files_ || path_ != path || config_ != config) {
+        files_.reset();
+        files_.emplace(path, config, access);
+        path_ = path;
+        config_ = config;
+    }
+    return *files_;
+}
+
+}  // namespace attn::cli

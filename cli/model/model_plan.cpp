@@ -1,0 +1,270 @@
+#include "cli/model/model_plan.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "cli/model/decoder_input.hpp"
+#include "cli/model/model_inputs.hpp"
+#include "cli/model/model_report.hpp"
+#include "cli/output/answer_cost.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/base/threads.hpp"
+#include "core/model/encoder_decoder.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::size_t tokens_of(const ModelInput& input) {
+    return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
+}
+
+/// Formats of one array require one name, of one layer if it is an array of layers.
+void check_one_array(const Request& request, const ModelQuestion& question) {
+    if (!request.format->one_array) return;
+    const bool is_hidden = request.has("emit") && question.emit.front() == "hidden_states";
+    if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
+        is_hidden)
+        throw setting_error(
+            request, "emit",
+            std::string(request.format->name) + " holds one array; expected --emit with one name" +
+                (is_hidden ? " other than hidden_states" : "") + ", and --layers with one number");
+}
+
+void check_width(const Args& args, const io::OpenModel& model, const ModelInput& input) {
+    if (!input.hidden_states) return;
+    const std::size_t width = model.config().whole("hidden_size", 0),
+                      found = input.hidden_states->shape(1);
+    if (width != 0 && found != width)
+        throw Error(ErrorKind::input, location_of(*args.find("hidden_states")),
+                    std::to_string(found) + " columns; expected " + std::to_string(width) +
+                        ", the model's width");
+}
+
+/// Whether --emit has this name.
+bool names(const Request& request, std::string_view array) {
+    const std::vector<std::string>& emit = request.settings.emit;
+    return request.has("emit") && std::find(emit.begin(), emit.end(), array) != emit.end();
+}
+
+void check_head(const ModelSpec& model, const Request& request) {
+    if (model.head && model.head()) return;
+    throw Error(ErrorKind::usage, location_of(request, "generate"),
+                "the model has no head, which gives the next token; expected a model with one");
+}
+
+/// Lists with an entry for each token do not say what generated ones have.
+void check_generated(const Args& args, const ModelQuestion& question) {
+    if (question.generate == 0) return;
+    for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
+        if (args.has(key))
+            throw Error(ErrorKind::usage, location_of(*args.find(key)),
+                        "conflicts with --generate; expected one of them");
+}
+
+/// The layers that are asked for may not have an array.
+void check_found(const Request& request, const ModelQuestion& question, const ModelResult& result) {
+    const bool is_one = result.arrays.size() == 1;
+    if (is_one || (!request.format->one_array && !result.arrays.empty())) return;
+    std::string list;
+    for (const std::string& name : question.emit) list += (list.empty() ? "" : ", ") + name;
+    throw setting_error(request, "emit",
+                        "the layers that are asked for have no " + list +
+                            "; expected other arrays, or other --layers");
+}
+
+/// The config of a result states the type of its model.
+void check_type(const Args& args, const io::OpenModel& model) {
+    const std::optional<std::string> type = args.text("model_type");
+    if (type && *type != model.type())
+        throw Error(ErrorKind::input, location_of(*args.find("model_type")),
+                    "the model is of type " + model.type() + "; expected that");
+}
+
+}  // namespace
+
+ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
+    : request_(asked.request), path_(asked.path), model_(files.model()) {
+    const Args& args = asked.args;
+    check_type(args, model_);
+    question_.emit = arrays_named(request_);
+    request_.tokens = read_tokens(asked, files, question_.input);
+    read_input_arrays(asked, question_.input);
+    check_input(asked, model_.row().inputs, !model_.row().ids.empty(), question_.input);
+    question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
+    read_decoder_ids(args, model_, question_);
+    const bool has_decoder = model_.decoder() != nullptr;
+    spec_ = at_locations(request_, [&] {
+        return model_.specify(tokens_of(question_.input) + (has_decoder ? 0 : question_.generate),
+                              model_.row().inputs.empty() ? nullptr : &question_.input);
+    });
+    if (has_decoder)
+        decoder_ = model_.decoder()->specify(question_.decoder_ids.size() + question_.generate);
+    check_question(asked);
+    at_locations(request_, [&] { choose_layers(args); });
+    check_emit();
+    check_parameters();
+}
+
+void ModelPlan::check_question(const ModelAsked& asked) const {
+    const Args& args = asked.args;
+    if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
+        throw Error(ErrorKind::usage, location_of(request_, "generate"),
+                    "requires --token-ids or --text");
+    check_generated(args, question_);
+    if (!question_.input.segments.empty() && spec_.embedding.segments == nullptr &&
+        args.has("token_type_ids"))
+        throw Error(ErrorKind::usage, location_of(*args.find("token_type_ids")),
+                    "the model has no segments; expected no such flag");
+    check_width(args, model_, question_.input);
+    if (decoder_) check_decoder_ids(args, model_, question_, decoder_->vocabulary);
+    if (question_.generate != 0) check_head(last(), request_);
+}
+
+void ModelPlan::choose_layers(const Args& args) {
+    const std::string layers = args.text("layers").value_or("all");
+    asked_.arrays = {question_.emit, request_.settings.head,
+                     names(request_, "logits") || names(request_, "next_tokens")};
+    asked_.generate = question_.generate;
+    of_encoder_ = asked_;
+    if (decoder_) {
+        const std::size_t deepest = std::max(spec_.layers, decoder_->layers);
+        of_encoder_.layers = layers_of_stack(layers, spec_.layers, deepest);
+        asked_.layers = layers_of_stack(layers, decoder_->layers, deepest);
+        std::set_union(of_encoder_.layers.begin(), of_encoder_.layers.end(), asked_.layers.begin(),
+                       asked_.layers.end(), std::back_inserter(question_.layers));
+        // Numbers from the end differ between the stacks.
+        if (layers.find('-') != std::string::npos) question_.layers_as_asked = layers;
+    } else {
+        asked_.layers = question_.layers = layers_named(layers, spec_.layers);
+    }
+    if (question_.input.hidden_states) question_.input.first_layer = asked_.layers.front();
+    asked_.run_layers = asked_.layers.empty() ? 0 : asked_.layers.back() + 1;
+}
+
+void ModelPlan::check_emit() const {
+    check_one_array(request_, question_);
+    for (const char* name : {"last_hidden_state", "logits", "next_tokens"})
+        if (names(request_, name) &&
+            (asked_.layers.empty() || asked_.layers.back() + 1 != last().layers))
+            throw setting_error(
+                request_, "emit",
+                std::string(name) + " is of the last layer; expected --layers with -1 among them");
+}
+
+void ModelPlan::check_parameters() const {
+    const std::size_t layers = question_.generate != 0 ? last().layers : asked_.run_layers;
+    at_locations(request_, [&] {
+        if (decoder_)
+            model_.check(spec_, spec_.layers, *decoder_, layers);
+        else
+            model_.check(spec_, layers);
+    });
+}
+
+std::vector<std::pair<std::string, std::string>> ModelPlan::head() const {
+    return head_of_model(request_, path_, model_, question_);
+}
+
+io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
+    const Compute compute{pool, request_.settings.kernel,
+                          &backend_of_products(request_.settings.kernel)};
+    ModelRequest of_encoder = of_encoder_, asked = asked_;
+    if (progress != nullptr)
+        asked.progress = of_encoder.progress = [progress](std::size_t layer, std::size_t layers) {
+            progress->show(layer, layers);
+        };
+    ModelResult result =
+        at_locations(request_, [&] { return this->result(compute, of_encoder, asked); });
+    check_found(request_, question_, result);
+    return make_model_report(request_, path_, head(), question_, std::move(result), pool);
+}
+
+std::size_t ModelPlan::tokens() const {
+    return tokens_of(question_.input) + (decoder_ ? 0 : question_.generate);
+}
+
+ModelCost ModelPlan::cost() const {
+    if (!has_cost())
+        throw Error(ErrorKind::unsupported, "--dry-run",
+                    "not for image and audio models; expected a model that takes token ids");
+    PartSize size;
+    size.is_masked = !question_.input.valid.empty();
+    size.dtype = request_.settings.dtype;
+    size.kernel = request_.settings.kernel;
+    size.threads = request_.threads.value_or(processors());
+    return at_locations(request_, [&] {
+        if (!decoder_) return measure_model(spec_, question_.input, asked_, size);
+        ModelSpec encoder = spec_;
+        encoder.head = nullptr;
+        ModelRequest of_encoder = of_encoder_;
+        of_encoder.generate = 0;
+        of_encoder.run_layers = spec_.layers;
+        const ModelCost first = measure_model(encoder, question_.input, of_encoder, size);
+        ModelInput input;
+        input.ids = question_.decoder_ids;
+        size.encoder_tokens = tokens_of(question_.input);
+        ModelCost cost = measure_model(*decoder_, input, asked_, size);
+        // The decoder has the encoder's states in its own type.
+        cost.memory = std::max(first.memory, 2 * first.kept + cost.memory);
+        cost.flops += first.flops;
+        cost.numbers += first.numbers;
+        cost.kept += first.kept;
+        return cost;
+    });
+}
+
+namespace {
+
+/// Approximate bytes of the text of an answer's numbers: digits, sign, point and comma.
+double text_bytes(const Request& request, const ModelCost& cost) {
+    constexpr std::size_t of_any = 4;
+    return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
+                                                           row_of(request.settings.dtype).digits));
+}
+
+}  // namespace
+
+std::string ModelPlan::cost_line(bool with_text) const {
+    const ModelCost cost = this->cost();
+    const double text = text_bytes(request_, cost);
+    std::string line = "{";
+    io::append_member(line, "schema", schemas::cost);
+    if (!request_.id.empty()) io::append_member(line, "id", io::JsonText{request_.id});
+    io::append_member(line, "mode", std::string_view("model"));
+    io::append_member(line, "tokens", tokens());
+    if (decoder_)
+        io::append_member(line, "decoder_tokens",
+                          question_.decoder_ids.size() + question_.generate);
+    io::append_member(line, "layers", (decoder_ ? spec_.layers : 0) + asked_.run_layers);
+    append_count(line, "flops", cost.flops);
+    append_count(line, "memory_bytes", cost.memory + (with_text ? text : 0));
+    append_count(line, "output_numbers", cost.numbers);
+    append_count(line, "output_bytes", text);
+    return line + "}\n";
+}
+
+void ModelPlan::require_memory(bool with_text) const {
+    if (!has_cost()) return;
+    const ModelCost cost = this->cost();
+    const double bytes = cost.memory + (with_text ? text_bytes(request_, cost) : 0);
+    const char* const key = question_.input.hidden_states ? "hidden_states"
+                            : request_.has("text")        ? "text"
+                                                          : "token_ids";
+    at_locations(request_, [&] {
+        attn::require_memory(bytes, key, "a sequence of " + std::to_string(tokens()) + " tokens");
+    });
+}
+
+ModelResult ModelPlan::result(const Compute& compute, const ModelRequest& of_encoder,
+                              const ModelRequest& asked) const {
+    const Dtype dtype = request_.settings.dtype;
+    if (!decoder_) return run_model(compute, spec_, question_.input, asked, dtype);
+    return run_encoder_decoder(compute, spec_, *decoder_, question_.input, question_.decoder_ids,
+                               of_encoder, asked, dtype);
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,284 @@
+// Requests of mode model: the same by flags, in a file and in a batch; layers and costs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const char* const models[] = {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
+
+std::string answer_of(const std::vector<std::string>& command, const std::string& input = "") {
+    const Outcome run = run_attn(command, input);
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    return run.out;
+}
+
+std::vector<json> lines_of(const std::string& text) {
+    std::vector<json> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
+    return lines;
+}
+
+std::string listed(const json& list) {
+    std::string text;
+    for (const json& item : list)
+        text +=
+            (text.empty() ? "" : ",") + (item.is_string() ? item.get<std::string>() : item.dump());
+    return text;
+}
+
+/// A request with some of the keys, each of them with some value.
+json drawn_request(std::mt19937& random) {
+    const auto one_of = [&](std::size_t count) { return random() % count; };
+    const std::string model = models[one_of(std::size(models))];
+    const std::size_t tokens = 1 + one_of(4);
+    json request{{"mode", "model"}, {"model", data_path("models/" + model)}};
+    json ids = json::array(), mask = json::array(), positions = json::array();
+    for (std::size_t t = 0; t < tokens; ++t) {
+        ids.push_back(1 + one_of(8));
+        mask.push_back(one_of(4) == 0 ? 0 : 1);
+        positions.push_back(one_of(5));
+    }
+    request["token_ids"] = ids;
+    if (one_of(2) == 0) request["attention_mask"] = mask;
+    if (one_of(2) == 0) request["position_ids"] = positions;
+    if (one_of(2) == 0) request["layers"] = one_of(2) == 0 ? json("all") : json({-1});
+    if (one_of(2) == 0) request["head"] = {1, 0};
+    if (one_of(2) == 0) request["emit"] = {"attention_weights", "queries", "hidden_states"};
+    if (one_of(3) == 0) request["dtype"] = "float64";
+    if (one_of(3) == 0) request["kernel"] = "reference";
+    if (one_of(3) == 0) request["precision"] = 3;
+    if (one_of(3) == 0) request["bare"] = true;
+    const bool may_generate =
+        model != "bert" && !request.contains("attention_mask") && !request.contains("position_ids");
+    if (may_generate && one_of(2) == 0) request["generate"] = 2;
+    return request;
+}
+
+/// The command with the request's keys as flags.
+std::vector<std::string> flags_of(const json& request) {
+    std::vector<std::string> words{"model", request["model"]};
+    for (const auto& [key, value] : request.items()) {
+        if (key == "mode" || key == "model") continue;
+        std::string flag = "--" + key;
+        std::replace(flag.begin(), flag.end(), '_', '-');
+        words.push_back(flag);
+        if (!value.is_boolean())
+            words.push_back(value.is_array()    ? listed(value)
+                            : value.is_string() ? value.get<std::string>()
+                                                : value.dump());
+    }
+    return words;
+}
+
+json without_id(json result) {
+    result.erase("id");
+    if (result.contains("config")) result["config"].erase("id");
+    return result;
+}
+
+std::size_t count_of(const json& value) {
+    if (value.is_null()) return 0;
+    if (!value.is_array()) return 1;
+    std::size_t count = 0;
+    for (const json& item : value) count += count_of(item);
+    return count;
+}
+
+std::size_t numbers_in(const json& result) {
+    std::size_t count = 0;
+    for (const auto& [key, value] : result.items())
+        if (value.is_array() && key != "tokens" && key != "layer_numbers" && key != "generated")
+            count += count_of(value);
+    return count;
+}
+
+std::vector<std::size_t> shape_of(const json& array) {
+    std::vector<std::size_t> shape;
+    for (const json* at = &array; at->is_array(); at = &at->front()) shape.push_back(at->size());
+    return shape;
+}
+
+}  // namespace
+
+TEST_CASE("model requests: flags, a request file, a config and a record give one result") {
+    scratch_folder();
+    std::mt19937 random(7);
+    for (int trial = 0; trial < 40; ++trial) {
+        const json request = drawn_request(random);
+        CAPTURE(request.dump());
+        const std::string by_flags = answer_of(flags_of(request));
+        write_text("request.json", request.dump());
+        CHECK_EQ(answer_of({"model", "request.json"}), by_flags);
+        CHECK_EQ(answer_of({"model", "-"}, request.dump()), by_flags);
+        const json record = json::parse(answer_of({"batch", "--threads", "2"}, request.dump()));
+        CHECK_EQ(without_id(record), json::parse(by_flags));
+        if (request.contains("bare")) continue;
+        write_text("result.json", by_flags);
+        CHECK_EQ(answer_of({"model", "--config", "result.json"}), by_flags);
+        write_text("config.json", json::parse(by_flags)["config"].dump());
+        CHECK_EQ(answer_of({"model", "config.json"}), by_flags);
+    }
+}
+
+TEST_CASE("model requests: flags of the command line override the keys of a request file") {
+    scratch_folder();
+    json request{{"mode", "model"},
+                 {"model", data_path("models/gpt2")},
+                 {"token_ids", {3, 1, 4}},
+                 {"layers", {0}},
+                 {"emit", {"attention_weights"}}};
+    write_text("request.json", request.dump());
+    request["layers"] = {1};
+    request["emit"] = {"logits"};
+    CHECK_EQ(answer_of({"model", "request.json", "--layers", "1", "--emit", "logits"}),
+             answer_of({"model", "-"}, request.dump()));
+}
+
+TEST_CASE("model requests: an array in a request is that of a file") {
+    scratch_folder();
+    const std::string gpt2 = data_path("models/gpt2");
+    const json states = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+                         {2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 0}};
+    write_text("states.json", states.dump());
+    const std::string by_file = answer_of({"model", gpt2, "--hidden-states", "states.json"});
+    json request{{"mode", "model"}, {"model", gpt2}, {"hidden_states", states}};
+    CHECK_EQ(answer_of({"model", "-"}, request.dump()), by_file);
+    request["hidden_states"] = "states.json";
+    write_text("request.json", request.dump());
+    CHECK_EQ(answer_of({"model", "request.json"}), by_file);
+    const Outcome refused = run_attn({"batch", "--no-files"}, request.dump());
+    CHECK_EQ(refused.code, 1);
+    CHECK_NE(refused.out.find("names a file, and --no-files is on"), std::string::npos);
+}
+
+TEST_CASE("model records: any number of jobs gives the same bytes, and a failure is one answer") {
+    scratch_folder();
+    std::mt19937 random(11);
+    std::string requests;
+    for (int i = 0; i < 24; ++i) {
+        json request = drawn_request(random);
+        request["id"] = "r" + std::to_string(i);
+        if (i % 5 == 1) request["token_ids"] = {1, 999999};
+        if (i % 5 == 2)
+            request = {
+                {"id", "r" + std::to_string(i)}, {"mode", "self"}, {"inputs", {{1, 2}, {3, 4}}}};
+        if (i % 5 == 3) request["layrs"] = 1;
+        requests += request.dump() + "\n";
+    }
+    write_text("requests.ndjson", requests);
+    const Outcome one = run_attn({"batch", "requests.ndjson", "--jobs", "1"});
+    CHECK_EQ(one.code, 1);
+    CHECK_EQ(run_attn({"batch", "requests.ndjson", "--jobs", "3"}).out, one.out);
+    const std::vector<json> answers = lines_of(one.out);
+    REQUIRE_EQ(answers.size(), 24);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        CHECK_EQ(answers[i]["id"], "r" + std::to_string(i));
+        CHECK_EQ(answers[i].contains("error"), i % 5 == 1 || i % 5 == 3);
+    }
+    for (std::size_t part = 0; part <= 8; ++part) {
+        write_text("answers.ndjson", one.out.substr(0, one.out.size() * part / 8));
+        const Outcome rest = run_attn({"batch", "requests.ndjson", "--resume", "answers.ndjson"});
+        CHECK_MESSAGE(rest.code == 1, rest.err);
+        CHECK_EQ(read_text("answers.ndjson"), one.out);
+    }
+}
+
+TEST_CASE("model results: layers have the heads, the shapes and the axes of their arrays") {
+    scratch_folder();
+    for (const char* model : models) {
+        CAPTURE(model);
+        const std::string path = data_path(std::string("models/") + model);
+        const json result = json::parse(
+            answer_of({"model", path, "--token-ids", "3,1,4,1,5", "--emit",
+                       "hidden_states,queries,keys,attention_weights,context_vectors"}));
+        std::size_t entry = 0;
+        for (const json& number : result["layer_numbers"]) {
+            const json& layer = result["layers"][number.dump()];
+            for (const auto& [name, axes] : layer["layout"]["axes"].items())
+                CHECK_EQ(shape_of(result[name][entry]).size(), axes.size());
+            const auto weights = shape_of(result["attention_weights"][entry]),
+                       keys = shape_of(result["keys"][entry]);
+            CHECK_EQ(layer["config"]["heads"], weights[0]);
+            CHECK_EQ(layer["config"]["kv_heads"], keys[0]);
+            CHECK_EQ(layer["shapes"]["kv_len"], weights[2]);
+            CHECK_EQ(layer["shapes"]["d_k"], keys[2]);
+            // The same settings as the layer has by itself.
+            const json alone = json::parse(
+                answer_of({"multihead", "--weights", path, "--layer", number.dump(), "--token-ids",
+                           "3,1,4,1,5", "--emit", "context_vectors"}))["config"];
+            for (const char* key : {"heads", "kv_heads", "causal", "scale", "softcap", "window",
+                                    "rope", "rope_base", "rope_dims"}) {
+                CAPTURE(key);
+                const bool is_rope = std::string(key).starts_with("rope");
+                if (!alone.contains(key) || (is_rope && alone["rope"] == "none")) continue;
+                CHECK_EQ(layer["config"][key], alone[key]);
+            }
+            ++entry;
+        }
+    }
+}
+
+TEST_CASE("model costs: the elements are those of the result, the operations those of products") {
+    scratch_folder();
+    std::mt19937 random(3);
+    for (int trial = 0; trial < 30; ++trial) {
+        json request = drawn_request(random);
+        request.erase("generate");
+        request.erase("bare");
+        CAPTURE(request.dump());
+        std::vector<std::string> command = flags_of(request);
+        const json result = json::parse(answer_of(command));
+        command.emplace_back("--dry-run");
+        const json cost = json::parse(answer_of(command));
+        CHECK_EQ(cost["output_numbers"], numbers_in(result));
+        const json in_batch = json::parse(answer_of({"batch", "--dry-run"}, request.dump()));
+        CHECK_EQ(in_batch["flops"], cost["flops"]);
+        CHECK_GT(in_batch["memory_bytes"], cost["memory_bytes"]);
+    }
+    // Llama: width 16, 4 heads of 4 and 2 key heads, gated feed-forward.
+    const std::string path = data_path("models/llama");
+    const json config = json::parse(read_text(path + "/config.json"));
+    const double width = config["hidden_size"], inner = config["intermediate_size"],
+                 heads = config["num_attention_heads"], layers = config["num_hidden_layers"],
+                 kv_heads = config["num_key_value_heads"], d = width / heads;
+    for (const double tokens : {1.0, 7.0, 64.0}) {
+        json ids = json::array();
+        for (int t = 0; t < static_cast<int>(tokens); ++t) ids.push_back(t % 7);
+        const json cost =
+            json::parse(answer_of({"model", path, "--token-ids", listed(ids), "--dry-run"}));
+        const double products = 2 * width * width + 2 * width * kv_heads * d + 3 * width * inner;
+        CHECK_EQ(cost["flops"].get<double>(),
+                 layers * 2 * (tokens * products + 2 * tokens * tokens * width));
+    }
+}
+
+TEST_CASE("model costs: a sequence that needs too much memory is refused before the work") {
+    scratch_folder();
+    std::string ids = "1";
+    for (int t = 1; t < 20000; ++t) ids += ",1";
+    write_text(
+        "request.json",
+        json{{"mode", "model"}, {"model", data_path("models/llama")}, {"token_ids", ids}}.dump());
+    const Outcome run = run_shell("ulimit -v 1000000; attn model request.json");
+    CHECK_EQ(run.code, 3);
+    CHECK_NE(run.err.find("a sequence of 20000 tokens needs about"), std::string::npos);
+    CHECK_NE(run.err.find("ulimit -v allows"), std::string::npos);
+    const Outcome record = run_shell("ulimit -v 1000000; attn batch < request.json");
+    CHECK_EQ(record.code, 1);
+    CHECK_NE(record.out.find("a sequence of 20000 tokens needs about"), std::string::npos);
+}
