@@ -5,18 +5,16 @@
 #include "core/layer/cost.hpp"
 #include "core/model/attention_settings.hpp"
 #include "core/model/model.hpp"
+#include "core/model/multiply.hpp"
 
 namespace attn {
 namespace {
 
-/// Products decode a weight in pieces of this size, or of 64 outputs, and pack them for kernels
-/// unless there are few rows; see products.cpp and project_fused.cpp.
-double decoded(const LinearMap& map, std::size_t rows, double element) {
-    constexpr double piece = 0x1p25, outputs = 64;
-    constexpr std::size_t few_rows = 4;
-    const double all = times(map.d_in, map.d_out) * element,
-                 least = outputs * element * static_cast<double>(map.d_in);
-    return (map.in_out ? all : std::min(all, std::max(piece, least))) * (rows > few_rows ? 2 : 1);
+/// What a product allocates besides its result. The reference decodes the whole weight.
+double decoded(const LinearMap& map, std::size_t rows, const PartSize& size) {
+    if (!map) return 0;
+    if (size.kernel == "reference") return times(map.d_in, map.d_out) * size.element();
+    return memory_of_multiply(map, rows, size.threads, size.dtype);
 }
 
 /// Keys and values of one attention, in elements per token.
@@ -69,7 +67,7 @@ PartCost cost_of(const LinearMap& map, std::size_t rows, const PartSize& size) {
     PartCost cost;
     if (!map) return cost;
     cost.flops = 2 * times(rows, map.d_in) * static_cast<double>(map.d_out);
-    cost.bytes = times(rows, map.d_out) * size.element() + decoded(map, rows, size.element());
+    cost.bytes = times(rows, map.d_out) * size.element() + decoded(map, rows, size);
     return cost;
 }
 
@@ -126,8 +124,9 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
             cost.flops += cost_of(*map, sources, size).flops;
     if (part.gate.from != ContextGate::From::none)
         beside += times(tokens, part.heads * part.d_v) * e;
-    double projecting = beside + query + (is_joined ? times(tokens, part.query.d_out) * e : 0) +
-                        std::max(decoded(part.query, tokens, e), decoded(part.key, sources, e));
+    double projecting =
+        beside + query + (is_joined ? times(tokens, part.query.d_out) * e : 0) +
+        std::max(decoded(part.query, tokens, size), decoded(part.key, sources, size));
     if (part.latent) {
         const LatentPart& latent = *part.latent;
         const PartCost down = cost_of(latent.key_down, tokens, size),

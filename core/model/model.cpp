@@ -89,9 +89,7 @@ public:
     ModelRun(const Compute& compute, const ModelSpec& model, const ModelRequest& request)
         : compute_(compute), model_(model), request_(request),
           cache_(request.generate == 0 ? 0 : model.layers),
-          blocks_(request.generate == 0 ? 0 : model.layers) {
-        compute_.keeps_weights |= request.generate != 0;
-    }
+          blocks_(request.generate == 0 ? 0 : model.layers) {}
 
     ModelResult run(ModelInput input) {
         const std::vector<std::uint64_t> prompt = input.ids;
@@ -140,6 +138,11 @@ private:
         result_.arrays.push_back(std::move(array));
     }
 
+    /// Between uses of weights that are not needed soon.
+    void release_weights() const {
+        if (request_.generate == 0 && model_.release_weights) model_.release_weights();
+    }
+
     /// Each token to generate needs all blocks, which are found once.
     TransformerBlock block_of(std::size_t layer) {
         if (blocks_.empty()) return model_.block(layer);
@@ -184,6 +187,7 @@ private:
         } else {
             x = embed<T>(compute_, model_.embedding, input, past_);
         }
+        release_weights();
         const std::size_t tokens = x.shape(1);
         Tensor3<T> embedding;
         if (model_.keeps_embedding && !input.hidden_states) {
@@ -222,6 +226,7 @@ private:
             run.prefix = model_.prefix;
             run.embedding = embedding.size() == 0 ? nullptr : &embedding;
             x = run_block(run, std::move(x));
+            release_weights();
             for (NamedArray& array : run.arrays) {
                 array.layer = layer;
                 result_.arrays.push_back(std::move(array));
@@ -245,10 +250,15 @@ private:
         return x;
     }
 
+    /// Finds it at the first call.
+    bool has_head() {
+        if (!head_) head_ = model_.head ? model_.head() : LinearMap();
+        return bool{*head_};
+    }
+
     /// Of the last row of the last hidden state.
-    Array<T> logits_of(const Tensor3<T>& last) const {
-        const LinearMap head = model_.head ? model_.head() : LinearMap();
-        if (!head)
+    Array<T> logits_of(const Tensor3<T>& last) {
+        if (!has_head())
             throw SettingError(
                 ErrorKind::input, "emit",
                 "logits and next_tokens require a head, which the model does not have; expected "
@@ -258,7 +268,7 @@ private:
         std::copy_n(last.data() + last.size() - width, width, row.data());
         if (model_.head_transform != nullptr)
             row = model_.head_transform->run(compute_, {}, std::move(row));
-        Tensor3<T> logits = apply(compute_, head, row);
+        Tensor3<T> logits = apply(compute_, *head_, row);
         for (T& x : logits) {
             auto value = static_cast<double>(x) * model_.logit_factor;
             if (model_.logit_softcap != 0)
@@ -290,8 +300,7 @@ private:
     }
 
     void record_logits(const Tensor3<T>& last) {
-        const bool has_head = model_.head && model_.head();
-        if (!has_head && !request_.arrays.requires_head) return;
+        if (!has_head() && !request_.arrays.requires_head) return;
         Array<T> logits = logits_of(last);
         if (request_.arrays.has("next_tokens")) {
             const auto best = best_of(logits);
@@ -307,11 +316,12 @@ private:
         if (request_.arrays.has("logits")) add("logits", std::move(logits), {"vocabulary"});
     }
 
-    Compute compute_;
+    const Compute& compute_;
     const ModelSpec& model_;
     const ModelRequest& request_;
     std::vector<LayerCache<T>> cache_;
     std::vector<std::optional<TransformerBlock>> blocks_;
+    std::optional<LinearMap> head_;
     std::size_t past_ = 0;
     bool records_ = true;
     ModelResult result_;

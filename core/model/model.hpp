@@ -73,6 +73,8 @@ struct ModelSpec {
     std::optional<std::uint64_t> masked_id = {};         ///< tokens with this id are masked
     bool keeps_embedding = false;                        ///< for blocks that use it
     bool shows_tokens_first = false;  ///< records streams as (tokens, streams, width)
+    /// Takes the weights out of memory until they are used again; empty if they are not mapped.
+    std::function<void()> release_weights = {};
 };
 
 /// The input of a model.

@@ -205,6 +205,25 @@ void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>
     MapRun<T>(compute, map, bias, x, out).run();
 }
 
+double memory_of_multiply(const LinearMap& map, std::size_t rows, std::size_t threads,
+                          Dtype dtype) {
+    return for_dtype(dtype, [&]<class T>(T) {
+        constexpr auto element = static_cast<double>(sizeof(T));
+        const bool in_place = map.weight->in_place(T{}) != nullptr;
+        const double row = static_cast<double>(map.d_in) * element,
+                     whole = row * static_cast<double>(map.d_out),
+                     least = std::min(whole, std::max(row, static_cast<double>(piece_bytes))),
+                     panel = std::min(static_cast<double>(map.d_out),
+                                      static_cast<double>(kernels::max_lanes)) *
+                             row,
+                     decoded = in_place || map.in_out ? 0
+                               : rows > few_rows      ? panel
+                                                      : least;
+        const double each = decoded + (rows > few_rows ? panel + element * kernels::max_lanes : 0);
+        return (map.in_out && !in_place ? whole : 0) + each * static_cast<double>(threads);
+    });
+}
+
 template void multiply(const Compute&, const LinearMap&, const std::vector<float>&,
                        const Tensor3<float>&, float*);
 template void multiply(const Compute&, const LinearMap&, const std::vector<double>&,

@@ -2,8 +2,10 @@
 // decoded in parts.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
+#include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"
 #include "core/model/parameter.hpp"
 #include "core/model/products.hpp"
@@ -16,5 +18,8 @@ namespace attn {
 template <class T>
 void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>& bias,
               const Tensor3<T>& x, T* out);
+
+/// The most bytes that `multiply` allocates; the pages of a mapped file are not counted.
+double memory_of_multiply(const LinearMap& map, std::size_t rows, std::size_t threads, Dtype dtype);
 
 }  // namespace attn

@@ -26,9 +26,6 @@ public:
     virtual const float* in_place(float) const { return nullptr; }
     virtual const double* in_place(double) const { return nullptr; }
 
-    /// These elements are not used soon: their memory may be given back until then.
-    virtual void release(std::size_t /*first*/, std::size_t /*count*/) const {}
-
     std::size_t size() const {
         std::size_t size = 1;
         for (const std::size_t length : shape()) size *= length;

@@ -75,7 +75,6 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
         }
         out = project(x, projection);
     }
-    if (!compute.keeps_weights) map.weight->release(map.first, d_in * d_out);
     return out;
 }
 

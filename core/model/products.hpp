@@ -16,7 +16,6 @@ struct Compute {
     ThreadPool& pool;
     std::string_view kernel = "auto";   ///< a backend_name()
     const Backend* products = nullptr;  ///< computes linear maps
-    bool keeps_weights = false;         ///< those in mapped files stay in memory after use
 };
 
 /// The backend of linear maps for --kernel: `auto` is the fastest that the processor supports.

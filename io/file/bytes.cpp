@@ -186,8 +186,8 @@ const char* Bytes::mapped() const {
     return mapping_->data();
 }
 
-void Bytes::release(std::uint64_t offset, std::uint64_t size) const {
-    if (mapping_ && mapping_->data() != nullptr) mapping_->release(offset, size);
+void Bytes::release() const {
+    if (fd_ >= 0 && mapped() != nullptr) mapping_->release();
 }
 
 std::uint64_t number_at(std::string_view bytes, std::size_t offset, std::size_t size) {

@@ -52,8 +52,8 @@ public:
     /// All bytes in the address space, mapped at the first call; null if the system cannot map
     /// them. Thread-safe.
     const char* mapped() const;
-    /// After `mapped`: these bytes are not used soon.
-    void release(std::uint64_t offset, std::uint64_t size) const;
+    /// Takes the pages of a mapped file out of the program's memory until they are used again.
+    void release() const;
 
 private:
     Bytes() = default;

@@ -70,10 +70,8 @@ Mapping::~Mapping() {
     listed[place_].begin = nullptr;
 }
 
-void Mapping::release(std::uint64_t offset, std::uint64_t size) const {
-    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    const std::uint64_t begin = offset / page * page;
-    ::madvise(data_ + begin, static_cast<std::size_t>(offset + size - begin), MADV_DONTNEED);
+void Mapping::release() const {
+    if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);
 }
 
 void end_at_lost_pages(int code) {

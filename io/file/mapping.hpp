@@ -20,9 +20,8 @@ public:
 
     const char* data() const { return data_; }
 
-    /// Takes the pages of these bytes out of the program's memory; they are read again if they are
-    /// used again.
-    void release(std::uint64_t offset, std::uint64_t size) const;
+    /// Takes the pages out of the program's memory until they are used again.
+    void release() const;
 
 private:
     char* data_ = nullptr;

@@ -177,6 +177,14 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
     return found == arrays.end() ? nullptr : &*found;
 }
 
+std::vector<std::shared_ptr<const Bytes>> ArrayFile::parts() const {
+    std::vector<std::shared_ptr<const Bytes>> files;
+    for (const StoredArray& array : arrays)
+        if (std::find(files.rbegin(), files.rend(), array.bytes) == files.rend())
+            files.push_back(array.bytes);
+    return files;
+}
+
 namespace {
 
 /// The contents of an array's zip entry from this element on; null if it is not in a zip file.
@@ -401,12 +409,6 @@ const T* elements_in_file(const StoredArray& array) {
     const char* const first = file + array.offset;
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0;
     return is_aligned ? reinterpret_cast<const T*>(first) : nullptr;
-}
-
-void release_elements(const StoredArray& array, std::size_t first, std::size_t count) {
-    if (array.dequantiser != nullptr || array.zip != nullptr) return;
-    const std::size_t element = size_of(*array.type);
-    array.bytes->release(array.offset + first * element, count * element);
 }
 
 template void read_elements(const StoredArray&, std::size_t, std::size_t, float*);

@@ -75,6 +75,9 @@ struct ArrayFile {
     nlohmann::json config() const;
 
     const StoredArray* find(const std::string& array) const;
+
+    /// The files that hold the arrays.
+    std::vector<std::shared_ptr<const Bytes>> parts() const;
 };
 
 /// One function per format. Errors: kind input if the format is violated, with the location.
@@ -103,9 +106,6 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
 /// The elements in the mapped file, if it stores them as this type in row-major order; else null.
 template <class T>
 const T* elements_in_file(const StoredArray& array);
-
-/// Elements of a mapped file that are not used soon.
-void release_elements(const StoredArray& array, std::size_t first, std::size_t count);
 
 /// The whole array in row-major order, read by the workers, which may be null. Errors: as
 /// read_elements; kind input if it has no elements, violates the rules, or exceeds the memory.

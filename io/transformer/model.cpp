@@ -142,6 +142,9 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
                        ? kinds.size()
                        : config.whole(std::string(row.layers_key));
     model.prefix = prefix_;
+    model.release_weights = [files = files_.tensors->parts()] {
+        for (const std::shared_ptr<const Bytes>& file : files) file->release();
+    };
     if (model.layers == 0 || model.layers > max_layers)
         config.fail(std::string(row.layers_key), "1 to " + std::to_string(max_layers));
     model.causal = row.causal;

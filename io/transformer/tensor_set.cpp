@@ -23,9 +23,6 @@ public:
     }
     const float* in_place(float) const override { return elements_in_file<float>(array_); }
     const double* in_place(double) const override { return elements_in_file<double>(array_); }
-    void release(std::size_t first, std::size_t count) const override {
-        release_elements(array_, first, count);
-    }
 
 private:
     std::shared_ptr<const ArrayFile> file_;
