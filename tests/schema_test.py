@@ -108,6 +108,16 @@ def results():
         path = str(ROOT / "data" / "models" / model)
         yield "result", attn("multihead", "--weights", path, "--token-ids", "1,2,3", "--emit", "all")
         yield "inspection", attn("inspect", path, "--format", "json")
+        asked = ["model", path, "--token-ids", "1,2,3"]
+        for more in ([], ["--layers", "-1", "--emit", "queries,hidden_states", "--head", "0"]):
+            yield "result", attn(*asked, *more)
+            yield "bare", attn(*asked, *more, "--bare")
+            yield "cost", attn(*asked, *more, "--dry-run")
+        yield "request", json.dumps(json.loads(attn(*asked, "--position-ids", "0,0,1"))["config"])
+        attn(*asked, "-o", "result.npz")
+        yield "result", metadata("result.npz")
+    yield "result", attn("model", str(ROOT / "data" / "models" / "gpt2"), "--token-ids", "1", "--generate", "2",
+                         "--emit", "all")
 
 
 def records():
@@ -116,6 +126,10 @@ def records():
         inputs = OPERATOR if mode == "sdpa" else {"inputs": [[1, 2, 3], [4, 5, 6]]}
         context = {"context": [[1, 2, 3]]} if mode == "cross" else {}
         yield {"id": number if number % 2 else f"r{number}", "mode": mode, **inputs, **context, **more}
+    model = str(ROOT / "data" / "models" / "llama")
+    for more in ({}, {"layers": [0], "head": [1]}, {"hidden_states": [[0.5] * 16]}, {"generate": 2}):
+        tokens = {} if "hidden_states" in more else {"token_ids": [1, 2]}
+        yield {"mode": "model", "model": model, **tokens, **more}
     yield {"mode": "self"}
     yield {"mode": "self", "inputs": "missing.json"}
     yield {"mode": "self", "inputs": [[1, 2], [3]]}

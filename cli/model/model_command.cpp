@@ -27,6 +27,16 @@ void write(const Request& request, const io::Report& report) {
     if (pictures) pictures->show();
 }
 
+/// A dry run writes one line of JSON and no pictures.
+void check_dry_run(const Request& request) {
+    const char* const by = request.has("format") ? "format" : "output";
+    if (request.has(by) && !request.format->json)
+        throw setting_error(request, by, "--dry-run writes JSON; expected json or ndjson");
+    for (const char* key : {"heatmap", "plot", "plot_array", "color_scale", "pretty", "bare"})
+        if (request.has(key))
+            throw setting_error(request, key, "conflicts with --dry-run; expected one of them");
+}
+
 void write_line(const Request& request, const std::string& line) {
     io::OutputFile out(request.output);
     out.fill([&](io::Output& to) { to << line; });
@@ -38,6 +48,7 @@ int run_model_command(const Args& args) {
     ModelFiles files(asked.path, asked.request.model_config, asked.request.access);
     const ModelPlan plan(asked, files);
     if (args.has("dry_run")) {
+        check_dry_run(plan.request());
         write_line(plan.request(), plan.cost_line(false));
         return 0;
     }

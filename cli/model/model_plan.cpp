@@ -126,10 +126,6 @@ void ModelPlan::check_question(const ModelAsked& asked) const {
 
 void ModelPlan::choose_layers(const Args& args) {
     const std::string layers = args.text("layers").value_or("all");
-    asked_.arrays = {question_.emit, request_.settings.head,
-                     names(request_, "logits") || names(request_, "next_tokens")};
-    asked_.generate = question_.generate;
-    of_encoder_ = asked_;
     if (decoder_) {
         const std::size_t deepest = std::max(spec_.layers, decoder_->layers);
         of_encoder_.layers = layers_of_stack(layers, spec_.layers, deepest);
@@ -141,6 +137,13 @@ void ModelPlan::choose_layers(const Args& args) {
     } else {
         asked_.layers = question_.layers = layers_named(layers, spec_.layers);
     }
+    // By default arrays of the last layer are written if it is selected.
+    const bool has_last = !asked_.layers.empty() && asked_.layers.back() + 1 == last().layers;
+    if (!has_last && !request_.has("emit")) std::erase(question_.emit, "last_hidden_state");
+    asked_.arrays =
+        of_encoder_.arrays = {question_.emit, request_.settings.head,
+                              names(request_, "logits") || names(request_, "next_tokens")};
+    asked_.generate = of_encoder_.generate = question_.generate;
     if (question_.input.hidden_states) question_.input.first_layer = asked_.layers.front();
     asked_.run_layers = asked_.layers.empty() ? 0 : asked_.layers.back() + 1;
 }

@@ -15,7 +15,10 @@ namespace {
 
 /// The settings of the table of options that a model's result repeats.
 void append_settings(std::string& text, Request request, const ModelQuestion& question) {
-    request.settings.emit = question.emit;
+    // Some models and layers do not have all arrays, which an error reports if they are listed.
+    const std::vector<std::string>& given = request.settings.emit;
+    const bool is_all = request.has("emit") && std::count(given.begin(), given.end(), "all") != 0;
+    request.settings.emit = is_all ? std::vector<std::string>{"all"} : question.emit;
     for (const Option& option : options()) {
         if ((option.use & in_model) == 0 || (option.use & in_config) == 0) continue;
         std::string value;

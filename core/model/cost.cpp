@@ -116,16 +116,15 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
     const bool is_joined = part.joined != JoinedHeads::separate ||
                            part.gate.from == ContextGate::From::query_projection;
     PartCost cost;
-    double beside = fresh;  // projections that live until the end
+    double held = fresh;  // projections that live until the end
     for (const LinearMap* const map : {&part.query, &part.gate.map, &part.out})
         cost.flops += cost_of(*map, tokens, size).flops;
     for (const LinearMap* const map : {&part.key, &part.value})
         if (!(part.value_is_key && map == &part.value))
             cost.flops += cost_of(*map, sources, size).flops;
-    if (part.gate.from != ContextGate::From::none)
-        beside += times(tokens, part.heads * part.d_v) * e;
+    if (part.gate.from != ContextGate::From::none) held += times(tokens, part.heads * part.d_v) * e;
     double projecting =
-        beside + query + (is_joined ? times(tokens, part.query.d_out) * e : 0) +
+        held + query + (is_joined ? times(tokens, part.query.d_out) * e : 0) +
         std::max(decoded(part.query, tokens, size), decoded(part.key, sources, size));
     if (part.latent) {
         const LatentPart& latent = *part.latent;
@@ -133,7 +132,7 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
                        up = cost_of(latent.key_up, tokens, size),
                        own = cost_of(latent.query_down, tokens, size);
         cost.flops += down.flops + up.flops + own.flops;
-        beside += times(tokens, latent.query_down.d_out) * e;
+        held += times(tokens, latent.query_down.d_out) * e;
         projecting += down.bytes + times(tokens, latent.key_down.d_out) * e + up.bytes;
     }
     const Plan plan = plan_of(part, size, is_cross, kv_len);
@@ -152,8 +151,8 @@ PartCost cost_of(const AttentionPart& part, const PartSize& size, bool is_cross)
     if (size.is_cached && !part.shared_from) cost.cached = all;
     const double copies = cost.shared + cost.cached + other * e;
     cost.bytes = std::max(
-        {projecting, beside + 2 * query + all, beside + copies + masks + own.memory,
-         beside + copies + cost.recorded + 2 * context + cost_of(part.out, tokens, size).bytes});
+        {projecting, held + 2 * query + all, held + copies + masks + own.memory,
+         held + copies + cost.recorded + 2 * context + cost_of(part.out, tokens, size).bytes});
     cost.bytes -= cost.cached;  // counted by the model
     return cost;
 }
@@ -162,8 +161,8 @@ PartCost cost_of(const TransformerBlock& block, const PartSize& size) {
     if (block.whole != nullptr) return block.whole->cost(size);
     const double states = times(size.tokens, size.width) * size.element();
     PartCost cost;
-    const auto add = [&](PartCost step, double beside) {
-        step.bytes += beside;
+    const auto add = [&](PartCost step, double held) {
+        step.bytes += held;
         add_step(cost, step);
     };
     // Next to the residual: the normed input of each part.
@@ -173,13 +172,12 @@ PartCost cost_of(const TransformerBlock& block, const PartSize& size) {
         add(std::get<std::shared_ptr<const OtherMixer>>(block.mixer)->cost(size), states);
     // And the output of the part before, and for the feed-forward layer a copy of the residual.
     if (block.cross) add(cost_of(*block.cross, size, true), 2 * states);
-    const double beside = 3 * states;
+    const double held = 3 * states;
     if (const auto* ffn = std::get_if<FeedForward>(&block.ffn))
-        add(cost_of(*ffn, size.tokens, size), beside);
-    if (const auto* experts = std::get_if<Experts>(&block.ffn))
-        add(cost_of(*experts, size), beside);
+        add(cost_of(*ffn, size.tokens, size), held);
+    if (const auto* experts = std::get_if<Experts>(&block.ffn)) add(cost_of(*experts, size), held);
     for (const auto* ffn : {&block.dense, &block.adapter})
-        if (*ffn) add(cost_of(**ffn, size.tokens, size), beside);
+        if (*ffn) add(cost_of(**ffn, size.tokens, size), held);
     if (block.after != nullptr) add(block.after->cost(size), states);
     return cost;
 }

@@ -56,9 +56,11 @@ json drawn_request(std::mt19937& random) {
     request["token_ids"] = ids;
     if (one_of(2) == 0) request["attention_mask"] = mask;
     if (one_of(2) == 0) request["position_ids"] = positions;
-    if (one_of(2) == 0) request["layers"] = one_of(2) == 0 ? json("all") : json({-1});
+    if (one_of(2) == 0) request["layers"] = std::vector<json>{"all", {-1}, {0}}[one_of(3)];
     if (one_of(2) == 0) request["head"] = {1, 0};
-    if (one_of(2) == 0) request["emit"] = {"attention_weights", "queries", "hidden_states"};
+    if (one_of(2) == 0)
+        request["emit"] =
+            one_of(2) == 0 ? json("all") : json({"attention_weights", "queries", "hidden_states"});
     if (one_of(3) == 0) request["dtype"] = "float64";
     if (one_of(3) == 0) request["kernel"] = "reference";
     if (one_of(3) == 0) request["precision"] = 3;
