@@ -278,7 +278,9 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         for (T& number : p.value) number *= static_cast<T>(part.value_scale);
     Tensor4<T> query = split_columns(p.query, part.heads), key, value;
     p.query = {};
-    if (run.wanted.has("unrotated_queries"))
+    // Cross attention records only its weights.
+    const bool is_named = weights_name.empty();
+    if (is_named && run.wanted.has("unrotated_queries"))
         run.record("unrotated_queries", without_batch(Tensor4<T>(query)),
                    {"heads", "q_len", "d_k"});
     if (part.rotation) rotate(*part.rotation, run.positions, query);
@@ -293,7 +295,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         key = split_columns(p.key, part.kv_heads);
         value = split_columns(p.value, part.kv_heads);
         if (part.difference) value = in_pairs(value);
-        if (run.wanted.has("unrotated_keys"))
+        if (is_named && run.wanted.has("unrotated_keys"))
             run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
                        {"heads", "kv_len", "d_k"});
         if (part.rotation && !is_cross) rotate(*part.rotation, run.positions, key);
@@ -338,7 +340,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                   part.out_norm_per_head ? part.d_v * (part.difference ? 2 : 1) : context.shape(2),
                   std::span<T>(context.data(), context.size()));
     if (part.out) context = apply(compute, part.out, context);
-    if (run.wanted.has("context_vectors") && weights_name.empty())
+    if (is_named && run.wanted.has("context_vectors"))
         run.record("context_vectors", Array<T>(Tensor3<T>(context), {tokens, context.shape(2)}),
                    {"q_len", "d_out"});
     return context;
