@@ -145,7 +145,7 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
 }
 
 /// "layer 3 of gpt2", "decoder layer 1 of t5".
-std::string words_of(const io::ResultView& view, const LayerPart& part) {
+std::string layer_words(const io::ResultView& view, const LayerPart& part) {
     const nlohmann::json model = io::member(*view.head().config, "model");
     std::string words = part.stack == "cross" ? "the cross-attention of "
                         : part.stack.empty()  ? ""
@@ -210,7 +210,7 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path, co
     ExplanationSource source{std::move(planned.plan), {}};
     check_labels(request, source.plan, view.place());
     source.file = view.place();
-    if (part != nullptr) source.layer = words_of(view, *part);
+    if (part != nullptr) source.layer = layer_words(view, *part);
     source.has_only_weights = part != nullptr && part->stack == "cross";
     source.digits = view.head().number("precision");
     source.has_one_query = request.settings.token.has_value();
