@@ -30,7 +30,7 @@ namespace {
 
 struct Row {
     std::string name;
-    const io::ArrayView* a = nullptr;  // null if that side has no such array
+    const io::ArrayView* a = nullptr;  // null if that side has no such array, which may be null
     const io::ArrayView* b = nullptr;
     std::vector<std::size_t> shape_a{}, shape_b{};
     std::optional<Difference> difference{};  // empty if the shapes differ
@@ -39,6 +39,11 @@ struct Row {
 
     bool equal() const { return difference && difference->outside == 0; }
 };
+
+/// Whether a side has numbers for a row.
+bool is_there(const io::ArrayView* array) {
+    return array != nullptr && !array->is_absent;
+}
 
 std::vector<std::size_t> without_leading_ones(const std::vector<std::size_t>& shape) {
     return {std::find_if(shape.begin(), shape.end(), [](std::size_t n) { return n != 1; }),
@@ -56,7 +61,7 @@ public:
         const io::ViewedNumbers a = read(a_, row.a, b_), b = read(b_, row.b, a_);
         row.shape_a = a.values.shape();
         row.shape_b = b.values.shape();
-        if (row.a == nullptr || row.b == nullptr ||
+        if (!is_there(row.a) || !is_there(row.b) ||
             without_leading_ones(row.shape_a) != without_leading_ones(row.shape_b))
             return;
         row.difference = difference({a.values, rounding_errors_of(a_, a, b_, b)},
@@ -67,7 +72,7 @@ private:
     /// 0.43 means the nearest float32, if float32 numbers were written.
     io::ViewedNumbers read(const io::ResultView& side, const io::ArrayView* array,
                            const io::ResultView& other) const {
-        if (array == nullptr) return {};
+        if (!is_there(array)) return {};
         io::MatrixLabels labels;
         io::ViewedNumbers numbers = side.read(*array, workers_, csv_, &labels);
         notes_.push_back(std::move(labels.note));
@@ -115,11 +120,14 @@ std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
         rows.push_back({array.name, &array, b.find(array.name)});
     for (const io::ArrayView& array : b.arrays())
         if (a.find(array.name) == nullptr) rows.push_back({array.name, nullptr, &array});
+    // A layer without an array is null in JSON, and other formats have no such name.
+    std::erase_if(rows, [](const Row& row) { return !is_there(row.a) && !is_there(row.b); });
     return rows;
 }
 
 std::string shape_of(const io::ArrayView* array, const std::vector<std::size_t>& shape) {
-    return array == nullptr ? "missing" : shape_text(shape);
+    if (array == nullptr) return "missing";
+    return array->is_absent ? "null" : shape_text(shape);
 }
 
 /// Shapes that are compared although leading axes of length 1 differ.
@@ -221,7 +229,7 @@ std::string table_of(const std::vector<Row>& rows, Dtype dtype) {
 
 nlohmann::ordered_json shape_json(const io::ArrayView* array,
                                   const std::vector<std::size_t>& shape) {
-    if (array == nullptr) return nullptr;
+    if (!is_there(array)) return nullptr;
     return shape;
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -36,7 +37,8 @@ void check_result_flags(const Args& args, const std::string& result) {
     for (const FlagValue& given : args.flags) {
         const std::string_view key = given.option->key;
         const bool is_own = find_option(key) != given.option;
-        const bool is_of_page = key == "precision" || key == "output" || key == "token";
+        const bool is_of_page =
+            key == "precision" || key == "output" || key == "token" || key == "layer";
         const bool is_mode_setting = !is_own && !is_of_page && given.origin != Origin::environment;
         if (is_mode_setting && args.names().empty())
             throw Error(ErrorKind::usage, location_of(given),
@@ -52,7 +54,7 @@ void check_result_flags(const Args& args, const std::string& result) {
         throw Error(
             ErrorKind::usage, io::shortened(args.names()[0]),
             "is not a mode; expected " + listed_modes() + ", then INPUT; or one result alone");
-    if (result != "-" && !io::path_exists(result))
+    if (result != "-" && !io::path_exists(io::split_data_path(result).file))
         throw Error(ErrorKind::usage, io::shortened(result),
                     "no such file, and not a mode; expected a result, or a mode and INPUT: " +
                         listed_modes());
@@ -109,6 +111,7 @@ constexpr Option explain_options[] = {
 };
 
 constexpr HelpOverride explain_help[] = {
+    {"layer", "of a result of attn model: the layer to explain; else the model's (default 0)"},
     {"token", "the query to explain, from 0 or by its label (default one in the middle)"},
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};

@@ -70,6 +70,7 @@ bool Explanation::draws_parameters() const {
 }
 
 std::string Explanation::command() const {
+    if (!source.layer.empty()) return source.layer;
     return "attn " + std::string(row_of(settings().mode).name);
 }
 
@@ -140,7 +141,10 @@ std::string Explanation::seed_source() const {
 std::string Explanation::operand_source(const std::string& key) const {
     const auto file = request.operand_files.find(key);
     if (file == request.operand_files.end())
-        return "\"" + key + "\" of " + (is_result() ? "what was asked" : "the request");
+        return "\"" + key + "\" of " +
+               (!source.layer.empty() ? "the layer"
+                : is_result()         ? "what was asked"
+                                      : "the request");
     return flag_of(*find_option(key)) + " " + io::one_line(file->second);
 }
 

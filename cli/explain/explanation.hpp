@@ -34,8 +34,10 @@ struct ExplanationSource {
     std::string recomputed{}, missing{};    ///< arrays that a result lacks, as lists
     std::vector<std::string> unstored{};    ///< keys of operands that no result holds
     std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
-    bool has_one_query = false;             ///< the result was computed with --token
-    bool has_unknown_mask = false;          ///< a mask was given, but the result lacks its content
+    std::string layer{};  ///< "layer 3 of gpt2": what a model's result is explained of; or empty
+    bool has_only_weights = false;  ///< no result holds more, as of cross-attention in a model
+    bool has_one_query = false;     ///< the result was computed with --token
+    bool has_unknown_mask = false;  ///< a mask was given, but the result lacks its content
 };
 
 /// The state that all parts of the explanation share.

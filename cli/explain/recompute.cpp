@@ -143,7 +143,8 @@ private:
         std::string names;
         for (std::string key : additive_masks(plan_.operands)) {
             std::replace(key.begin(), key.end(), '_', '-');
-            names += (names.empty() ? "" : " and --") + key;
+            names +=
+                source_.layer.empty() ? (names.empty() ? "" : " and --") + key : "the layer's bias";
         }
         has_additive_ = !names.empty();
         if (has_additive_ && find("biased_scores") != nullptr) source_.additive_masks = {names};

@@ -45,7 +45,7 @@ void show_question(Explanation& e) {
     if (!e.source.recomputed.empty()) file += " Recomputed from them: " + e.source.recomputed + ".";
     if (!e.source.missing.empty())
         file += " Neither stored nor determined by them: " + e.source.missing +
-                " (--emit all stores every array).";
+                (e.source.has_only_weights ? "." : " (--emit all stores every array).");
     if (!e.source.unstored.empty()) {
         std::string flags;
         for (const std::string& key : e.source.unstored)
@@ -127,6 +127,13 @@ std::string embedding_words(const Explanation& e) {
 
 void show_input(Explanation& e) {
     const TraceArrays& arrays = e.arrays;
+    if (!e.source.layer.empty()) {
+        e.page->heading(2, "Input");
+        return e.page->paragraph(
+            "Queries, keys and values are those of the layer, after its projections, its norms and "
+            "a rotary embedding, as far as it has them. A query says what it looks for, a key what "
+            "it can be found by, and a value what is given to those who look at its key.");
+    }
     if (!e.plan.projects) {
         e.page->heading(2, "Input");
         std::string words =
@@ -380,6 +387,9 @@ void write_after_heads(Explanation& e) {
         e.page->formula(context_lines(e, is_concatenated));
         e.page->paragraph(ending_words(e));
         if (has_heads) show_check(e, is_concatenated);
+    } else if (!e.source.layer.empty() && e.arrays.has("head_outputs")) {
+        e.page->paragraph("The layer goes on with the head_outputs of all heads, side by side.");
+        show_check(e, false);
     }
     show_sizes(e);
 }

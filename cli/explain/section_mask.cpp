@@ -52,9 +52,10 @@ private:
             if (allowed[key] != 0 && !attends_to(key)) others[key] = 0;
         if (std::count(others.begin(), others.end(), 0.0) == 0) return;
         const bool is_alone = std::count(allowed.begin(), allowed.end(), 0.0) == 0;
-        page_.paragraph("A mask that was given (--mask, --key-padding-mask or both)" +
-                        std::string(is_alone ? " masks " : " also masks ") + counted_keys(others) +
-                        ".");
+        page_.paragraph(
+            (e_.source.layer.empty() ? "A mask that was given (--mask, --key-padding-mask or both)"
+                                     : "A mask of the layer") +
+            std::string(is_alone ? " masks " : " also masks ") + counted_keys(others) + ".");
     }
 
     /// 0 at keys that have no weight and may or may not be masked.

@@ -69,7 +69,7 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
     io::Report report;
     report.query_labels = labels.queries;
     report.key_labels = labels.keys;
-    report.title_start = std::string(row_of(plan.mode).name);
+    report.title_start = source.layer.empty() ? std::string(row_of(plan.mode).name) : source.layer;
     const bool of_head =
         std::find(array->axes.begin(), array->axes.end(), "heads") != array->axes.end();
     if (of_head) report.title_start += ", head " + std::to_string(head);

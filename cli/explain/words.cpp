@@ -42,8 +42,9 @@ std::string alibi_words(const ScoreRow& row, std::size_t, const PageQuotes& quot
 }
 
 std::string bias_words(const ScoreRow&, std::size_t index, const PageQuotes& quotes) {
-    return quotes.additive_mask_source(index) +
-           " is added to the scores. Where it is -Infinity it masks the key.";
+    std::string source = quotes.additive_mask_source(index);
+    if (source.starts_with('t')) source[0] = 'T';
+    return source + " is added to the scores. Where it is -Infinity it masks the key.";
 }
 
 constexpr StepWords step_words[] = {{"scale", "Scale", scale_words},

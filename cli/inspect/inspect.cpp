@@ -194,13 +194,16 @@ private:
                                                                      "weights"};
         const bool holds_arrays =
             std::find(with_arrays.begin(), with_arrays.end(), found_.kind) != with_arrays.end();
+        const bool may_be_model = found_.kind == "result" || found_.kind == "arrays";  // --bare
+        const std::vector<std::size_t> layers =
+            may_be_model ? io::layer_numbers_of(document) : std::vector<std::size_t>();
         for (const io::JsonMember& member : document.members()) {
             const bool is_weights = member.key == "weights" && document.holds_object(member);
             if (is_weights)
                 take_weights(io::JsonDocument(*file.source, member), member.key);
             else if (holds_arrays && document.holds_array(member) && !is_setting(member.key) &&
-                     member.key != io::passed_on_key)
-                take_array(document, member, member.key);
+                     member.key != io::passed_on_key && member.key != io::layer_numbers_key)
+                take_arrays(document, member, layers);
             else
                 take_member(member.key, document.shown_value(member));
         }
@@ -219,6 +222,16 @@ private:
     void take_weights(const io::JsonDocument& weights, const std::string& key) {
         for (const io::JsonMember& member : weights.members())
             if (weights.holds_array(member)) take_array(weights, member, key + "." + member.key);
+    }
+
+    /// An array, or those of the layers of a model.
+    void take_arrays(const io::JsonDocument& document, const io::JsonMember& member,
+                     const std::vector<std::size_t>& layers) {
+        const std::vector<io::LayerMember> entries = io::layers_in(document, member, layers);
+        for (const io::LayerMember& entry : entries)
+            if (!entry.is_absent)
+                take_array(document, entry.value, io::layer_name(member.key, entry.layer));
+        if (entries.empty()) take_array(document, member, member.key);
     }
 
     void take_array(const io::JsonDocument& document, const io::JsonMember& member,

@@ -1,6 +1,7 @@
 #include "cli/model/model_report.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "cli/model/layers_head.hpp"
@@ -8,6 +9,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
 #include "io/file/path.hpp"
+#include "io/read/layer_arrays.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -65,11 +67,10 @@ std::vector<std::string> names_in_order(const std::vector<NamedArray>& arrays) {
     return names;
 }
 
-/// Adds the layers that have no such array, but for hidden states, which have one entry more.
+/// Adds the layers that have no such array.
 void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>& layers) {
     std::vector<NamedArray> absent;
     for (const std::string& name : names_in_order(arrays)) {
-        if (name.ends_with("hidden_states")) continue;
         const bool of_layers = std::any_of(arrays.begin(), arrays.end(), [&](const NamedArray& a) {
             return a.name == name && a.layer.has_value();
         });
@@ -121,15 +122,22 @@ io::Report make_model_report(const Request& request, const std::string& path,
     const auto place = [&](const NamedArray& array) {
         return std::find(names.begin(), names.end(), array.name) - names.begin();
     };
+    // The output of a stack's last layer comes last, so that entries and layer_numbers correspond.
+    const auto is_output = [&](const NamedArray& array) {
+        return array.layer &&
+               !std::binary_search(question.layers.begin(), question.layers.end(), *array.layer);
+    };
     std::stable_sort(arrays.begin(), arrays.end(), [&](const NamedArray& a, const NamedArray& b) {
-        return std::pair(place(a), a.layer) < std::pair(place(b), b.layer);
+        return std::tuple(place(a), is_output(a), a.layer) <
+               std::tuple(place(b), is_output(b), b.layer);
     });
     if (!request.format->json)
         for (NamedArray& array : arrays)
-            if (array.layer)
-                array.name += "." + std::to_string(*std::exchange(array.layer, std::nullopt));
+            if (array.layer) array.name = io::layer_name(array.name, *array.layer);
     report.arrays = std::move(arrays);
     report.query_labels = report.key_labels = request.tokens;
+    report.labels_encoder = !question.decoder_ids.empty();
+    report.layers = question.layers;
     report.heads.assign(request.settings.head.begin(), request.settings.head.end());
     report.workers = &workers;
     return report;

@@ -8,12 +8,14 @@
 #include <functional>
 #include <numeric>
 
+#include "cli/output/layer_stack.hpp"
 #include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/terminal.hpp"
+#include "io/read/layer_arrays.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -108,10 +110,12 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;
-    const auto weights = find("attention_weights");
-    if (weights == drawable.end()) return drawable;
-    if (!all) return {*weights};
-    std::rotate(drawable.begin(), weights, weights + 1);  // readers look at the weights first
+    // Readers look at the weights first. An encoder-decoder model has three kinds.
+    const auto rest =
+        std::stable_partition(drawable.begin(), drawable.end(), [](const NamedArray* array) {
+            return io::without_stack(array->name) == "attention_weights";
+        });
+    if (!all && rest != drawable.begin()) drawable.erase(rest, drawable.end());
     return drawable;
 }
 
@@ -139,8 +143,14 @@ void write_plot(io::Output& out, const io::Report& report,
     format.write(out, maps);
 }
 
-Pictures::Pictures(const Request& request, const io::Report& report)
+Pictures::Pictures(const Request& request, const io::Report& given)
     : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
+    io::Report stacked;
+    if (!given.layers.empty()) {
+        stacked = given;
+        stack_layers(stacked, given.layers);
+    }
+    const io::Report& report = given.layers.empty() ? given : stacked;
     const io::ColorScale scale = request.color_scale.value_or(io::ColorScale::automatic);
     const std::string where = location_of(request, request.has("plot_array") ? "plot_array"
                                                    : request.heatmap         ? "heatmap"

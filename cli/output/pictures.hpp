@@ -24,8 +24,8 @@ bool can_be_drawn(const NamedArray& array);
 void check_pictures(const Request& request);
 
 /// The arrays to draw: those that are `named`, or all for the name "all". If none is named, the
-/// attention weights if they exist and `all` is false, else all, with the weights first. Errors:
-/// kind usage at `where`, listing the arrays.
+/// attention weights, of each stack of a model, if they exist and `all` is false, else all, with
+/// the weights first. Errors: kind usage at `where`, listing the arrays.
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                                               const std::vector<std::string>& named, bool all,
                                               const std::string& where);

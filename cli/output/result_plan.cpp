@@ -183,6 +183,54 @@ Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::st
     return plan;
 }
 
+std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
+                                          const std::string& location, Request flags) {
+    const std::string number = std::to_string(part.layer);
+    json described = member(*head.layers, number);
+    if (!part.stack.empty()) described = member(described, part.stack);
+    const json config = member(described, "config"), layout = member(described, "layout");
+    if (!config.is_object() || !layout.is_object()) return std::nullopt;
+    const std::string place =
+        location + ": layers." + number + (part.stack.empty() ? "" : "." + part.stack);
+    RequestBuilder builder{std::move(flags)};
+    Settings& settings = builder.request.settings;
+    settings.mode = Mode::sdpa;
+    settings.token.reset();
+    const auto apply = [&](const std::string& key, const json& value) {
+        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
+    };
+    for (const auto& [key, value] : config.items()) {
+        const Option* option = find_option(key);
+        // Shapes have the heads, and the arrays are those after the rotary embedding.
+        const bool is_shape = key == "heads" || key == "kv_heads";
+        if (value.is_null() || is_shape || option == nullptr ||
+            (option->modes & in(Mode::sdpa)) == 0 || (option->use & in_config) == 0)
+            continue;
+        apply(key, value);
+    }
+    for (const char* key : {"dtype", "head"})
+        if (const json value = member(*head.config, key); !value.is_null()) apply(key, value);
+    if (settings.causal.value_or(false)) settings.causal_align = CausalAlign::bottom_right;
+    settings.kernel = "auto";
+    PlanOptions streamed;
+    streamed.stream = true;
+    try {
+        const OperandShapes operands = LayoutReader(layout, place).read(Mode::sdpa);
+        if (operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
+        Plan plan = make_plan(settings, operands, streamed);
+        json made = json::parse(layout_json(plan));
+        made.erase("axes");  // the layer's arrays have axes of their own
+        check_same(member(described, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes",
+                   place);
+        check_same(layout, made, "layout", place);
+        return PlannedLayer{std::move(builder.request), std::move(plan)};
+    } catch (const SettingError& error) {
+        fail(place, std::string("config and layout.operands contradict each other: ") +
+                        error.where() + ": " + error.what());
+    }
+}
+
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {
     const std::size_t new_keys = plan.kv_len - plan.past_len, labels = request.tokens.size(),
                       key_labels = request.context_tokens.size();

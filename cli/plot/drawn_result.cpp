@@ -80,6 +80,20 @@ std::string origin_of(const json& config) {
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
 }
 
+/// What a model's result states besides its arrays. Generated tokens have no labels.
+void take_model_head(io::Report& report, const io::ResultHead& head, const Naming& given) {
+    const json name = member(*head.config, "model"), heads = member(*head.config, "head");
+    if (name.is_string()) report.title_end = "  " + io::last_part(name.get<std::string>());
+    if (heads.is_array() && std::all_of(heads.begin(), heads.end(), [](const json& number) {
+            return number.is_number_unsigned();
+        }))
+        report.heads = heads.get<std::vector<std::size_t>>();
+    report.query_labels = given.tokens.empty() ? head.tokens.value_or(given.tokens) : given.tokens;
+    report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
+    report.labels_encoder = head.has_decoder() && given.tokens.empty();
+    report.layers = given.layers.empty() ? head.layer_numbers : given.layers;
+}
+
 /// The number of heads of an array, or 1 if it has no such axis.
 std::size_t heads_of(const NamedArray& array) {
     const std::size_t rank = array.axes.size();
@@ -132,7 +146,13 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     io::Report report;
     io::MatrixLabels labels;
     const io::ResultHead& head = result.head();
+    const bool is_model = !head.layer_numbers.empty();
     for (const io::ArrayView& view : result.arrays()) {
+        const auto is_chosen = [&](std::size_t layer) {
+            return given.layers.empty() ||
+                   std::count(given.layers.begin(), given.layers.end(), layer) != 0;
+        };
+        if (view.is_absent || (view.of_layer && !is_chosen(view.of_layer->layer))) continue;
         Array<double> values = result.read(view, workers, given.csv, &labels).values;
         if (head.tokens || head.context_tokens) labels.rows.clear();  // the head has those of all
         const std::vector<std::size_t> shape = values.shape();
@@ -146,7 +166,12 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         else if (is_described)
             array.axes = plan->axes_of(*id);
         else
-            array.axes = plain_axes(view.name, shape, has_labels, given, labels);
+            array.axes = plain_axes(view.of_layer ? view.of_layer->array : view.name, shape,
+                                    has_labels, given, labels);
+        if (is_model && head.tokens && array.axes.size() > 1 && array.axes.back() == "column" &&
+            shape[shape.size() - 2] == head.tokens->size())
+            array.axes[shape.size() - 2] = "tokens";
+        if (view.of_layer) array.layer = view.of_layer->layer;
         if (view.dtype == Dtype::float32)
             array.values = Array<float>(std::exchange(values, {}));
         else
@@ -158,7 +183,10 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     report.title_end = origin_of(*head.config);
     if (plan) report.first_query = plan->first_query;
     if (plan) report.heads = plan->shown.heads;
-    take_labels(report, result, plan, given, labels);
+    if (is_model)
+        take_model_head(report, head, given);
+    else
+        take_labels(report, result, plan, given, labels);
     return report;
 }
 

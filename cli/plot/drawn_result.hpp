@@ -20,10 +20,10 @@ namespace attn::cli {
 /// the layout contradicts the config.
 std::optional<Plan> layout_plan(const io::ResultView& result);
 
-/// Reads all arrays, with the axes of the layout. Plain arrays have the axes of attn's array of
-/// their name and rank, or rows and columns. FlagValue tokens label the rows of a plain array, and
-/// its columns if there is one token per column. A note on CSV goes to `notes`. Errors: kind input
-/// if shapes or labels do not fit.
+/// Reads all arrays, of a model's result those of the given layers, with the axes of the layout.
+/// Plain arrays have the axes of attn's array of their name and rank, or rows and columns.
+/// FlagValue tokens label the rows of a plain array, and its columns if there is one token per
+/// column. A note on CSV goes to `notes`. Errors: kind input if shapes or labels do not fit.
 io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
                        const Naming& given, ThreadPool& workers, std::vector<std::string>& notes);
 

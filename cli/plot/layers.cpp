@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "cli/output/layer_stack.hpp"
+#include "cli/output/result_plan.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -245,7 +247,8 @@ public:
                     std::max(paths.size(), files.size()));
         }
         if (stack_) {
-            drawing_.report.layer_labels = names_.chosen();
+            const std::vector<std::string> labels = names_.chosen();
+            for (NamedArray& array : drawing_.report.arrays) array.layer_labels = labels;
             name_selected();
         }
         drawing_.report.is_masked =
@@ -257,16 +260,22 @@ private:
     /// Reads all arrays: those that are not drawn determine which cells are masked.
     void add(const io::ResultView& result, std::size_t count) {
         const std::optional<Plan> plan = layout_plan(result);
-        io::Report report = read_report(result, plan, naming_, workers_, drawing_.notes);
-        rules_.push_back(rules_of(plan));
+        const std::optional<io::LayerArray> of_layer = selected_layer(result);
+        Naming naming = naming_;
+        if (of_layer) naming.layers = {of_layer->layer};
+        check_layers(result, naming.layers);
+        io::Report report = read_report(result, plan, naming, workers_, drawing_.notes);
+        if (!report.layers.empty()) stack_layers(report, report.layers);
+        add_rules(result, plan, report.layers);
         if (stack_) {
             const std::string selected = selected_in(result);
             names_.add(result, selected_.empty() ? "" : selected);
             return stack_->add(report, result.place(), selected);
         }
         drawing_.place = result.place();
-        drawing_.named = result.named();
-        drawing_.is_plain = !plan;
+        drawing_.named = of_layer ? of_layer->array : result.named();
+        drawing_.is_plain = !plan && report.layers.empty();
+        drawing_.lacks_weights = missing_weights(result, naming.layers);
         drawing_.report = std::move(report);
         if (count == 1) return;
         const std::vector<const NamedArray*> chosen = choose_(drawing_);
@@ -282,6 +291,54 @@ private:
             kept.push_back(array->name);
         }
         stack_.emplace(drawing_, count, result.bytes(), kept, selected_);
+    }
+
+    /// Those of each layer of a model's result, if its head describes them. The arrays of encoder
+    /// and decoder have other queries and keys.
+    void add_rules(const io::ResultView& result, const std::optional<Plan>& plan,
+                   const std::vector<std::size_t>& layers) {
+        if (layers.empty() || result.head().has_decoder()) return rules_.push_back(rules_of(plan));
+        for (const std::size_t layer : layers) {
+            std::optional<PlannedLayer> planned =
+                plan_of_layer(result.head(), {layer}, result.place());
+            rules_.push_back(
+                rules_of(planned ? std::optional(std::move(planned->plan)) : std::nullopt));
+        }
+    }
+
+    /// The array and layer that FILE:NAME.N selects in a model's result.
+    static std::optional<io::LayerArray> selected_layer(const io::ResultView& result) {
+        const io::ArrayView* array = result.named().empty() ? nullptr : result.find(result.named());
+        return array == nullptr ? std::nullopt : array->of_layer;
+    }
+
+    static void check_layers(const io::ResultView& result, const std::vector<std::size_t>& layers) {
+        const std::vector<std::size_t>& all = result.head().layer_numbers;
+        for (const std::size_t layer : layers) {
+            const std::string where = "--layer " + std::to_string(layer);
+            if (all.empty())
+                throw Error(ErrorKind::usage, where,
+                            result.place() + " has no layers; expected a result of attn model");
+            const bool is_there =
+                std::any_of(result.arrays().begin(), result.arrays().end(), [&](const auto& array) {
+                    return array.of_layer && array.of_layer->layer == layer;
+                });
+            if (!is_there)
+                throw Error(ErrorKind::usage, where,
+                            result.place() + " has the layers " + shape_text(all) +
+                                "; expected one of them");
+        }
+    }
+
+    static std::string missing_weights(const io::ResultView& result,
+                                       const std::vector<std::size_t>& layers) {
+        const std::vector<std::size_t> all = result.layers_with("attention_weights");
+        if (layers.empty() || all.empty() ||
+            std::find_first_of(layers.begin(), layers.end(), all.begin(), all.end()) !=
+                layers.end())
+            return {};
+        return "no attention_weights there; expected one of the layers " + shape_text(all) +
+               ", or --array for another array";
     }
 
     /// The array that FILE:NAME names, or the only one of a file; of a further result else the one

@@ -18,6 +18,7 @@ struct Drawing {
     bool is_selected = false;        ///< `named` is stacked from one array of each result
     std::vector<std::string> notes;  ///< of CSV files, as in io::MatrixLabels
     bool is_plain = false;           ///< one array without a layout that describes it
+    std::string lacks_weights;       ///< of a model's result: why the chosen layers have none
 };
 
 /// Selects the arrays of the first result to draw.
@@ -27,8 +28,9 @@ using ChooseArrays = FunctionRef<std::vector<const NamedArray*>(const Drawing&)>
 /// writes them. Of several results, only the selected arrays are kept, and the mask and the
 /// weights, which determine masked cells. FILE:NAME selects an array of each, which may have
 /// different names. A layer is named by its number in the config, else by its id, its file or its
-/// array. Errors: kinds io and input; kind input if two results differ in shapes, labels, types,
-/// queries or arrays.
+/// array. The layers of a model's result are those of its arrays. Errors: kinds io and input; kind
+/// usage for layers that the result does not have; kind input if two results differ in shapes,
+/// labels, types, queries or arrays.
 Drawing read_drawing(const std::vector<std::string>& paths, const Naming& naming,
                      ChooseArrays choose, ThreadPool& workers);
 

@@ -8,6 +8,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/array_colors.hpp"
+#include "io/read/layer_arrays.hpp"
 
 namespace attn::cli {
 namespace {
@@ -26,7 +27,7 @@ constexpr AxisWord axis_words[] = {{"layer", " layer layers "},
 
 /// The array of attn with this name if it can be drawn, or nothing.
 std::optional<ArrayId> drawn_array(std::string_view name) {
-    const auto array = find_array(name);
+    const auto array = find_array(io::without_stack(name));
     return array && io::colors_of(*array) != io::ArrayColors::none ? array : std::nullopt;
 }
 

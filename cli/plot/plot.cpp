@@ -50,7 +50,7 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
         const auto has_words = [&](const NamedArray* array) {
             const std::vector<std::size_t> shape = io::shape_of(*array);
             const std::size_t axis = shape.size() - from_end;
-            return !io::labels_of(drawing.report, array->axes[axis], shape[axis]).empty();
+            return !io::labels_of(drawing.report, *array, axis).empty();
         };
         if (words.empty() || std::any_of(drawn.begin(), drawn.end(), has_words)) return;
         const NamedArray& first = *drawn.front();
@@ -163,10 +163,14 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     };
     ThreadPool workers;
     Drawing drawing =
-        read_drawing(request.results, {axes, request.tokens, request.context_tokens, request.csv},
+        read_drawing(request.results,
+                     {axes, request.tokens, request.context_tokens, request.csv, request.layers},
                      choose, workers);
     terminal_notes.insert(terminal_notes.end(), drawing.notes.begin(), drawing.notes.end());
     io::Report& report = drawing.report;
+    if (!drawing.lacks_weights.empty() && request.arrays.empty() && drawing.named.empty() &&
+        (!to_file || !format->holds_all))
+        throw Error(ErrorKind::usage, "--layer", drawing.lacks_weights);
     auto arrays = choose(drawing);
     check_words(arrays, drawing, request);
     if (drawing.is_plain && axes.empty()) notes.push_back(note_of_plain(drawing, *arrays.front()));

@@ -34,12 +34,15 @@ std::vector<std::string> words_in(const Args& args, std::string_view key) {
     return words;
 }
 
-std::size_t head_in(const std::string& number, const Args& args) {
-    std::size_t head = 0;
-    const char* end = number.data() + number.size();
-    const auto [at, error] = std::from_chars(number.data(), end, head);
-    if (error != std::errc() || at != end) args.fail("head");
-    return head;
+std::vector<std::size_t> numbers_in(const Args& args, std::string_view key) {
+    std::vector<std::size_t> numbers;
+    const auto list = args.text(key);
+    for (const std::string& text : list ? split_list(*list) : std::vector<std::string>()) {
+        const char* end = text.data() + text.size();
+        const auto [at, error] = std::from_chars(text.data(), end, numbers.emplace_back());
+        if (error != std::errc() || at != end) args.fail(key);
+    }
+    return numbers;
 }
 
 int run_plot(const Args& args) {
@@ -67,9 +70,9 @@ int run_plot(const Args& args) {
     if (args.has("axes") && request.axes.empty()) args.fail("axes");
     request.tokens = words_in(args, "tokens");
     request.context_tokens = words_in(args, "context_tokens");
-    if (const auto list = args.text("head"))
-        for (const std::string& number : split_list(*list))
-            request.heads.push_back(head_in(number, args));
+    request.heads = numbers_in(args, "head");
+    request.layers = numbers_in(args, "layer");
+    std::sort(request.layers.begin(), request.layers.end());
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");
     request.csv = with_flags({}, args).csv;
@@ -98,6 +101,10 @@ constexpr Option plot_options[] = {
      .limits = {.expected = "integers from 0, one per head"},
      .argument = "N,...",
      .help = "draw these heads, from 0 (default all)"},
+    {.key = "layer",
+     .limits = {.expected = "integers from 0, one per layer"},
+     .argument = "N,...",
+     .help = "draw these layers of a model's result, from 0 (default all)"},
     {.key = "tokens",
      .limits = {.expected = "words, one per token"},
      .argument = "LIST",
@@ -120,6 +127,7 @@ constexpr HelpOverride common_flags[] = {
     {"output", "draw as .svg, .png or .html, by the name"},
     {"array", "arrays to draw, or all"},
     {"head", "draw these heads, from 0 (default all)"},
+    {"layer", "draw these layers of a model (default all)"},
     {"tokens", "labels of the rows, and of the columns if alike"},
     {"axes", "what an array's axes count: layer,head,query,key"},
     {"title", "the picture's title"},

@@ -30,10 +30,11 @@ using AnyStream = std::variant<RowStream<float>, RowStream<double>>;
 struct NamedArray {
     std::string name;
     AnyArray values;
-    std::vector<std::string_view> axes;  ///< a name for each dimension: "heads", "q_len", ...
-    std::optional<AnyStream> stream{};   ///< instead of values, if not null
-    std::optional<std::size_t> layer{};  ///< of a model, whose layers have arrays of this name
-    bool is_absent = false;              ///< the layer has no such array
+    std::vector<std::string_view> axes;       ///< a name for each dimension: "heads", "q_len", ...
+    std::optional<AnyStream> stream{};        ///< instead of values, if not null
+    std::optional<std::size_t> layer{};       ///< of a model, whose layers have arrays of this name
+    bool is_absent = false;                   ///< the layer has no such array
+    std::vector<std::string> layer_labels{};  ///< one per entry of the axis "layer", or empty
 };
 
 /// The first array with this name, or null.

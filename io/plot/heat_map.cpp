@@ -10,6 +10,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/plot/array_colors.hpp"
 #include "io/plot/label_text.hpp"
+#include "io/read/layer_arrays.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
 
@@ -31,7 +32,7 @@ bool lies_in(const AnyArray& values, double least, double most) {
 /// Arrays of other programs are drawn in diverging colours, except those that may be weights;
 /// weights in diverging colours if some are negative, as in linear attention.
 ArrayColors colors_of_array(const NamedArray& array) {
-    const auto known = find_array(array.name);
+    const auto known = find_array(without_stack(array.name));
     const ArrayColors colors = known ? colors_of(*known) : ArrayColors::from_zero;
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const bool fits =
@@ -94,8 +95,8 @@ public:
             if (name == "heads" && has_chosen_heads(report_, array_))
                 for (std::size_t head : report_.heads)
                     labels.push_back("head " + std::to_string(head));
-            if (name == "layer" && report_.layer_labels.size() == shape_[axis])
-                for (const std::string& label : report_.layer_labels)
+            if (name == "layer" && array_.layer_labels.size() == shape_[axis])
+                for (const std::string& label : array_.layer_labels)
                     labels.push_back(label_text(label, widest_layer));
             panels *= shape_[axis];
         }
@@ -126,7 +127,7 @@ private:
         const auto labels = [&](std::size_t axis, std::size_t cells, std::size_t step,
                                 bool& of_tokens) {
             const std::size_t first = axis == rank - 2 ? map_.first_row : 0;
-            const auto names = labels_of(report_, array_.axes[axis], shape_[axis]);
+            const auto names = labels_of(report_, array_, axis);
             of_tokens = !names.empty();
             std::vector<std::string> texts;
             texts.reserve(cells);
@@ -152,9 +153,10 @@ private:
             map_.note = "each cell is the largest of " + std::to_string(map_.row_step) + " x " +
                         std::to_string(map_.column_step) +
                         (map_.is_diverging ? " elements, by magnitude" : " elements");
-        const bool may_be_weights = !find_array(array_.name) && counts_queries_and_keys(array_);
+        const bool may_be_weights =
+            !find_array(without_stack(array_.name)) && counts_queries_and_keys(array_);
         const bool is_weights =
-            array_.name == "attention_weights" || (may_be_weights && holds_weights(array_));
+            array_.name.ends_with("attention_weights") || (may_be_weights && holds_weights(array_));
         map_.heading = label_text(
             report_.heading.empty()
                 ? subject_of(array_.name, is_weights, map_.tokens_on_rows) + circumstances()

@@ -121,6 +121,8 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
     const JsonMember* member = file.array.empty() ? nullptr : document.find(file.array);
     if (member != nullptr && document.holds_array(*member))
         return document.read_array(*member, rules, workers);
+    if (const auto entry = layer_member(document, file.array))
+        return document.read_array(*entry, rules, workers);
     std::string list;
     for (const JsonMember& other : document.members())
         if (document.holds_array(other) && !is_label_key(other.key) && other.key != passed_on_key)

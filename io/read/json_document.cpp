@@ -134,6 +134,23 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
     return JsonArrayReader(source_, member.begin, rules).read();
 }
 
+std::vector<JsonMember> JsonDocument::entries(const JsonMember& list, std::size_t most) const {
+    std::vector<JsonMember> entries;
+    std::size_t at = skip_space(list.begin + 1);
+    while (at < list.end && source_.text[at] != ']' && entries.size() <= most) {
+        JsonMember entry{list.key, list.key_offset, at, skip_value(at)};
+        if (entry.end == at) fail(at, "found " + excerpt(source_.text, at) + "; expected a value");
+        at = skip_space(entry.end);
+        const bool is_last = source_.text[at] == ']';
+        if (!is_last && source_.text[at] != ',')
+            fail(at, "found " + excerpt(source_.text, at) + "; expected ',' or ']'");
+        if (!is_last) at = skip_space(at + 1);
+        if (!is_last && source_.text[at] == ']') fail(at, "found ']'; expected a value");
+        entries.push_back(std::move(entry));
+    }
+    return entries;
+}
+
 bool JsonDocument::is_short_whole(const JsonMember& member) const {
     return io::is_short_whole(text(member));
 }

@@ -62,6 +62,9 @@ public:
                            ThreadPool* workers = nullptr,
                            std::size_t piece_size = default_piece) const;
 
+    /// The entries of a list, each with the list's key, not parsed: at most one more than `most`.
+    std::vector<JsonMember> entries(const JsonMember& list, std::size_t most) const;
+
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
     bool holds_object(const JsonMember& member) const { return source_.text[member.begin] == '{'; }
 

@@ -18,11 +18,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 10> head_keys{
-    "schema", "mode",   "id",     passed_on_key, "config",
-    "shapes", "layout", "layers", label_keys[0], label_keys[1]};
+constexpr std::array<std::string_view, 11> head_keys{
+    "schema", "mode",   "id",          passed_on_key, "config",         "shapes",
+    "layout", "layers", label_keys[0], label_keys[1], layer_numbers_key};
 
 constexpr std::size_t max_results = 4096;
+constexpr const char* generated_key = "generated";
 
 /// A member of the head of a file; null if there is none. An array is not part of a head.
 json head_member(const InputFile& file, const char* key) {
@@ -90,6 +91,9 @@ ResultHead::ResultHead(const InputFile& file)
       config(shared_member(file, "config")), shapes(shared_member(file, "shapes")),
       layout(shared_member(file, "layout")), layers(shared_member(file, "layers")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
+    layer_numbers = file.arrays ? layer_numbers_of(head_member(file, layer_numbers_key), file.place)
+                    : file.holds_object() ? layer_numbers_of(*file.document)
+                                          : std::vector<std::size_t>();
     if (name.is_string()) mode = name.get<std::string>();
     if (number.is_string()) id = number.get<std::string>();
     if (number.is_number()) id = "id " + number.dump();
@@ -101,6 +105,10 @@ bool ResultHead::has_config() const {
 
 bool ResultHead::has_layout() const {
     return !layout->is_null();
+}
+
+bool ResultHead::has_decoder() const {
+    return mode == "model" && !member(*config, "decoder_ids").is_null();
 }
 
 std::vector<std::size_t> ResultHead::heads_of(std::string_view array, std::size_t& axis) const {
@@ -172,15 +180,23 @@ void ResultView::find_arrays() {
     if (stored != nullptr) {
         for (const StoredArray& array : stored->arrays) {
             const std::optional<Dtype> own = dtype_of(array);
-            add_array({array.name, own ? own : dtype_, &array});
+            ArrayView view{array.name, own ? own : dtype_, &array};
+            if (!head_.layer_numbers.empty()) view.of_layer = split_layer_name(array.name);
+            add_array(std::move(view));
         }
-        return;
+        return add_generated();
     }
     for (const JsonMember& member : file_.document->members()) {
         const bool is_array = !is_label_key(member.key) && member.key != passed_on_key &&
+                              member.key != layer_numbers_key &&
                               file_.document->holds_array(member);
-        if (is_array)
-            add_array({member.key, dtype_, nullptr, &member});
+        std::vector<LayerMember> entries;
+        if (is_array) entries = layers_in(*file_.document, member, head_.layer_numbers);
+        for (LayerMember& entry : entries)
+            add_array({layer_name(member.key, entry.layer), dtype_, nullptr, std::move(entry.value),
+                       LayerArray{member.key, entry.layer}, entry.is_absent});
+        if (is_array && entries.empty())
+            add_array({member.key, dtype_, nullptr, member});
         else if (find_array(member.key) && head_.has_layout())
             throw Error(ErrorKind::input, file_.place,
                         member.key + " is not an array; expected the array of a result");
@@ -190,6 +206,30 @@ void ResultView::find_arrays() {
 const ArrayView* ResultView::find(std::string_view name) const {
     const auto found = places_.find(std::string(name));
     return found == places_.end() ? nullptr : &arrays_[found->second];
+}
+
+/// JSON has the generated tokens as an array, other formats have them in their head.
+void ResultView::add_generated() {
+    const json tokens = head_member(file_, generated_key);
+    if (!tokens.is_array() || !std::all_of(tokens.begin(), tokens.end(), [](const json& token) {
+            return token.is_number_unsigned();
+        }))
+        return;
+    Array<double> values = Array<double>::from_shape({tokens.size()});
+    std::transform(tokens.begin(), tokens.end(), values.begin(),
+                   [](const json& token) { return token.get<double>(); });
+    ArrayView view{generated_key, dtype_};
+    view.values = std::make_shared<const Array<double>>(std::move(values));
+    add_array(std::move(view));
+}
+
+std::vector<std::size_t> ResultView::layers_with(std::string_view array) const {
+    std::vector<std::size_t> layers;
+    for (const ArrayView& view : arrays_)
+        if (view.of_layer && view.of_layer->array == array && !view.is_absent)
+            layers.push_back(view.of_layer->layer);
+    std::sort(layers.begin(), layers.end());
+    return layers;
 }
 
 double ResultView::bytes() const {
@@ -216,8 +256,14 @@ void ResultView::require_memory_for_all() const {
 NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
                                 ThreadPool& workers, const CsvStyle& style,
                                 MatrixLabels* labels) const {
+    if (array.values != nullptr) {
+        NumberArray head;
+        head.values = *array.values;
+        head.integers = true;
+        return head;
+    }
     if (array.stored != nullptr) return read_numbers(*array.stored, rules, &workers);
-    if (array.member != nullptr) return file_.document->read_array(*array.member, rules, &workers);
+    if (array.member) return file_.document->read_array(*array.member, rules, &workers);
     return read_one_array(file_, rules, &workers, style, labels);
 }
 

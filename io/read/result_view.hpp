@@ -15,6 +15,7 @@
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/layer_arrays.hpp"
 
 namespace attn::io {
 
@@ -42,11 +43,15 @@ struct ResultHead {
     std::shared_ptr<const nlohmann::json> config, shapes, layout;
     /// Of a model's result: an object with the config, shapes and layout of each layer, by number.
     std::shared_ptr<const nlohmann::json> layers;
+    std::vector<std::size_t> layer_numbers;  ///< of a model's result, ascending; or empty
 
+    /// Errors: kind input if the layers' numbers are not ascending.
     explicit ResultHead(const InputFile& file);
 
     bool has_config() const;
     bool has_layout() const;
+    /// Whether the tokens are those of the encoder of an encoder-decoder model.
+    bool has_decoder() const;
     /// The chosen heads of the array's axis of heads, and the place of that axis; empty: all.
     std::vector<std::size_t> heads_of(std::string_view array, std::size_t& axis) const;
     /// An unsigned integer of the config.
@@ -62,7 +67,12 @@ struct ArrayView {
     std::string name;                 ///< "array" if the file does not name it
     std::optional<Dtype> dtype = {};  ///< that of its numbers, if the file or its config has one
     const StoredArray* stored = nullptr;  ///< of a binary file
-    const JsonMember* member = nullptr;   ///< of a JSON object; neither: the only array of the file
+    /// Of a JSON object, or an entry of a list of layers; neither: the only array of the file.
+    std::optional<JsonMember> member = {};
+    /// Of a model's result: the layer and the array's name without its number.
+    std::optional<LayerArray> of_layer = {};
+    bool is_absent = false;                            ///< null: the layer has no such array
+    std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
 };
 
 struct ViewedNumbers {
@@ -93,10 +103,12 @@ public:
     const ResultHead& head() const { return head_; }
     /// Of a result's config, or of the one array in a binary file.
     std::optional<Dtype> dtype() const { return dtype_; }
-    /// At least one.
+    /// At least one. The name of a layer's array ends with the layer's number in every format.
     const std::vector<ArrayView>& arrays() const { return arrays_; }
     /// The first array with this name, or null.
     const ArrayView* find(std::string_view name) const;
+    /// The layers of a model's result that have this array, ascending.
+    std::vector<std::size_t> layers_with(std::string_view array) const;
 
     /// The maximum number of bytes of all arrays.
     double bytes() const;
@@ -111,6 +123,7 @@ public:
 private:
     void find_arrays();
     void add_array(ArrayView array);
+    void add_generated();
     NumberArray read_by(const ArrayView& array, const ArrayRules& rules, ThreadPool& workers,
                         const CsvStyle& style, MatrixLabels* labels) const;
 

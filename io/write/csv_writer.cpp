@@ -109,8 +109,7 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
     const std::vector<std::size_t> shape = shape_of(array);
     const bool is_matrix = shape.size() == 2;
     const auto labels_on = [&](std::size_t axis) {
-        return is_matrix ? labels_of(report, array.axes[axis], shape[axis])
-                         : std::span<const std::string>{};
+        return is_matrix ? labels_of(report, array, axis) : std::span<const std::string>{};
     };
     const std::span<const std::string> rows = labels_on(0), columns = labels_on(1);
     const auto looks = [&](auto& values) { return may_be_header(values, rows); };

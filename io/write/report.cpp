@@ -6,6 +6,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
+#include "io/read/layer_arrays.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {
@@ -20,9 +21,18 @@ std::span<const std::string> labels_of(const Report& report, std::string_view ax
     return has_all ? queries.subspan(first, length) : queries.first(0);
 }
 
+std::span<const std::string> labels_of(const Report& report, const NamedArray& array,
+                                       std::size_t axis) {
+    const std::string_view name = array.axes[axis];
+    const bool of_encoder = array.name.starts_with("encoder_") ||
+                            (array.name.starts_with("cross_") && name == "kv_len");
+    if (report.labels_encoder && !of_encoder) return {};
+    return labels_of(report, name, shape_of(array)[axis]);
+}
+
 bool has_chosen_heads(const Report& report, const NamedArray& array) {
     const auto axis = std::find(array.axes.begin(), array.axes.end(), "heads");
-    const auto id = find_array(array.name);
+    const auto id = find_array(without_stack(array.name));
     const Axis heads = id ? id->row().axes[1] : Axis::heads;
     const bool is_whole = heads == Axis::cache_heads || heads == Axis::heads_apart;
     if (report.heads.empty() || axis == array.axes.end() || is_whole) return false;

@@ -48,11 +48,12 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label per query, and one per key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    std::size_t first_query = 0;            ///< the query of row 0
-    std::vector<std::size_t> heads;         ///< of arrays of chosen heads; empty: all, from 0
-    IsMasked is_masked = {};                ///< which cells tables and pictures show as masked
-    std::vector<std::string> layer_labels;  ///< "layer 3": one per entry of the axis, or empty
-    std::string heading;  ///< of pictures; empty: made from the array and the settings
+    bool labels_encoder = false;      ///< the labels are of the encoder's tokens, not the decoder's
+    std::size_t first_query = 0;      ///< the query of row 0
+    std::vector<std::size_t> layers;  ///< of a model; empty: the report has no layers
+    std::vector<std::size_t> heads;   ///< of arrays of chosen heads; empty: all, from 0
+    IsMasked is_masked = {};          ///< which cells tables and pictures show as masked
+    std::string heading;              ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
     ThreadPool* workers = nullptr;  ///< for parallel writing; null: none
@@ -63,6 +64,10 @@ struct Report {
 /// none.
 std::span<const std::string> labels_of(const Report& report, std::string_view axis,
                                        std::size_t length);
+
+/// The same for an axis of an array, from 0.
+std::span<const std::string> labels_of(const Report& report, const NamedArray& array,
+                                       std::size_t axis);
 
 /// Whether the report's heads are those of the array's axis of heads, which others have whole: a
 /// cache, and context vectors of each head.

@@ -53,7 +53,7 @@ public:
         labels_.clear();
         labels_.reserve(shape.size());
         for (std::size_t axis = 0; axis < shape.size(); ++axis)
-            labels_.push_back(labels_of(report_, array.axes[axis], shape[axis]));
+            labels_.push_back(labels_of(report_, array, axis));
         std::visit([&](const auto& values) { write_matrices(values); }, array.values);
     }
 

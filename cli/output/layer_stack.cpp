@@ -1,0 +1,202 @@
+#include "cli/output/layer_stack.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/base/memory.hpp"
+#include "core/base/tensor.hpp"
+#include "io/read/layer_arrays.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::string base_name(const NamedArray& array) {
+    const auto parts = io::split_layer_name(array.name);
+    return parts && parts->layer == array.layer ? parts->array : array.name;
+}
+
+/// The arrays of one name, without absent ones.
+using Members = std::vector<const NamedArray*>;
+
+std::vector<std::size_t> common_shape(const Members& members) {
+    std::vector<std::size_t> shape = io::shape_of(*members.front());
+    for (const NamedArray* member : members) {
+        const std::vector<std::size_t> own = io::shape_of(*member);
+        for (std::size_t axis = 0; axis < shape.size(); ++axis)
+            shape[axis] = std::max(shape[axis], own[axis]);
+    }
+    return shape;
+}
+
+/// Copies an array into the corner of a larger one of the same rank.
+template <class T>
+void put(const AnyArray& from, const std::vector<std::size_t>& shape, T* to) {
+    std::visit(
+        [&](const auto& values) {
+            const std::vector<std::size_t> own(values.shape().begin(), values.shape().end());
+            const std::size_t width = own.back();
+            for (std::size_t row = 0; row * width < values.size(); ++row) {
+                std::size_t at = 0, rest = row, place = shape.back();
+                for (std::size_t axis = own.size() - 1; axis-- > 0; place *= shape[axis]) {
+                    at += rest % own[axis] * place;
+                    rest /= own[axis];
+                }
+                std::transform(values.data() + row * width, values.data() + (row + 1) * width,
+                               to + at, [](auto x) { return static_cast<T>(x); });
+            }
+        },
+        from);
+}
+
+/// 0 if the array has no such axis.
+std::size_t heads_of(const NamedArray& array) {
+    const auto axis = std::find(array.axes.begin(), array.axes.end(), "heads");
+    if (axis == array.axes.end()) return 0;
+    return io::shape_of(array)[static_cast<std::size_t>(axis - array.axes.begin())];
+}
+
+std::string label_of(std::size_t layer, const NamedArray* member, bool is_output,
+                     bool differs_in_heads) {
+    if (is_output) return "output";
+    std::string label = "layer " + std::to_string(layer);
+    if (member == nullptr) return label + " (none)";
+    const std::size_t heads = heads_of(*member);
+    if (!differs_in_heads || heads == 0) return label;
+    return label + " (" + std::to_string(heads) + (heads == 1 ? " head)" : " heads)");
+}
+
+class Stacker {
+public:
+    Stacker(io::Report& report, const std::vector<std::size_t>& layers)
+        : report_(report), layers_(layers) {
+        for (const NamedArray& array : report.arrays)
+            if (array.layer && !array.is_absent) {
+                std::size_t& deepest = deepest_of(base_name(array));
+                if (std::binary_search(layers.begin(), layers.end(), *array.layer))
+                    deepest = std::max(deepest, *array.layer);
+            }
+    }
+
+    void run() {
+        std::vector<NamedArray> stacked;
+        std::set<std::string> done;
+        for (NamedArray& array : report_.arrays) {
+            if (!array.layer) {
+                stacked.push_back(std::move(array));
+                continue;
+            }
+            const std::string name = base_name(array);
+            if (done.insert(name).second) add(name, stacked);
+        }
+        report_.arrays = std::move(stacked);
+        use_mask();
+    }
+
+private:
+    std::size_t& deepest_of(const std::string& name) {
+        const std::string_view own = io::without_stack(name);
+        const std::string stack = name.substr(0, name.size() - own.size());
+        for (auto& [known, deepest] : deepest_)
+            if (known == stack) return deepest;
+        return deepest_.emplace_back(stack, 0).second;
+    }
+
+    /// The layers of one name, and the number after the last for the output of its last layer.
+    std::vector<std::size_t> numbers_of(const std::string& name, const Members& members) {
+        std::set<std::size_t> numbers;
+        const bool has_stack = io::without_stack(name).size() != name.size();
+        for (const std::size_t layer : layers_)
+            if (!has_stack || layer <= deepest_of(name)) numbers.insert(layer);
+        for (const NamedArray* member : members) numbers.insert(*member->layer);
+        return {numbers.begin(), numbers.end()};
+    }
+
+    void add(const std::string& name, std::vector<NamedArray>& stacked) {
+        Members members;
+        for (const NamedArray& array : report_.arrays)
+            if (array.layer && !array.is_absent && base_name(array) == name &&
+                (members.empty() || array.axes.size() == members.front()->axes.size()))
+                members.push_back(&array);
+        for (const NamedArray& array : report_.arrays)  // others of another rank stay alone
+            if (array.layer && !array.is_absent && base_name(array) == name &&
+                std::find(members.begin(), members.end(), &array) == members.end()) {
+                stacked.push_back(array);
+                stacked.back().name = io::layer_name(name, *array.layer);
+            }
+        if (members.empty() || members.front()->axes.empty()) return;
+        const bool is_float = std::all_of(members.begin(), members.end(), [](const auto* member) {
+            return std::holds_alternative<Array<float>>(member->values);
+        });
+        NamedArray all = is_float ? joined<float>(name, members) : joined<double>(name, members);
+        stacked.push_back(std::move(all));
+    }
+
+    template <class T>
+    NamedArray joined(const std::string& name, const Members& members) {
+        const std::vector<std::size_t> numbers = numbers_of(name, members);
+        const std::vector<std::size_t> shape = common_shape(members);
+        std::size_t size = 1;
+        double bytes = sizeof(T) * static_cast<double>(numbers.size());
+        for (const std::size_t length : shape) {
+            size *= length;
+            bytes *= static_cast<double>(length);
+        }
+        require_memory(bytes, name, "the array of " + std::to_string(numbers.size()) + " layers");
+        std::vector<std::size_t> all_shape = shape;
+        all_shape.insert(all_shape.begin(), numbers.size());
+        Array<T> values = Array<T>::from_shape(all_shape);
+        std::fill(values.begin(), values.end(), std::numeric_limits<T>::quiet_NaN());
+        std::vector<std::string> labels;
+        const bool differ = std::any_of(members.begin(), members.end(), [&](const auto* member) {
+            return heads_of(*member) != heads_of(*members.front());
+        });
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            const auto found = std::find_if(members.begin(), members.end(),
+                                            [&](const auto* m) { return m->layer == numbers[i]; });
+            const NamedArray* member = found == members.end() ? nullptr : *found;
+            if (member != nullptr) put(member->values, shape, values.data() + i * size);
+            const bool is_output = !std::binary_search(layers_.begin(), layers_.end(), numbers[i]);
+            labels.push_back(label_of(numbers[i], member, is_output, differ));
+        }
+        NamedArray all{name, std::move(values), members.front()->axes};
+        all.axes.insert(all.axes.begin(), "layer");
+        all.layer_labels = std::move(labels);
+        return all;
+    }
+
+    /// The cells of weight 0 that `mask` has as 0.
+    void use_mask() {
+        const NamedArray* mask = array_named("mask", report_.arrays);
+        if (mask == nullptr || report_.is_masked != nullptr || mask->axes.size() != 4) return;
+        const auto held = std::make_shared<const NamedArray>(*mask);
+        report_.is_masked = [held](std::size_t layer, std::size_t head, std::size_t query,
+                                   std::size_t key) {
+            const std::vector<std::size_t> shape = io::shape_of(*held);
+            return io::in_heads(head, shape[1], [&](std::size_t h) {
+                const bool is_there =
+                    layer < shape[0] && h < shape[1] && query < shape[2] && key < shape[3];
+                const std::size_t at = ((layer * shape[1] + h) * shape[2] + query) * shape[3] + key;
+                return is_there &&
+                       std::visit([&](const auto& values) { return values.data()[at] == 0; },
+                                  held->values);
+            });
+        };
+    }
+
+    io::Report& report_;
+    const std::vector<std::size_t>& layers_;
+    std::vector<std::pair<std::string, std::size_t>> deepest_;  // by the name of the stack
+};
+
+}  // namespace
+
+void stack_layers(io::Report& report, const std::vector<std::size_t>& layers) {
+    Stacker(report, layers).run();
+}
+
+}  // namespace attn::cli

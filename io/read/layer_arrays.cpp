@@ -1,0 +1,120 @@
+#include "io/read/layer_arrays.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::size_t longest_number = 9, max_layer = 999'999'999;
+
+[[noreturn]] void fail(const JsonDocument& document, const JsonMember& member,
+                       const std::string& message) {
+    throw Error(ErrorKind::input, document.place(member), member.key + " " + message);
+}
+
+/// Whether a list holds arrays of layers: its first entry besides null has two axes or more.
+bool holds_layers(std::string_view list) {
+    constexpr int brackets = 3;
+    int open = 0;
+    for (std::size_t at = 0; at < list.size() && open < brackets; ++at) {
+        const char c = list[at];
+        if (c == '[')
+            ++open;
+        else if (list.substr(at).starts_with("null") && open == 1)
+            at += 3;
+        else if (std::string_view(" \t\r\n").find(c) == std::string_view::npos &&
+                 (c != ',' || open != 1))
+            return false;
+    }
+    return open == brackets;
+}
+
+}  // namespace
+
+std::string layer_name(std::string_view array, std::size_t layer) {
+    return std::string(array) + "." + std::to_string(layer);
+}
+
+std::optional<LayerArray> split_layer_name(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos || dot == 0) return std::nullopt;
+    const std::string number = name.substr(dot + 1);
+    const bool is_number = !number.empty() && number.size() <= longest_number &&
+                           number.find_first_not_of("0123456789") == std::string::npos &&
+                           (number.size() == 1 || number[0] != '0');
+    if (!is_number) return std::nullopt;
+    return LayerArray{name.substr(0, dot), std::stoul(number)};
+}
+
+std::string_view without_stack(std::string_view name) {
+    for (const std::string_view stack : {"encoder_", "decoder_", "cross_"})
+        if (name.starts_with(stack)) return name.substr(stack.size());
+    return name;
+}
+
+std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& place) {
+    if (value.is_null()) return {};
+    std::vector<std::size_t> layers;
+    bool is_list = value.is_array() && !value.empty();
+    for (std::size_t i = 0; is_list && i < value.size(); ++i) {
+        is_list = value[i].is_number_unsigned() && value[i] <= max_layer &&
+                  (i == 0 || value[i] > value[i - 1]);
+        if (is_list) layers.push_back(value[i].get<std::size_t>());
+    }
+    if (!is_list)
+        throw Error(ErrorKind::input, place,
+                    std::string(layer_numbers_key) + " is " + shortened(value.dump()) +
+                        "; expected a list of layers, ascending from 0");
+    return layers;
+}
+
+std::vector<std::size_t> layer_numbers_of(const JsonDocument& document) {
+    const JsonMember* member = document.find(layer_numbers_key);
+    if (member == nullptr) return {};
+    return layer_numbers_of(document.read_value(*member), document.place(*member));
+}
+
+std::vector<LayerMember> layers_in(const JsonDocument& document, const JsonMember& member,
+                                   const std::vector<std::size_t>& layers) {
+    if (layers.empty() || !holds_layers(document.text(member))) return {};
+    std::vector<JsonMember> entries = document.entries(member, layers.size() + 1);
+    if (entries.size() < layers.size() || entries.size() > layers.size() + 1)
+        fail(document, member,
+             "has " +
+                 (entries.size() > layers.size() ? "more than " + std::to_string(entries.size() - 1)
+                                                 : std::to_string(entries.size())) +
+                 " entries; expected one for each of the " + std::to_string(layers.size()) +
+                 " layers of " + layer_numbers_key);
+    std::vector<LayerMember> found;
+    std::size_t after = layers.front();  // the last layer with an array
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const bool is_absent = document.text(entries[i]) == "null";
+        const std::size_t layer = i < layers.size() ? layers[i] : after + 1;
+        if (!is_absent) after = layer;
+        found.push_back({layer, std::move(entries[i]), is_absent});
+    }
+    return found;
+}
+
+std::optional<JsonMember> layer_member(const JsonDocument& document, const std::string& name) {
+    const std::optional<LayerArray> wanted = split_layer_name(name);
+    const JsonMember* member = wanted ? document.find(wanted->array) : nullptr;
+    if (member == nullptr || !document.holds_array(*member)) return std::nullopt;
+    std::string list;
+    for (LayerMember& entry : layers_in(document, *member, layer_numbers_of(document))) {
+        if (entry.layer == wanted->layer && !entry.is_absent) return std::move(entry.value);
+        if (!entry.is_absent) list += (list.empty() ? "" : ", ") + std::to_string(entry.layer);
+    }
+    if (list.empty()) return std::nullopt;
+    throw Error(ErrorKind::input, document.place(*member),
+                "layer " + std::to_string(wanted->layer) + " has no " + wanted->array +
+                    "; expected one of the layers " + shortened(list, 400));
+}
+
+}  // namespace attn::io

@@ -1,0 +1,282 @@
+// compare, plot and explain of results of attn model, for families with GQA, linear layers and
+// layers of different widths, against the lists of the JSON form.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/model_cases.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* families[] = {"gpt2",       "bert",  "qwen2",       "gemma3",  "lfm2",
+                                    "qwen3_next", "bloom", "olmo_hybrid", "gpt_oss", "deberta"};
+constexpr const char* formats[] = {"json", "npz", "safetensors"};
+
+/// Writes a model of the family and its result as r.json, r.npz and r.safetensors.
+json write_results(const std::string& family, const Words& more = {}) {
+    for (const json& model : model_cases()) {
+        if (model["name"] != family) continue;
+        write_model(model, "model");
+        for (const std::string format : formats) {
+            Words words{"model", "model", "--token-ids", ids_of(model), "-o", "r." + format};
+            words.insert(words.end(), more.begin(), more.end());
+            const Outcome run = run_attn(words);
+            REQUIRE_MESSAGE(run.code == 0, run.err);
+        }
+    }
+    return json::parse(read_text(scratch_folder() + "/r.json"));
+}
+
+bool is_of_layers(const json& array) {
+    const auto rank = [](const json* value) {
+        std::size_t brackets = 0;
+        for (; value->is_array() && !value->empty(); value = &value->front()) ++brackets;
+        return brackets;
+    };
+    return array.is_array() && std::any_of(array.begin(), array.end(),
+                                           [&](const json& entry) { return rank(&entry) > 1; });
+}
+
+/// The numbers of a terminal's picture in order, but for zeros, which may be blank: masked.
+Words numbers_in(const std::string& picture) {
+    Words numbers;
+    std::size_t at = 0;
+    for (std::size_t end; (end = picture.find('\n', at)) != std::string::npos; at = end + 1) {
+        if (picture[at] < '0' || picture[at] > '9') continue;  // a title or the legend
+        std::string word;
+        for (std::size_t i = at; i <= end; ++i) {
+            const bool is_number = (picture[i] >= '0' && picture[i] <= '9') || picture[i] == '.';
+            if (is_number) word += picture[i];
+            if (!is_number && !word.empty() && word != "0") numbers.push_back(word);
+            if (!is_number) word.clear();
+        }
+    }
+    return numbers;
+}
+
+json element_of_page(const std::string& page, const std::string& id) {
+    const std::string start = "<script type=\"application/json\" id=\"" + id + "\">";
+    const std::size_t begin = page.find(start);
+    REQUIRE_NE(begin, std::string::npos);
+    const std::size_t from = begin + start.size();
+    return json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+}  // namespace
+
+TEST_CASE("model results: equal in every two formats") {
+    for (const std::string family : families) {
+        CAPTURE(family);
+        write_results(family, {"--emit", "hidden_states,recurrent_state,keys,attention_weights"});
+        for (const std::string a : formats)
+            for (const std::string b : formats) {
+                const Outcome run = run_attn({"compare", "r." + a, "r." + b});
+                CHECK_MESSAGE(run.code == 0, run.out, run.err);
+            }
+    }
+}
+
+TEST_CASE("model results: compare names the array and the layer that differ") {
+    for (const std::string family : {"gpt2", "qwen3_next"}) {
+        const json result = write_results(family);
+        for (const auto& [name, array] : result.items())
+            for (std::size_t i = 0; is_of_layers(array) && i < array.size(); ++i) {
+                json changed = result;
+                json* number = &changed[name][i];
+                if (number->is_null()) {
+                    *number = json({{{1}}});
+                } else {
+                    while (number->is_array()) number = &number->back();
+                    *number = number->get<double>() + 1;
+                }
+                write_text("changed.json", changed.dump());
+                const std::string own = name + "." + std::to_string(i);
+                for (const std::string format : formats) {
+                    const Outcome run =
+                        run_attn({"compare", "changed.json", "r." + format, "--format", "json"});
+                    CHECK_EQ(run.code, 1);
+                    for (const json& row : json::parse(run.out)["arrays"])
+                        CHECK_EQ(row["equal"].get<bool>(), row["name"] != own);
+                }
+                const Outcome one = run_attn({"compare", "changed.json:" + own, "r.json:" + own});
+                CHECK_EQ(one.code, array[i].is_null() ? 3 : 1);
+            }
+    }
+    const json result = write_results("qwen3_next");
+    json changed = result;
+    changed["recurrent_state"][0] = nullptr;
+    write_text("changed.json", changed.dump());
+    const Outcome run = run_attn({"compare", "changed.json", "r.npz"});
+    CHECK_EQ(run.code, 1);
+    CHECK_NE(run.out.find("recurrent_state.0"), std::string::npos);
+    CHECK_NE(run.out.find("null and ("), std::string::npos);
+}
+
+TEST_CASE("model results: plot draws the numbers of each layer and head") {
+    for (const std::string family : families) {
+        CAPTURE(family);
+        const json result = write_results(family, {"--emit", "attention_weights"});
+        const json& weights = result["attention_weights"];
+        for (std::size_t layer = 0; layer < weights.size(); ++layer) {
+            const std::string number = std::to_string(layer);
+            for (std::size_t head = 0; head < weights[layer].size(); ++head) {
+                write_text("head.json", weights[layer][head].dump());
+                const Words scale{"--color-scale", "fixed"};
+                const Outcome alone =
+                    run_attn({"plot", "head.json", "--axes", "query,key", scale[0], scale[1]});
+                REQUIRE_MESSAGE(alone.code == 0, alone.err);
+                for (const std::string format : formats) {
+                    const Outcome run =
+                        run_attn({"plot", "r." + format, "--layer", number, "--head",
+                                  std::to_string(head), scale[0], scale[1]});
+                    REQUIRE_MESSAGE(run.code == 0, run.err);
+                    CHECK_EQ(numbers_in(run.out), numbers_in(alone.out));
+                }
+            }
+            if (!weights[layer].is_null()) continue;
+            const Outcome none = run_attn({"plot", "r.npz", "--layer", number});
+            CHECK_EQ(none.code, 2);
+            CHECK_NE(none.err.find("no attention_weights there"), std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("model results: the page has all layers and heads") {
+    for (const std::string family : families) {
+        CAPTURE(family);
+        const json result = write_results(family, {"--emit", "attention_weights,keys"});
+        for (const std::string name : {"attention_weights", "keys"}) {
+            const json& array = result[name];
+            std::string first;
+            for (const std::string format : formats) {
+                REQUIRE_EQ(
+                    run_attn({"plot", "r." + format, "--array", name, "-o", "page.html"}).code, 0);
+                const std::string page = read_text(scratch_folder() + "/page.html");
+                if (first.empty()) first = page;
+                CHECK(page == first);
+                const json map = element_of_page(page, "map-0");
+                REQUIRE_EQ(map["axes"][0]["size"], array.size());
+                const std::size_t heads = map["axes"][1]["size"], width = map["columns"]["size"],
+                                  rows = map["rows"]["size"];
+                for (std::size_t panel = 0; panel < map["panels"].size(); ++panel) {
+                    const json& layer = array[panel / heads];
+                    const std::string label = map["axes"][0]["labels"][panel / heads];
+                    CHECK(label.ends_with("(none)") == layer.is_null());
+                    const json& values = map["panels"][panel]["values"];
+                    const std::size_t head = panel % heads;
+                    for (std::size_t i = 0; i < rows * width; ++i) {
+                        const bool is_there =
+                            head < layer.size() && i % width < layer[head][0].size();
+                        const json& mask = map["panels"][panel]["mask"];
+                        if (!mask.is_null() && map["masks"][mask.get<std::size_t>()][i] == 1)
+                            CHECK((!is_there || layer[head][i / width][i % width] == 0));
+                        else
+                            CHECK_EQ(values[i],
+                                     is_there ? layer[head][i / width][i % width] : json());
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("model results: --plot of attn model is the page of its result") {
+    for (const std::string family : {"gpt2", "qwen3_next"}) {
+        const json result =
+            write_results(family, {"--emit", "attention_weights", "--plot", "own.html"});
+        const json map = element_of_page(read_text(scratch_folder() + "/own.html"), "map-0");
+        CHECK_EQ(map["axes"][0]["size"], result["attention_weights"].size());
+        const Outcome drawn =
+            run_attn({"model", "model", "--token-ids", "3,1,4", "--layers", "1", "--emit",
+                      "attention_weights", "--heatmap", "--format", "none"});
+        CHECK_MESSAGE(drawn.code == 0, drawn.err);
+        CHECK_NE(drawn.out.find("layer 1, head 3"), std::string::npos);
+    }
+}
+
+TEST_CASE("model results: explain shows the weights of each layer and head") {
+    for (const std::string family : families) {
+        CAPTURE(family);
+        const json result = write_results(family, {"--emit", "all"});
+        const json& weights = result["attention_weights"];
+        for (std::size_t layer = 0; layer < weights.size(); ++layer) {
+            if (weights[layer].is_null()) continue;
+            const std::string number = std::to_string(layer);
+            for (const std::string format : formats) {
+                const Words words{"explain", "r." + format, "--layer", number,
+                                  "--head",  "1",           "--token", "2"};
+                const Outcome run = run_attn(words);
+                if (!result.contains("layers")) {
+                    CHECK_EQ(run.code, 3);
+                    CHECK_NE(run.err.find("does not describe the attention"), std::string::npos);
+                    continue;
+                }
+                REQUIRE_MESSAGE(run.code == 0, run.err);
+                CHECK(run.out.starts_with("Query 2 of layer " + number + " of model\n"));
+                for (const json& weight : weights[layer][1][2]) {
+                    std::array<char, 32> text{};
+                    std::snprintf(text.data(), text.size(), "%.4f", weight.get<double>());
+                    CHECK((weight == 0 || run.out.find(text.data()) != std::string::npos));
+                }
+            }
+            if (!result.contains("layers")) continue;
+            json changed = result;
+            json& one = changed["attention_weights"][layer][1][2][0];
+            one = one.get<double>() + 0.1;
+            write_text("changed.json", changed.dump());
+            CHECK_EQ(run_attn({"explain", "changed.json", "--layer", number, "--token", "2"}).code,
+                     3);
+        }
+    }
+    write_results("gpt2");
+    const Outcome several = run_attn({"explain", "r.json"});
+    CHECK_EQ(several.code, 2);
+    CHECK_NE(several.err.find("attention_weights.0, attention_weights.1"), std::string::npos);
+}
+
+TEST_CASE("model results: inspect lists the arrays of layers by the same names in each format") {
+    for (const std::string family : {"gpt2", "qwen3_next"}) {
+        write_results(family);
+        json shapes;
+        for (const std::string format : formats) {
+            const Outcome run = run_attn({"inspect", "r." + format, "--format", "json"});
+            REQUIRE_MESSAGE(run.code == 0, run.err);
+            json own = json::object();
+            for (const json& array : json::parse(run.out)["arrays"])
+                own[array["name"]] = array["shape"];
+            if (shapes.is_null()) shapes = own;
+            CHECK_EQ(own, shapes);
+        }
+    }
+}
+
+TEST_CASE("model results: damaged lists are errors") {
+    const json result = write_results("gpt2", {"--emit", "attention_weights"});
+    const auto refused = [&](const json& changed, const std::string& words) {
+        write_text("bad.json", changed.dump());
+        for (const char* command : {"plot", "explain", "inspect"}) {
+            const Outcome run = run_attn({command, "bad.json"});
+            if (std::string(command) == "inspect" && run.code == 0) continue;
+            CHECK_EQ(run.code, 3);
+            CHECK_MESSAGE(run.err.find(words) != std::string::npos, run.err);
+        }
+    };
+    json changed = result;
+    changed["layer_numbers"] = {0, 2, 1};
+    refused(changed, "layer_numbers is [0,2,1]; expected a list of layers, ascending from 0");
+    changed["layer_numbers"] = {0};
+    refused(changed, "entries; expected one for each of the 1 layers");
+    changed = result;
+    changed["attention_weights"][0][0][0].push_back(1);
+    refused(changed, "expected");
+}
