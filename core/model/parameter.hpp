@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ public:
     /// Elements [first, first + count) in row-major order. Errors: kind input for damaged files.
     virtual void read(std::size_t first, std::size_t count, float* out) const = 0;
     virtual void read(std::size_t first, std::size_t count, double* out) const = 0;
+
+    /// The file and the tensor, for errors; empty if it was computed.
+    virtual std::string place() const { return {}; }
 
     /// All elements as stored in memory, or null.
     virtual const float* in_place() const { return nullptr; }

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 
@@ -264,6 +265,7 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         has_shared = config.whole(std::string(names.shared_count), 0) != 0;
     if (has_shared) part.shared = feed_forward_in(names.shared);
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
+    check_sizes(*this, names, part);
     return part;
 }
 
@@ -271,6 +273,7 @@ TransformerBlock BlockReader::read() {
     if (row.make_block != nullptr) {
         TransformerBlock block = row.make_block(*this);
         block.layer = layer;
+        check_sizes(*this, block);
         return block;
     }
     TransformerBlock block;
@@ -302,6 +305,7 @@ TransformerBlock BlockReader::read() {
     else
         block.ffn = feed_forward();
     if (row.adjust != nullptr) row.adjust(*this, block);
+    check_sizes(*this, block);
     return block;
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 namespace {
@@ -142,6 +143,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
                        ? kinds.size()
                        : config.whole(std::string(row.layers_key));
     model.prefix = prefix_;
+    if (const json& types = config.at("layer_types");
+        types.is_array() && config.gives("layer_types") && types.size() != model.layers)
+        config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
+                                       config.name_of(std::string(row.layers_key)));
     if (model.layers == 0 || model.layers > max_layers)
         config.fail(std::string(row.layers_key), "1 to " + std::to_string(max_layers));
     model.causal = row.causal;
@@ -196,6 +201,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         if (model.layers > max_layers)
             config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
     }
+    check_sizes(*source, model);
     model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
     return model;
 }

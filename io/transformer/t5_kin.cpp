@@ -84,6 +84,7 @@ constexpr FamilyRow stack{.prefix = {},
                           .activation = "dense_act_fn",
                           .ignored = unused,
                           .adjust = adjust_t5,
+                          .inner_key = "d_ff",
                           .make_ffn = t5_ffn};
 constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
     row.layer = "decoder.block.#.";

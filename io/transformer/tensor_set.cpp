@@ -15,6 +15,7 @@ public:
         : file_(std::move(file)), array_(array) {}
 
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
+    std::string place() const override { return array_.place(); }
     void read(std::size_t first, std::size_t count, float* out) const override {
         read_as(first, count, out);
     }
