@@ -194,6 +194,43 @@ TEST_CASE("models: a norm of single heads is no norm over all heads, and the rev
     CHECK_GE(changed, 15);
 }
 
+TEST_CASE("models: positions and masks change the result, or are errors") {
+    std::size_t refused = 0;
+    for (const json& c : family_cases()) {
+        if (is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        const std::size_t tokens = c["token_ids"].size();
+        std::string positions = "0", mask = "1";
+        for (std::size_t i = 1; i < tokens; ++i) {
+            positions += "," + std::to_string(2 * i + (i > 2 ? 1 : 0));
+            mask += i == 2 ? ",0" : ",1";
+        }
+        const std::vector<std::string> words{"model",   "model",   "--token-ids",
+                                             ids_of(c), "--dtype", "float64"};
+        const Outcome plain = run_attn(words);
+        REQUIRE_MESSAGE(plain.code == 0, plain.err);
+        const json expected = json::parse(plain.out);
+        for (const auto& given : {std::pair<std::string, std::string>{"--position-ids", positions},
+                                  {"--attention-mask", mask}}) {
+            std::vector<std::string> more = words;
+            more.push_back(given.first);
+            more.push_back(given.second);
+            const Outcome run = run_attn(more);
+            if (run.code == 0) {
+                CHECK_NE(json::parse(run.out)["last_hidden_state"], expected["last_hidden_state"]);
+                continue;
+            }
+            CHECK_EQ(run.code, 2);
+            CHECK_NE(run.err.find("--position-ids"), std::string::npos);
+            ++refused;
+        }
+    }
+    CHECK_LE(refused, 10);
+    CHECK_GE(refused, 3);
+}
+
 TEST_CASE("models: float32 agrees with float64 to float32's error") {
     for (const json& c : family_cases()) {
         const std::string name = c["name"];
