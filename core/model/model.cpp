@@ -24,10 +24,11 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
             "the model's table does not have the width of the hidden states; expected " +
                 std::to_string(width) + " columns");
     if (row >= table->shape()[0])
-        throw SettingError(ErrorKind::input, what,
-                           std::to_string(row) +
-                               " is not a row of the model's table; expected at most " +
-                               std::to_string(table->shape()[0] - 1));
+        throw SettingError(
+            ErrorKind::input, what,
+            std::to_string(row) + " is not a row of the model's table; expected " +
+                (table->shape()[0] == 0 ? std::string("a table that is not empty")
+                                        : "at most " + std::to_string(table->shape()[0] - 1)));
     std::vector<T> values(width);
     table->read(row * width, width, values.data());
     const T factor = static_cast<T>(scale);

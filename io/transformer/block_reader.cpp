@@ -54,7 +54,8 @@ std::size_t BlockReader::head_width() const {
     const std::size_t all = width(), count = heads();
     if (all == 0) config.fail("hidden_size", "at least 1");
     if (count == 0 || all % count != 0)
-        config.fail("num_attention_heads", "a divisor of hidden_size " + std::to_string(all));
+        config.fail(std::string(row.heads_key),
+                    "a divisor of " + config.name_of("hidden_size") + " " + std::to_string(all));
     return all / count;
 }
 
@@ -114,8 +115,9 @@ AttentionPart BlockReader::attention() const {
     part.kv_heads = kv_heads();
     part.d_k = part.d_v = head_width();
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail("num_key_value_heads",
-                    "a divisor of num_attention_heads " + std::to_string(part.heads));
+        config.fail(std::string(row.kv_heads_key), "a divisor of " +
+                                                       config.name_of(std::string(row.heads_key)) +
+                                                       " " + std::to_string(part.heads));
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
