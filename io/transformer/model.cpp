@@ -56,10 +56,17 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config);
     open();
     if (row_->decoder == nullptr) return;
-    const std::string layer = BlockReader::numbered(row_->decoder->layer, 0);
-    if (std::none_of(files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
-                     [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; }))
-        return;  // a file of the encoder alone
+    const auto has_stack = [this](const FamilyRow& row) {
+        const std::string layer = BlockReader::numbered(row.layer, 0);
+        return std::any_of(
+            files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
+            [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; });
+    };
+    if (!has_stack(*row_->decoder)) return;  // a file of the encoder alone
+    if (!has_stack(*row_))
+        throw Error(ErrorKind::unsupported, files_.tensors->name,
+                    "has a decoder without its encoder; expected a file with both, or with the "
+                    "encoder alone");
     prefix_ = "encoder_";
     decoder_.reset(new OpenModel(*this, *row_->decoder));
 }
