@@ -52,6 +52,8 @@ def in_float64():
         return to(self, *[wide(a) for a in args], **{key: wide(value) for key, value in named.items()})
 
     torch.Tensor.to = to_wide
+    as_type = torch.Tensor.type
+    torch.Tensor.type = lambda self, dtype=None, **named: as_type(self, *([] if dtype is None else [wide(dtype)]), **named)
     torch.Tensor.float = lambda self: to(self, torch.float64)
     torch.nn.functional.softmax = lambda x, dim=None, _stacklevel=3, dtype=None: softmax(x, dim=dim, dtype=wide(dtype))
     torch.softmax = lambda x, dim, dtype=None: softmax(x, dim=dim, dtype=wide(dtype))

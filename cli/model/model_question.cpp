@@ -30,9 +30,11 @@ bool is_of_attention(const ArrayRow& row) {
             std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
 }
 
-[[noreturn]] void fail_layers(std::size_t count) {
+/// `word` is a number of the list that is not one of a layer.
+[[noreturn]] void fail_layers(std::string_view word, std::size_t count) {
     throw SettingError(ErrorKind::usage, "layers",
-                       "the model has " + std::to_string(count) +
+                       std::string(word.empty() ? "a number is missing, and " : "") +
+                           "the model has " + std::to_string(count) +
                            " layers; expected all, or numbers from -" + std::to_string(count) +
                            " to " + std::to_string(count - 1) + " as in 0,5,-1");
 }
@@ -54,12 +56,12 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
             const auto [at, error] = std::from_chars(word.data(), end, number);
             const auto total = static_cast<std::int64_t>(count);
             if (error != std::errc() || at != end || number >= total || number < -total)
-                fail_layers(count);
+                fail_layers(word, count);
             layers.push_back(static_cast<std::size_t>(number < 0 ? number + total : number));
         }
     std::sort(layers.begin(), layers.end());
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    if (layers.empty()) fail_layers(count);
+    if (layers.empty()) fail_layers(list, count);
     return layers;
 }
 
@@ -68,6 +70,7 @@ std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t co
     if (list == "all") return layers_named(list, count);
     std::vector<std::size_t> layers;
     for (const std::string& word : split_list(list)) {
+        if (word.empty()) fail_layers(word, deepest);
         const std::size_t layer = layers_named(word, deepest).front();
         const std::size_t from_end = deepest - layer;
         if (!word.starts_with('-') && layer < count) layers.push_back(layer);
@@ -94,8 +97,10 @@ std::vector<std::string> arrays_named(const Request& request) {
         if (std::find(all.begin(), all.end(), name) == all.end()) {
             std::string expected;
             for (const std::string& known : all) expected += (expected.empty() ? "" : ", ") + known;
-            throw setting_error(request, "emit",
-                                "no array " + io::shortened(name) + "; expected " + expected);
+            throw setting_error(
+                request, "emit",
+                (name.empty() ? "a name is missing" : "no array " + io::shortened(name)) +
+                    "; expected " + expected);
         }
         if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 #include "core/model/cost.hpp"
 #include "core/model/run_block.hpp"
 
@@ -161,10 +162,12 @@ private:
 std::shared_ptr<const ContentBias> disentangled_bias(RelativePositions positions) {
     const std::vector<std::size_t>& shape = positions.table->shape();
     if (shape.size() != 2 || positions.largest == 0 || positions.centre < positions.largest ||
-        shape[0] < positions.centre + positions.largest)
-        throw SettingError(ErrorKind::input, "model",
-                           "the table of relative positions has too few rows; expected " +
-                               std::to_string(positions.centre + positions.largest));
+        shape[0] != positions.centre + positions.largest)
+        throw Error(ErrorKind::input, positions.table->place(),
+                    "shape " + shape_text(shape) + "; expected " +
+                        std::to_string(positions.centre + positions.largest) +
+                        " rows, by max_relative_positions, position_buckets or "
+                        "max_position_embeddings in the model's config.json");
     return std::make_shared<const DisentangledBias>(std::move(positions));
 }
 

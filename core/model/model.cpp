@@ -24,10 +24,11 @@ void add_row(const Parameter& table, std::size_t row, double scale, T* out, std:
             "the model's table does not have the width of the hidden states; expected " +
                 std::to_string(width) + " columns");
     if (row >= table->shape()[0])
-        throw SettingError(ErrorKind::input, what,
-                           std::to_string(row) +
-                               " is not a row of the model's table; expected at most " +
-                               std::to_string(table->shape()[0] - 1));
+        throw SettingError(
+            ErrorKind::input, what,
+            std::to_string(row) + " is not a row of the model's table; expected " +
+                (table->shape()[0] == 0 ? std::string("a table that is not empty")
+                                        : "at most " + std::to_string(table->shape()[0] - 1)));
     std::vector<T> values(width);
     table->read(row * width, width, values.data());
     const T factor = static_cast<T>(scale);
@@ -327,10 +328,35 @@ private:
     ModelResult result_;
 };
 
+/// Whether a block rotates heads, or chooses keys, by the positions of tokens.
+bool uses_positions(const TransformerBlock& block) {
+    const auto* const part = std::get_if<AttentionPart>(&block.mixer);
+    return block.whole != nullptr ||
+           (part != nullptr && (part->rotation || part->choice != nullptr));
+}
+
+/// Positions and segments without effect would be ignored.
+void check_lists(const ModelSpec& model, const ModelInput& input, std::size_t layers) {
+    const bool embeds = !input.hidden_states && model.input == nullptr;
+    if (!embeds && !input.segments.empty())
+        throw SettingError(ErrorKind::usage, "token_type_ids",
+                           "no effect on hidden states; expected no such flag");
+    if (input.positions.empty()) return;
+    const EmbeddingSpec& embedding = model.embedding;
+    bool uses = embeds && (embedding.positions != nullptr || embedding.position_row != nullptr);
+    for (std::size_t layer = input.first_layer; layer < layers && !uses; ++layer)
+        uses = uses_positions(model.block(layer));
+    if (!uses)
+        throw SettingError(ErrorKind::usage, "position_ids",
+                           "no effect: the layers that run use no position ids, but the order of "
+                           "tokens; expected no such flag");
+}
+
 }  // namespace
 
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
                       const ModelRequest& request, Dtype dtype) {
+    check_lists(model, input, request.generate != 0 ? model.layers : request.run_layers);
     return for_dtype(dtype, [&]<class T>(T) {
         return ModelRun<T>(compute, model, request).run(std::move(input));
     });

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ public:
     /// All elements, if memory holds them in this type; or null. The argument selects the type.
     virtual const float* in_place(float) const { return nullptr; }
     virtual const double* in_place(double) const { return nullptr; }
+
+    /// The file and the tensor, for errors; empty if it was computed.
+    virtual std::string place() const { return {}; }
 
     std::size_t size() const {
         std::size_t size = 1;

@@ -20,10 +20,11 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
     return row;
 }
 
-[[noreturn]] void fail_size(const std::string& what, std::size_t size, std::size_t width) {
-    throw SettingError(ErrorKind::input, "model",
-                       "the input of " + what + " has " + std::to_string(width) +
-                           " columns; expected " + std::to_string(size));
+[[noreturn]] void fail_size(const Parameter& tensor, std::size_t size, std::size_t width) {
+    const std::string place = tensor->place();
+    throw Error(ErrorKind::input, place.empty() ? "model" : place,
+                "takes rows of " + std::to_string(size) + " numbers; expected " +
+                    std::to_string(width) + ", the width of its input");
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ template <class T>
 Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
     constexpr std::size_t one = 1;
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
-    if (x.shape(2) != d_in) fail_size("a matrix", d_in, x.shape(2));
+    if (x.shape(2) != d_in) fail_size(map.weight, d_in, x.shape(2));
     Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
     if (rows == 0) return out;
     const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
@@ -80,9 +81,7 @@ Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>&
 
 void check_one_row(const NormSpec& norm, std::size_t width) {
     if (norm.weight != nullptr && norm.weight->size() != width)
-        throw Error(ErrorKind::input, "model",
-                    "the weight of a norm has " + std::to_string(norm.weight->size()) +
-                        " elements; expected " + std::to_string(width));
+        fail_size(norm.weight, norm.weight->size(), width);
 }
 
 template <class T>

@@ -38,6 +38,7 @@ public:
 
     json write() {
         config_["model_type"] = architecture_.model_type;
+        require_epsilon();
         for (const auto& [key, value] : facts_.members().items()) write_member(key);
         write_words();
         write_rotation();
@@ -46,6 +47,21 @@ public:
     }
 
 private:
+    /// llama.cpp requires it too: no default of a class in config.json is that of a GGUF file.
+    void require_epsilon() const {
+        constexpr std::string_view with_layer_norms[]{"gpt2", "starcoder2", "falcon",    "bloom",
+                                                      "mpt",  "stablelm",   "command-r", "cohere2",
+                                                      "bert", "nomic-bert"};
+        const bool has_layer_norms =
+            std::find(std::begin(with_layer_norms), std::end(with_layer_norms),
+                      architecture_.name) != std::end(with_layer_norms);
+        const char* const key =
+            has_layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+        if (!facts_.at(key).is_number() || !(facts_.number(key, 0) > 0))
+            facts_.fail(key, facts_.at(key).is_null() ? "missing" : facts_.at(key).dump(),
+                        "a number above 0");
+    }
+
     void write_member(const std::string& key) {
         const auto in = [&](std::span<const KeyName> rows) -> const KeyName* {
             for (const KeyName& row : rows)
@@ -79,6 +95,10 @@ private:
 
     void write_rotation() {
         const std::uint64_t rotated = facts_.whole("rope.dimension_count", facts_.head_dim());
+        if (rotated % 2 != 0 || rotated > facts_.head_dim())
+            facts_.fail(
+                "rope.dimension_count", std::to_string(rotated),
+                "an even number up to the width of heads " + std::to_string(facts_.head_dim()));
         if (rotated != facts_.head_dim())
             config_["partial_rotary_factor"] =
                 static_cast<double>(rotated) / static_cast<double>(facts_.head_dim());

@@ -14,6 +14,15 @@ namespace {
 
 using nlohmann::json;
 
+/// The number of a float32 key as it is stored, 9.99999997e-07 for 1e-06: llama.cpp computes with
+/// it. Metadata has the shortest decimal, for people.
+json as_stored(const json& value) {
+    if (!value.is_number_float()) return value;
+    const auto decimal = value.get<double>();
+    const auto stored = static_cast<float>(decimal);
+    return decimal_of_float(stored) == decimal ? static_cast<double>(stored) : decimal;
+}
+
 std::string text_of(const json& value) {
     return shortened(value.dump(-1, ' ', true, json::error_handler_t::replace));
 }
@@ -43,11 +52,11 @@ json GgufFacts::at(std::string_view key) const {
     const auto found = members_.find(std::string(key));
     if (found == members_.end()) return {};
     const bool is_list = found->is_array() && !found->empty() && found->front().is_number();
-    if (!is_list || key == "rope.dimension_sections") return *found;
+    if (!is_list || key == "rope.dimension_sections") return as_stored(*found);
     const bool is_same = std::all_of(found->begin(), found->end(),
                                      [&](const json& one) { return one == found->front(); });
     if (!is_same) fail(key, text_of(*found), "the same number for every layer");
-    return found->front();
+    return as_stored(found->front());
 }
 
 std::uint64_t GgufFacts::whole(std::string_view key) const {

@@ -38,11 +38,13 @@ ArrayFile open_weights(const std::string& path, Access access) {
 json read_config(const std::string& path, Access access) {
     access.expected = "a model's config.json";
     const Source source = read_source(path, access);
-    const JsonDocument document(source);
-    if (document.is_array())
+    const std::string_view text = source.text;
+    const std::size_t start = text.find_first_not_of(" \t\r\n");
+    const bool is_object = start != std::string_view::npos && text[start] == '{';
+    if (!is_object)
         throw Error(ErrorKind::input, path,
                     "is not a JSON object; expected a model's config.json, or --model-config none");
-    return document.read_values();
+    return JsonDocument(source).read_values();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -181,9 +182,11 @@ private:
         return static_cast<ValueType>(type);
     }
 
+    /// Unsigned if it is not negative, as the same number of an unsigned type.
     template <class Signed>
     json integer(std::size_t size) {
-        return static_cast<Signed>(number(size));
+        const auto value = static_cast<Signed>(number(size));
+        return value < 0 ? json(std::int64_t{value}) : json(static_cast<std::uint64_t>(value));
     }
 
     json value(ValueType type, int depth) {
@@ -301,12 +304,7 @@ private:
                          [](const StoredArray* a, const StoredArray* b) {
                              return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
                          });
-        for (std::size_t i = 1; i < in_order.size(); ++i) {
-            const StoredArray &before = *in_order[i - 1], &array = *in_order[i];
-            if (array.offset - before.offset < before.size)
-                fail("tensors " + in_quotes(before.name) + " and " + in_quotes(array.name) +
-                     " overlap; expected tensors side by side");
-        }
+        check_sizes(in_order, data);
         for (StoredArray& array : file_.tensors) {
             array.bytes = bytes_;
             array.offset += begin;
@@ -315,6 +313,29 @@ private:
             array.type = type->type.value_or(ElementType::float32);
             if (type->decode != nullptr)
                 array.dequantiser = dequantiser_of_blocks(bytes_, array.offset, *type);
+        }
+    }
+
+    /// A tensor ends where the next one, or the file, begins or ends, up to the alignment: another
+    /// type or shape in the header would read other bytes than the writer wrote.
+    void check_sizes(std::span<const StoredArray* const> in_order, std::uint64_t data) const {
+        if (in_order.front()->offset != 0)
+            fail("tensor " + in_quotes(in_order.front()->name) + " begins at byte " +
+                 std::to_string(in_order.front()->offset) + " of the data; expected one at byte 0");
+        for (std::size_t i = 0; i < in_order.size(); ++i) {
+            const StoredArray& array = *in_order[i];
+            const bool is_last = i + 1 == in_order.size();
+            const std::uint64_t place = (is_last ? data : in_order[i + 1]->offset) - array.offset;
+            if (place < array.size)
+                fail("tensors " + in_quotes(array.name) + " and " +
+                     in_quotes(in_order[i + 1]->name) + " overlap; expected tensors side by side");
+            const GgmlType* const type = find_ggml_type(array.type_name);
+            const bool has_size = type != nullptr && type->bytes != 0;
+            if (has_size && place - array.size >= alignment_)
+                fail("tensor " + in_quotes(array.name) + " of type " + array.type_name +
+                     " and shape " + shape_text(array.shape) + " takes " +
+                     std::to_string(array.size) + " bytes; expected " + std::to_string(place) +
+                     ", up to the " + (is_last ? "end of the file" : "next tensor"));
         }
     }
 

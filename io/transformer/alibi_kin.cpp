@@ -143,6 +143,7 @@ constexpr FamilyRow falcon = with(bloom, "falcon", [](FamilyRow& row) {
     row.embedding_norm = {};
     row.rotary = Rotary::half;
     row.activation = "activation";
+    row.inner_key = "ffn_hidden_size";
     row.adjust = adjust_falcon;
     row.adjust_row = adjust_falcon_row;
     row.kv_heads = falcon_kv_heads;

@@ -105,6 +105,7 @@ constexpr FamilyRow bart_decoder{.type = "bart",
                                  .cross_sum_norm = "encoder_attn_layer_norm",
                                  .layers_key = "decoder_layers",
                                  .heads_key = "decoder_attention_heads",
+                                 .inner_key = "decoder_ffn_dim",
                                  .other_ids = decoder_ids,
                                  .other_prefixes = prefixes};
 
@@ -123,6 +124,7 @@ constexpr FamilyRow encoder_of(const FamilyRow* decoder) {
     row.cross_norm = row.cross_sum_norm = {};
     row.layers_key = "num_hidden_layers";
     row.heads_key = "num_attention_heads";
+    row.inner_key = "encoder_ffn_dim";
     return row;
 }
 

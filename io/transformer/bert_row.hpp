@@ -11,6 +11,9 @@ inline void adjust_bert(BlockReader& reader, TransformerBlock& block) {
     std::get<AttentionPart>(block.mixer).causal = reader.config.flag("is_decoder");
 }
 inline void adjust_bert_model(ModelReader& reader) {
+    if (reader.config.flag("add_cross_attention"))
+        reader.config.fail("add_cross_attention",
+                           "false: attention to the states of another model is not computed");
     reader.spec.causal = reader.config.flag("is_decoder");
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 
@@ -53,7 +54,8 @@ std::size_t BlockReader::head_width() const {
     const std::size_t all = width(), count = heads();
     if (all == 0) config.fail("hidden_size", "at least 1");
     if (count == 0 || all % count != 0)
-        config.fail("num_attention_heads", "a divisor of hidden_size " + std::to_string(all));
+        config.fail(std::string(row.heads_key),
+                    "a divisor of " + config.name_of("hidden_size") + " " + std::to_string(all));
     return all / count;
 }
 
@@ -113,8 +115,9 @@ AttentionPart BlockReader::attention() const {
     part.kv_heads = kv_heads();
     part.d_k = part.d_v = head_width();
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail("num_key_value_heads",
-                    "a divisor of num_attention_heads " + std::to_string(part.heads));
+        config.fail(std::string(row.kv_heads_key), "a divisor of " +
+                                                       config.name_of(std::string(row.heads_key)) +
+                                                       " " + std::to_string(part.heads));
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
@@ -264,6 +267,7 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         has_shared = config.whole(std::string(names.shared_count), 0) != 0;
     if (has_shared) part.shared = feed_forward_in(names.shared);
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
+    check_sizes(*this, names, part);
     return part;
 }
 
@@ -271,6 +275,7 @@ TransformerBlock BlockReader::read() {
     if (row.make_block != nullptr) {
         TransformerBlock block = row.make_block(*this);
         block.layer = layer;
+        check_sizes(*this, block);
         return block;
     }
     TransformerBlock block;
@@ -302,6 +307,7 @@ TransformerBlock BlockReader::read() {
     else
         block.ffn = feed_forward();
     if (row.adjust != nullptr) row.adjust(*this, block);
+    check_sizes(*this, block);
     return block;
 }
 

@@ -64,6 +64,7 @@ constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row)
     row.down = "ffn.lin2";
     row.ffn_sum_norm = "output_layer_norm";
     row.activation = "activation";
+    row.inner_key = "hidden_dim";
     row.adjust_model = adjust_distilbert_model;
     row.adjust = nullptr;
 });

@@ -124,6 +124,12 @@ struct FamilyRow {
     /// Keys of the config.
     std::string_view layers_key = "num_hidden_layers", heads_key = "num_attention_heads",
                      kv_heads_key = "num_key_value_heads";
+    /// Keys of the rows of `ids` and `positions`, and of the width inside the feed-forward layer;
+    /// empty: the config has no such key.
+    std::string_view vocabulary_key = "vocab_size", positions_key = "max_position_embeddings",
+                     inner_key = "intermediate_size";
+    /// The width inside the feed-forward layer, where it is not simply that of `inner_key`.
+    std::size_t (*inner_width)(const BlockReader&) = nullptr;
     /// Alternatives to `ids` and `prefix`, tried in order.
     std::span<const std::string_view> other_ids = {}, other_prefixes = {};
     /// Makes the feed-forward layer, instead of `gate`, `up` and `down`.

@@ -7,6 +7,7 @@
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 namespace {
@@ -191,9 +192,17 @@ void make_gemma4_mixer(BlockReader& reader, TransformerBlock& block) {
     block.after = make_layer_input(layer_input(reader), scalar.empty() ? 1 : scalar.front());
 }
 
+/// Twice as wide in layers that take the keys and values of others, with use_double_wide_mlp.
+std::size_t gemma4_inner_width(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    const bool is_shared =
+        reader.layer + config.whole("num_kv_shared_layers", 0) >= config.whole("num_hidden_layers");
+    return config.whole("intermediate_size") *
+           (is_shared && config.flag("use_double_wide_mlp") ? 2 : 1);
+}
+
 void make_gemma4_ffn(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    config.at("use_double_wide_mlp");
     if (!config.flag("enable_moe_block")) {
         block.ffn = reader.feed_forward();
         return;
@@ -248,7 +257,7 @@ double sparsity_of(const BlockReader& reader) {
 
 TransformerBlock make_gemma3n(BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"altup_coef_clip", "laurel_rank"});
+    pass_keys(config, {"altup_coef_clip"});
     StreamsBlock part;
     const std::size_t width = reader.width();
     part.streams = config.whole("altup_num_inputs");
@@ -265,12 +274,14 @@ TransformerBlock make_gemma3n(BlockReader& reader) {
     part.attention_post_norm = reader.norm("post_attention_layernorm");
     part.ffn_norm = reader.norm("pre_feedforward_layernorm");
     part.ffn_post_norm = reader.norm("post_feedforward_layernorm");
-    part.left = reader.linear("laurel.linear_left", width);
+    part.left = reader.linear("laurel.linear_left", width, config.whole("laurel_rank"));
     part.right = reader.linear("laurel.linear_right", part.left.d_out, width);
     part.left_right_norm = reader.norm("laurel.post_laurel_norm");
     part.attention = gemma_attention(
         reader, gemma3n_type, {config.whole("num_key_value_heads"), config.whole("head_dim")});
     part.ffn = reader.feed_forward();
+    require_size(config, "intermediate_size", reader.layer, part.ffn.down.weight,
+                 part.ffn.down.d_in, "inputs");
     if (const double share = sparsity_of(reader); share > 0) {
         part.ffn.is_sparse = true;
         part.ffn.sparsity_z = normal_quantile(share);
@@ -291,6 +302,7 @@ constexpr FamilyRow gemma4{.type = "gemma4_text",
                            .activation = "hidden_activation",
                            .ignored = buffers,
                            .adjust_model = adjust_gemma4,
+                           .inner_width = gemma4_inner_width,
                            .make_mixer = make_gemma4_mixer,
                            .make_block_ffn = make_gemma4_ffn};
 constexpr FamilyRow gemma3n = with(gemma4, "gemma3n_text", [](FamilyRow& row) {

@@ -37,7 +37,8 @@ constexpr FamilyRow gpt2{.type = "gpt2",
                          .down = "mlp.c_proj",
                          .activation = "activation_function",
                          .ignored = buffers,
-                         .adjust = adjust_gpt2};
+                         .adjust = adjust_gpt2,
+                         .inner_key = "n_inner"};
 
 constexpr FamilyRow rows[] = {gpt2};
 

@@ -47,7 +47,8 @@ constexpr FamilyRow gpt{.type = "openai-gpt",
                         .down = "mlp.c_proj",
                         .activation = "afn",
                         .ignored = buffers,
-                        .adjust = adjust_gpt};
+                        .adjust = adjust_gpt,
+                        .inner_key = {}};
 
 constexpr FamilyRow pre_norm = with(gpt, "", [](FamilyRow& row) {
     row.ids = "wte";
@@ -59,6 +60,7 @@ constexpr FamilyRow pre_norm = with(gpt, "", [](FamilyRow& row) {
     row.ffn_sum_norm = {};
     row.in_out = false;
     row.activation = "activation_function";
+    row.inner_key = "n_inner";
     row.adjust = nullptr;
 });
 
@@ -98,6 +100,7 @@ constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
     row.key = "attn.attention.k_proj";
     row.value = "attn.attention.v_proj";
     row.out = "attn.attention.out_proj";
+    row.inner_key = "intermediate_size";
     row.adjust = adjust_neo;
 });
 
@@ -171,6 +174,7 @@ constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.up = "mlp.dense_h_to_4h";
     row.down = "mlp.dense_4h_to_h";
     row.activation = "hidden_act";
+    row.inner_key = "intermediate_size";
     row.adjust_row = adjust_neox_row;
 });
 

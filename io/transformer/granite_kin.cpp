@@ -38,6 +38,7 @@ constexpr ExpertNames library_experts{.router = "block_sparse_moe.router",
                                       .scores = Experts::Scores::softmax_of_chosen};
 
 constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) {
+    row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
     row.experts = &granite_experts;
     row.other_experts = &library_experts;
     row.has_experts = [](const BlockReader&) { return true; };

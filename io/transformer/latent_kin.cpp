@@ -139,8 +139,20 @@ Rope rope_by_key(const ModelConfig& config) {
     return config.flag("rope_interleave", true) ? Rope::interleaved : Rope::half;
 }
 
+/// The library takes the width of the rotary embedding from head_dim, a part of it if the config
+/// says so; elsewhere head_dim has no effect.
+void check_head_dim(const BlockReader& reader, double part) {
+    const ModelConfig& config = reader.config;
+    const std::size_t turned = config.whole("qk_rope_head_dim"),
+                      given = config.whole("head_dim", turned);
+    if (static_cast<std::size_t>(static_cast<double>(given) * part) != turned)
+        config.fail("head_dim",
+                    "a width whose rotary columns are qk_rope_head_dim, " + std::to_string(turned));
+}
+
 void make_attention(BlockReader& reader, TransformerBlock& block) {
     block.mixer = latent_attention(reader, latent_names, rope_by_key(reader.config));
+    check_head_dim(reader, 1);
 }
 
 void make_pairs_attention(BlockReader& reader, TransformerBlock& block) {
@@ -180,6 +192,9 @@ void make_deepseek2_ffn(BlockReader& reader, TransformerBlock& block) {
 void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
     AttentionPart part = latent_attention(reader, latent_names, rope_by_key(reader.config));
     const nlohmann::json rope = reader.config.rope();
+    const auto factor = rope.find("partial_rotary_factor");
+    if (factor != rope.end() && factor->is_number() && reader.config.gives("head_dim"))
+        check_head_dim(reader, factor->get<double>());
     if (rope.contains("llama_4_scaling_beta") && rope["llama_4_scaling_beta"].is_number()) {
         const double beta = rope["llama_4_scaling_beta"].get<double>();
         if (!rope.contains("original_max_position_embeddings") ||

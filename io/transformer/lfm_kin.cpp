@@ -1,5 +1,6 @@
 // LFM2: short convolutions between layers of attention.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,22 @@ constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
                                   .stacked_down = "feed_forward.experts.down_proj",
                                   .scores = Experts::Scores::sigmoid};
 
+/// LFM 2 rounds two thirds of intermediate_size, times a factor, up to a multiple.
+std::size_t lfm_inner_width(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    const std::size_t given = config.whole("intermediate_size");
+    if (!config.flag("block_auto_adjust_ff_dim", true)) return given;
+    const std::size_t narrow = 2 * given / 3;
+    if (config.at("block_ffn_dim_multiplier").is_null()) return narrow;
+    const double width =
+        std::floor(config.number("block_ffn_dim_multiplier") * static_cast<double>(narrow));
+    if (!(width >= 0 && width < 0x1p31))
+        config.fail("block_ffn_dim_multiplier", "a factor that leaves a width below 2^31");
+    const std::size_t step = config.whole("block_multiple_of");
+    if (step == 0) config.fail("block_multiple_of", "at least 1");
+    return (static_cast<std::size_t>(width) + step - 1) / step * step;
+}
+
 void make_lfm_ffn(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     if (reader.layer < config.whole("num_dense_layers")) {
@@ -71,9 +88,12 @@ constexpr FamilyRow lfm2{.type = "lfm2",
                          .up = "feed_forward.w3",
                          .down = "feed_forward.w2",
                          .activation_name = "silu",
+                         .inner_width = lfm_inner_width,
                          .make_mixer = make_lfm_mixer};
-constexpr FamilyRow lfm2_moe =
-    with(lfm2, "lfm2_moe", [](FamilyRow& row) { row.make_block_ffn = make_lfm_ffn; });
+constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
+    row.make_block_ffn = make_lfm_ffn;
+    row.inner_width = nullptr;
+});
 
 constexpr FamilyRow rows[] = {lfm2, lfm2_moe};
 

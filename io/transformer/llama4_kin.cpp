@@ -66,6 +66,7 @@ constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& r
     row.gate = "feed_forward.gate_proj";
     row.up = "feed_forward.up_proj";
     row.down = "feed_forward.down_proj";
+    row.inner_key = "intermediate_size_mlp";
     row.experts = &llama4_experts;
     row.has_experts = has_llama4_experts;
     row.layer_rule = llama4_type;

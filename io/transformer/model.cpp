@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 namespace {
@@ -55,10 +56,17 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config);
     open();
     if (row_->decoder == nullptr) return;
-    const std::string layer = BlockReader::numbered(row_->decoder->layer, 0);
-    if (std::none_of(files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
-                     [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; }))
-        return;  // a file of the encoder alone
+    const auto has_stack = [this](const FamilyRow& row) {
+        const std::string layer = BlockReader::numbered(row.layer, 0);
+        return std::any_of(
+            files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
+            [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; });
+    };
+    if (!has_stack(*row_->decoder)) return;  // a file of the encoder alone
+    if (!has_stack(*row_))
+        throw Error(ErrorKind::unsupported, files_.tensors->name,
+                    "has a decoder without its encoder; expected a file with both, or with the "
+                    "encoder alone");
     prefix_ = "encoder_";
     decoder_.reset(new OpenModel(*this, *row_->decoder));
 }
@@ -145,6 +153,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     model.release_weights = [files = files_.tensors->parts()] {
         for (const std::shared_ptr<const Bytes>& file : files) file->release();
     };
+    if (const json& types = config.at("layer_types");
+        types.is_array() && config.gives("layer_types") && types.size() != model.layers)
+        config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
+                                       config.name_of(std::string(row.layers_key)));
     if (model.layers == 0 || model.layers > max_layers)
         config.fail(std::string(row.layers_key), "1 to " + std::to_string(max_layers));
     model.causal = row.causal;
@@ -199,6 +211,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         if (model.layers > max_layers)
             config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
     }
+    check_sizes(*source, model);
     model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
     return model;
 }

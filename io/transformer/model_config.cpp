@@ -138,10 +138,17 @@ bool ModelConfig::gives(const std::string& key) const {
     return own != nullptr && !own->is_null();
 }
 
+std::string ModelConfig::name_of(const std::string& key) const {
+    const auto other = names_.find(key);
+    const bool has_other_name = !members_.contains(key) && other != names_.end();
+    return has_other_name ? other->get<std::string>() : key;
+}
+
 void ModelConfig::fail(const std::string& key, const std::string& expected) const {
     const json& found = at(key);
     throw Error(ErrorKind::input, place_,
-                key + (found.is_null() ? " is missing" : " is " + shortened(found.dump())) +
+                name_of(key) +
+                    (found.is_null() ? " is missing" : " is " + shortened(found.dump())) +
                     "; expected " + expected);
 }
 

@@ -29,6 +29,9 @@ public:
     /// Whether the file has the key, even if its value is null.
     bool names(const std::string& key) const { return members_.contains(key); }
 
+    /// The name of a key in the file, or in files of the class: "n_layer" for num_hidden_layers.
+    std::string name_of(const std::string& key) const;
+
     /// Errors: kind input if the value has another type, or is missing without a default.
     std::size_t whole(const std::string& key) const;
     std::size_t whole(const std::string& key, std::size_t otherwise) const;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/rotation.hpp"
 
@@ -39,6 +40,15 @@ void adjust_esm_model(ModelReader& reader) {
     adjust_bert_model(reader);
     config.require("is_folding_model", false);
     for (const char* key : {"esmfold_config", "vocab_list"}) config.at(key);
+    // The head that predicts contacts takes one weight of each head in each layer.
+    const Parameter contacts = reader.tensors.find("contact_head.regression.weight");
+    const std::size_t inputs =
+        config.whole("num_hidden_layers") * config.whole("num_attention_heads");
+    if (contacts != nullptr && contacts->size() != inputs)
+        throw Error(ErrorKind::input, contacts->place(),
+                    std::to_string(contacts->size()) + " elements; expected " +
+                        std::to_string(inputs) +
+                        " by num_hidden_layers and num_attention_heads in " + config.place());
     if (!is_rotary(config)) {
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
         count_after_padding(reader);

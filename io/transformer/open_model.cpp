@@ -41,6 +41,17 @@ std::string snapshot_of(const std::string& folder) {
                     " snapshots; expected one, or the path of one of them");
 }
 
+/// The first of the GGUF files in a folder, in the order of names; empty if there is none.
+std::string first_gguf_in(const std::string& folder) {
+    std::string first;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+        const std::string path = entry.path().string();
+        if (path.ends_with(".gguf") && (first.empty() || path < first)) first = path;
+    }
+    return first;
+}
+
 bool is_gguf(const std::string& file, const Access& access) {
     return file.ends_with(".gguf") || Bytes::start_of(file, access, 4) == "GGUF";
 }
@@ -56,6 +67,11 @@ ModelFolder open_model_folder(const std::string& path,
         for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
             if (std::string whole = path_in(folder, name); file.empty() && path_exists(whole))
                 file = std::move(whole);
+        if (const std::string gguf = file.empty() ? first_gguf_in(folder) : ""; !gguf.empty())
+            throw Error(ErrorKind::io, path,
+                        "is a folder of GGUF files; expected one of them, of several parts the "
+                        "first: " +
+                            gguf);
         if (file.empty())
             throw Error(ErrorKind::io, path,
                         "is a folder without model.safetensors and model.safetensors.index.json; "

@@ -48,7 +48,8 @@ constexpr FamilyRow opt{.type = "opt",
                         .down = "fc2",
                         .activation = "activation_function",
                         .adjust_model = adjust_opt,
-                        .adjust_row = adjust_opt_row};
+                        .adjust_row = adjust_opt_row,
+                        .inner_key = "ffn_dim"};
 
 double embedding_scale(const ModelConfig& config) {
     return config.flag("scale_embedding", true)
@@ -67,6 +68,7 @@ constexpr FamilyRow biogpt = with(opt, "biogpt", [](FamilyRow& row) {
     row.final_norm = "layer_norm";
     row.head = "output_projection";
     row.activation = "hidden_act";
+    row.inner_key = "intermediate_size";
     row.adjust_model = adjust_biogpt;
     row.adjust_row = nullptr;
 });
@@ -104,6 +106,7 @@ constexpr FamilyRow xglm = with(biogpt, "xglm", [](FamilyRow& row) {
     row.positions = {};
     row.head = "lm_head";
     row.activation = "activation_function";
+    row.inner_key = "ffn_dim";
     row.adjust_model = adjust_xglm;
 });
 

@@ -64,6 +64,8 @@ constexpr FamilyRow whisper_decoder{.type = "whisper",
                                     .layers_key = "decoder_layers",
                                     .heads_key = "decoder_attention_heads",
                                     .kv_heads_key = "decoder_attention_heads",
+                                    .positions_key = "max_target_positions",
+                                    .inner_key = "decoder_ffn_dim",
                                     .other_prefixes = prefixes};
 constexpr FamilyRow whisper = with(whisper_decoder, "whisper", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
@@ -74,6 +76,7 @@ constexpr FamilyRow whisper = with(whisper_decoder, "whisper", [](FamilyRow& row
     row.cross_query = row.cross_key = row.cross_value = row.cross_out = row.cross_norm = {};
     row.layers_key = "num_hidden_layers";
     row.heads_key = row.kv_heads_key = "num_attention_heads";
+    row.inner_key = "encoder_ffn_dim";
     row.inputs = takes_features;
     row.decoder = &whisper_decoder;
 });

@@ -67,8 +67,11 @@ void adjust_t5_decoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
     model.layers = config.whole("num_decoder_layers", config.whole("num_layers"));
-    const bool scales = reader.row.type == "t5" && config.flag("scale_decoder_outputs", true) &&
-                        config.flag("tie_word_embeddings", true);
+    // UMT5 always scales, mT5 never, whatever tie_word_embeddings says.
+    const bool is_scaled_t5 = reader.row.type == "t5" &&
+                              config.flag("scale_decoder_outputs", true) &&
+                              config.flag("tie_word_embeddings", true);
+    const bool scales = is_scaled_t5 || reader.row.type == "umt5";
     if (scales) model.logit_factor = 1 / std::sqrt(static_cast<double>(config.whole("d_model")));
 }
 
@@ -84,6 +87,7 @@ constexpr FamilyRow stack{.prefix = {},
                           .activation = "dense_act_fn",
                           .ignored = unused,
                           .adjust = adjust_t5,
+                          .inner_key = "d_ff",
                           .make_ffn = t5_ffn};
 constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
     row.layer = "decoder.block.#.";

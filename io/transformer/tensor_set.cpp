@@ -15,6 +15,7 @@ public:
         : file_(std::move(file)), array_(array) {}
 
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
+    std::string place() const override { return array_.place(); }
     void read(std::size_t first, std::size_t count, float* out) const override {
         read_elements(array_, first, count, out);
     }
@@ -115,11 +116,17 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
         map.d_in = shape[in_out ? 0 : 1];
         map.d_out = shape[in_out ? 1 : 0];
     }
-    if (shape.size() != 2 || (d_in != 0 && map.d_in != d_in) || (d_out != 0 && map.d_out != d_out))
+    if (shape.size() != 2 || (d_in != 0 && map.d_in != d_in) ||
+        (d_out != 0 && map.d_out != d_out)) {
+        const auto text = [](std::size_t size, const char* any) {
+            return size == 0 ? std::string(any) : std::to_string(size);
+        };
+        const std::string inputs = text(d_in, "inputs"), outputs = text(d_out, "outputs");
         throw Error(ErrorKind::input, find_array(name + ".weight")->place(),
-                    "shape " + shape_text(shape) + "; expected " +
-                        shape_text(in_out ? std::vector{d_in, d_out} : std::vector{d_out, d_in}) +
-                        " by the model's config.json");
+                    "shape " + shape_text(shape) + "; expected (" +
+                        (in_out ? inputs + ", " + outputs : outputs + ", " + inputs) +
+                        ") by the model's config.json");
+    }
     if (has(name + ".bias")) map.bias = get(name + ".bias", {map.d_out});
     return map;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/model/resize.hpp"
 #include "io/transformer/vision_reader.hpp"
 
@@ -82,11 +83,22 @@ void add_layer_scales(BlockReader& reader, TransformerBlock& block) {
     block.ffn_scale =
         elements_of(reader.tensors.get(reader.full("layer_scale2.lambda1"), {reader.width()}));
 }
+/// mlp_ratio times the width; a gated layer has two thirds of it, rounded up to a multiple of 8.
+std::size_t dino_inner_width(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    const double all = std::floor(config.number("mlp_ratio") * static_cast<double>(reader.width()));
+    if (!(all >= 0 && all < 0x1p31)) config.fail("mlp_ratio", "a factor of the model's width");
+    const auto width = static_cast<std::size_t>(all);
+    return config.flag("use_swiglu_ffn") ? (width * 2 / 3 + 7) / 8 * 8 : width;
+}
+
 constexpr FamilyRow dino_plain = with(vit, "dinov2", [](FamilyRow& row) {
     row.attention_norm = "norm1";
     row.ffn_norm = "norm2";
     row.up = "mlp.fc1";
     row.down = "mlp.fc2";
+    row.inner_key = "mlp_ratio";
+    row.inner_width = dino_inner_width;
     row.adjust = add_layer_scales;
 });
 constexpr FamilyRow dino_gated = with(dino_plain, "dinov2", [](FamilyRow& row) {
@@ -99,9 +111,22 @@ TransformerBlock make_dino_block(BlockReader& reader) {
     reader.config.text("hidden_act");
     return block_of(reader, reader.config.flag("use_swiglu_ffn") ? dino_gated : dino_plain);
 }
+/// Requires a position for each patch of an image of image_size, after `others`. Images of other
+/// sizes resize the table.
+void check_positions(const ModelReader& reader, const Parameter& table, std::size_t others) {
+    const Pair image = pair_of(reader.config, "image_size"),
+               patch = pair_of(reader.config, "patch_size");
+    const std::vector<std::size_t>& shape = table->shape();
+    const std::size_t rows = shape.size() < 2 ? 0 : shape[shape.size() - 2],
+                      expected = image[0] / patch[0] * (image[1] / patch[1]) + others;
+    if (rows != expected)
+        throw Error(ErrorKind::input, table->place(),
+                    std::to_string(rows) + " positions; expected " + std::to_string(expected) +
+                        " by image_size in " + reader.config.place());
+}
+
 void adjust_dinov2_model(ModelReader& reader) {
     PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
-    reader.config.at("image_size");
     input.tokens = {reader.tensors.get("embeddings.cls_token")};
     const bool has_registers = reader.row.type == "dinov2_with_registers";
     if (has_registers && reader.config.whole("num_register_tokens") != 0)
@@ -109,6 +134,7 @@ void adjust_dinov2_model(ModelReader& reader) {
             reader.tensors.get("embeddings.register_tokens",
                                {1, reader.config.whole("num_register_tokens"), input.width});
     input.positions = reader.tensors.get("embeddings.position_embeddings");
+    check_positions(reader, input.positions, 1);
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
     reader.spec.input = patch_input(std::move(input));
 }
@@ -223,8 +249,8 @@ constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
 });
 void adjust_siglip_model(ModelReader& reader) {
     PatchInput input = patches_of(reader, "embeddings.patch_embedding");
-    reader.config.at("image_size");
     input.positions = reader.tensors.get("embeddings.position_embedding.weight");
+    check_positions(reader, input.positions, 0);
     reader.spec.input = patch_input(std::move(input));
 }
 constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row) {
@@ -262,6 +288,8 @@ constexpr FamilyRow dinov3_plain = with(dino_plain, "dinov3_vit", [](FamilyRow& 
     row.out = "attention.o_proj";
     row.up = "mlp.up_proj";
     row.down = "mlp.down_proj";
+    row.inner_key = "intermediate_size";
+    row.inner_width = nullptr;
 });
 constexpr FamilyRow dinov3_gated =
     with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.gate = "mlp.gate_proj"; });

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -13,18 +14,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 namespace {
-
-/// The largest difference from the expected array, as a part of its largest number or of 1.
-double difference_of(const json& found, const json& expected) {
-    const std::vector<double> a = flat(found), b = flat(expected);
-    REQUIRE_EQ(a.size(), b.size());
-    double largest = 1, difference = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        largest = std::max(largest, std::abs(b[i]));
-        if (!(std::abs(a[i] - b[i]) <= difference)) difference = std::abs(a[i] - b[i]);
-    }
-    return difference / largest;
-}
 
 /// Whether the model has state-space layers, which are not computed.
 bool is_refused(const json& c) {
@@ -62,6 +51,118 @@ TEST_CASE("models: a model of each family agrees with the library's float64") {
             CHECK_LE(difference_of(own, expected), 1e-8);
         }
     }
+}
+
+/// Keys whose sizes tensors have in all families. Others have an effect of their own in some, or
+/// none: fewer layers, more heads of half the width, positions without a table.
+constexpr const char* size_keys[] = {"vocab_size", "hidden_size",       "n_embd",
+                                     "d_model",    "intermediate_size", "moe_intermediate_size",
+                                     "ffn_dim",    "embedding_size"};
+
+/// A config of experts alone has no layer of this width.
+bool has_layer_of(const json& config, const std::string& key) {
+    if (key == "intermediate_size" && config["model_type"] == "granitemoehybrid") return false;
+    if (key != "intermediate_size" || !config.contains("moe_intermediate_size")) return true;
+    const json dense = config.value("first_k_dense_replace", json());
+    return dense.is_number() && dense > 0;
+}
+
+TEST_CASE("models: sizes that contradict the tensors are errors that name the key") {
+    std::size_t changed = 0;
+    for (const json& c : model_cases()) {
+        const std::string name = c["name"], ids = ids_of(c);
+        CAPTURE(name);
+        write_model(c, "model");
+        for (const std::string key : size_keys) {
+            if (!c["config"].contains(key) || !c["config"][key].is_number()) continue;
+            if (!has_layer_of(c["config"], key) || is_refused(c)) continue;
+            const auto size = c["config"][key].get<std::size_t>();
+            for (const std::size_t other : {2 * size, size / 2}) {
+                json config = c["config"];
+                config[key] = other;
+                CAPTURE(key);
+                CAPTURE(other);
+                write_text("model/config.json", config.dump());
+                const Outcome run = run_attn({"model", "model", "--token-ids", ids});
+                CHECK_EQ(run.code, 3);
+                CHECK(run.out.empty());
+                const bool is_named =
+                    run.err.find(key) != std::string::npos ||
+                    run.err.find("model.safetensors:") != std::string::npos ||
+                    run.err.find("by the model's config.json") != std::string::npos;
+                CHECK_MESSAGE(is_named, run.err);
+                ++changed;
+            }
+        }
+    }
+    CHECK_GE(changed, 500);
+}
+
+TEST_CASE("models: a norm of single heads is no norm over all heads, and the reverse") {
+    std::size_t changed = 0;
+    for (json c : model_cases()) {
+        const std::string name = c["name"];
+        CAPTURE(name);
+        if (is_refused(c) || !c["config"].contains("num_attention_heads")) continue;
+        const auto heads = c["config"]["num_attention_heads"].get<std::size_t>();
+        for (const std::string norm : {"q_norm.weight", "q_layernorm.weight"}) {
+            json tensors = c["tensors"];
+            bool is_changed = false;
+            for (auto& [tensor, row] : tensors.items()) {
+                if (!tensor.ends_with("self_attn." + norm) || row[0].size() != 1) continue;
+                const auto length = row[0][0].get<std::size_t>();
+                const bool is_whole = length == c["config"].value("hidden_size", std::size_t{0});
+                row[0][0] = is_whole ? length / heads : length * heads;
+                is_changed = true;
+            }
+            if (!is_changed) continue;
+            json other = c;
+            other["tensors"] = tensors;
+            write_model(other, "model");
+            const Outcome run = run_attn({"model", "model", "--token-ids", ids_of(c)});
+            CHECK_EQ(run.code, 3);
+            CHECK_MESSAGE(run.err.find(norm) != std::string::npos, run.err);
+            ++changed;
+        }
+    }
+    CHECK_GE(changed, 15);
+}
+
+TEST_CASE("models: positions and masks change the result, or are errors") {
+    std::size_t refused = 0;
+    for (const json& c : model_cases()) {
+        if (is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        const std::size_t tokens = c["token_ids"].size();
+        std::string positions = "0", mask = "1";
+        for (std::size_t i = 1; i < tokens; ++i) {
+            positions += "," + std::to_string(2 * i + (i > 2 ? 1 : 0));
+            mask += i == 2 ? ",0" : ",1";
+        }
+        const std::vector<std::string> words{"model",   "model",   "--token-ids",
+                                             ids_of(c), "--dtype", "float64"};
+        const Outcome plain = run_attn(words);
+        REQUIRE_MESSAGE(plain.code == 0, plain.err);
+        const json expected = json::parse(plain.out);
+        for (const auto& given : {std::pair<std::string, std::string>{"--position-ids", positions},
+                                  {"--attention-mask", mask}}) {
+            std::vector<std::string> more = words;
+            more.push_back(given.first);
+            more.push_back(given.second);
+            const Outcome run = run_attn(more);
+            if (run.code == 0) {
+                CHECK_NE(json::parse(run.out)["last_hidden_state"], expected["last_hidden_state"]);
+                continue;
+            }
+            CHECK_EQ(run.code, 2);
+            CHECK_NE(run.err.find("--position-ids"), std::string::npos);
+            ++refused;
+        }
+    }
+    CHECK_LE(refused, 10);
+    CHECK_GE(refused, 3);
 }
 
 TEST_CASE("models: float32 agrees with float64 to float32's error") {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

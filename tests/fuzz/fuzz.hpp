@@ -131,5 +131,7 @@ void write_and_read(std::string_view bytes);
 void resume_batch(std::string_view bytes);
 void look_at_result(std::string_view bytes);
 void use_tokenizer(std::string_view bytes);
+void run_model_of_config(std::string_view bytes);
+std::vector<std::string> model_seeds();
 
 }  // namespace attn::fuzz

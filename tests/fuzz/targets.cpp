@@ -348,7 +348,7 @@ Texts no_words() {
     return {};
 }
 
-const std::array<Target, 21> targets{{
+const std::array<Target, 22> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -370,6 +370,7 @@ const std::array<Target, 21> targets{{
     {"resume", resume_batch, resume_seeds, json_words, 1024},
     {"result", look_at_result, result_seeds, binary_words, 8192},
     {"tokenizer", use_tokenizer, tokenizer_seeds, tokenizer_words, 8192},
+    {"model", run_model_of_config, model_seeds, config_words, 4096},
 }};
 
 }  // namespace

@@ -37,7 +37,7 @@ def make_gguf(folder):
     folder.valid("gguf/version_2.gguf", gguf(version=2), "version 2")
     folder.valid("gguf/aligned.gguf", gguf([uint32("general.alignment", 64)], alignment=64),
                  "another alignment")
-    folder.valid("gguf/padded.gguf", whole + bytes(40), "zeros after the data")
+    folder.valid("gguf/padded.gguf", whole + bytes(20), "zeros after the data")
     for size in (0, 3, 4, 8, 23, 30, len(whole) - 24, len(whole) - 1):
         folder.refused(f"gguf/cut_{size}.gguf", whole[:size], f"cut off after {size} bytes")
     for version in (0, 1, 4, 2**32 - 1, 0x02000000, 0x03000000):

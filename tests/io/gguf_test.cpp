@@ -107,6 +107,60 @@ TEST_CASE("gguf: all value types, also in arrays") {
     CHECK(metadata["lists"] == json::array({json::array()}));
 }
 
+TEST_CASE("gguf: another type of a tensor is refused, unless it takes as many bytes") {
+    const std::string text = read_text(data_path("gguf/tiny.gguf"));
+    std::size_t refused = 0;
+    for (const StoredArray& array : open_text(text).arrays) {
+        CAPTURE(array.name);
+        const std::string start = bytes_of_number(array.name.size(), 8) + array.name;
+        const std::size_t at = text.find(start) + start.size() + 4 + 8 * array.shape.size();
+        for (std::uint64_t type = 0; type < 40; ++type) {
+            std::string changed = text;
+            changed.replace(at, 4, bytes_of_number(type, 4));
+            CAPTURE(type);
+            std::string error;
+            std::uint64_t size = 0;
+            bool is_known = false;
+            error = error_of([&] {
+                const ArrayFile file = open_text(changed);
+                const StoredArray* const found = file.find(array.name);
+                size = found->size;
+                is_known = found->type.has_value();
+            });
+            constexpr std::uint64_t alignment = 64;
+            if (error.empty() && is_known)
+                CHECK((size - 1) / alignment == (array.size - 1) / alignment);
+            if (!error.empty()) ++refused;
+        }
+    }
+    CHECK(refused > 200);
+}
+
+TEST_CASE("gguf: integers of any type count, and keys that llama.cpp requires are required") {
+    const std::string text = read_text(data_path("gguf/tiny.gguf"));
+    const auto opened = [](const std::string& changed) {
+        return error_of([&] { static_cast<void>(gguf_model(open_text(changed))); });
+    };
+    CHECK(opened(text).empty());
+    const std::string layers = "llama.block_count";
+    const std::size_t at = text.find(layers) + layers.size();
+    std::string changed = text;
+    changed.replace(at, 4, bytes_of_number(5, 4));  // int32
+    CHECK(opened(changed).empty());
+    const ModelFiles model = gguf_model(open_text(changed));
+    CHECK(model.config["num_hidden_layers"].is_number_unsigned());
+    changed.replace(at + 4, 4, std::string(4, '\xff'));
+    CHECK(contains(opened(changed), "llama.block_count is -1; expected an integer from 1"));
+    changed = text;
+    changed.replace(text.find("llama.attention.layer_norm_rms"), 5, "lemma");
+    CHECK(contains(opened(changed), "layer_norm_rms_epsilon is missing; expected a number"));
+    const std::string dims = "llama.rope.dimension_count";
+    changed = text;
+    REQUIRE(text.find(dims) != std::string::npos);
+    changed.replace(text.find(dims) + dims.size() + 4, 4, bytes_of_number(7, 4));
+    CHECK(contains(opened(changed), "rope.dimension_count is 7; expected an even number"));
+}
+
 TEST_CASE("gguf: damaged files are refused with what was found and expected") {
     const std::uint64_t huge = std::uint64_t{1} << 60;
     const std::vector<std::pair<GgufBytes, std::string>> cases{
@@ -226,11 +280,13 @@ TEST_CASE("gguf: models that would be computed wrongly are refused") {
         return error_of([&] { gguf_model(open_text(bytes.text())); });
     };
     const auto llama = [](std::uint64_t tensors, std::uint64_t keys) {
-        return GgufBytes(tensors, keys + 4)
+        return GgufBytes(tensors, keys + 5)
             .word("general.architecture", "llama")
             .uint32("llama.embedding_length", 8)
             .uint32("llama.block_count", 1)
-            .uint32("llama.attention.head_count", 2);
+            .uint32("llama.attention.head_count", 2)
+            .key("llama.attention.layer_norm_rms_epsilon", 6)
+            .number(0x3727C5AC, 4);  // 1e-5
     };
     CHECK(refused(llama(0, 0)).empty());
     CHECK(contains(refused(GgufBytes(0, 1).word("general.architecture", "mamba")),

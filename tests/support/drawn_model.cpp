@@ -1,0 +1,86 @@
+#include "tests/support/drawn_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include "io/file/bytes.hpp"
+#include "tests/support/support.hpp"
+
+namespace attn::test {
+
+using nlohmann::json;
+
+std::string drawn(const std::string& name, std::size_t count, double mean, double deviation) {
+    std::uint64_t state = 0xCBF29CE484222325U;
+    for (const char c : name)
+        state = (state ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3U};
+    std::string bytes(count * sizeof(float), '\0');
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint64_t bits = state + (i + 1) * std::uint64_t{0x9E3779B97F4A7C15U};
+        bits = (bits ^ (bits >> 30U)) * std::uint64_t{0xBF58476D1CE4E5B9U};
+        bits = (bits ^ (bits >> 27U)) * std::uint64_t{0x94D049BB133111EBU};
+        bits ^= bits >> 31U;
+        const double uniform = static_cast<double>(bits >> 40U) * 0x1p-23 - 1;
+        const auto value = static_cast<float>(mean + deviation * std::sqrt(3.0) * uniform);
+        std::memcpy(&bytes[i * sizeof(float)], &value, sizeof(float));
+    }
+    return bytes;
+}
+
+std::size_t count_of(const json& shape) {
+    std::size_t count = 1;
+    for (const json& length : shape) count *= length.get<std::size_t>();
+    return count;
+}
+
+std::string npy_of(const json& shape, const std::string& bytes) {
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+    for (const json& length : shape) header += length.dump() + ",";
+    header += "), }";
+    constexpr std::size_t start = 10, alignment = 64;
+    header.append(alignment - 1 - (start + header.size()) % alignment, ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\1\0", 8) + io::bytes_of_number(header.size(), 2) + header + bytes;
+}
+
+void write_model(const json& c, const std::string& folder) {
+    std::filesystem::create_directories(scratch_folder() + "/" + folder);
+    write_text(folder + "/config.json", c["config"].dump());
+    json header = json::object();
+    std::string data;
+    for (const auto& [name, row] : c["tensors"].items()) {
+        const std::size_t count = count_of(row[0]);
+        const std::size_t begin = data.size();
+        data += drawn(name, count, row[1], row[2]);
+        header[name] = {
+            {"dtype", "F32"}, {"shape", row[0]}, {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    std::string length(8, '\0');
+    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i));
+    write_text(folder + "/model.safetensors", length + text + data);
+}
+
+std::string list_of(const json& numbers) {
+    std::string text;
+    for (const json& id : numbers) text += (text.empty() ? "" : ",") + id.dump();
+    return text;
+}
+
+double difference_of(const json& found, const json& expected) {
+    const std::vector<double> a = flat(found), b = flat(expected);
+    REQUIRE_EQ(a.size(), b.size());
+    double largest = 1, difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        largest = std::max(largest, std::abs(b[i]));
+        if (!(std::abs(a[i] - b[i]) <= difference)) difference = std::abs(a[i] - b[i]);
+    }
+    return difference / largest;
+}
+
+}  // namespace attn::test
