@@ -9,6 +9,7 @@
 
 #include "cli/model/decoder_input.hpp"
 #include "cli/model/layer_progress.hpp"
+#include "cli/model/model_files.hpp"
 #include "cli/model/model_inputs.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/model_report.hpp"
@@ -109,7 +110,7 @@ int run_model_command(const Args& args) {
     ModelQuestion question;
     question.emit = arrays_named(request);
     const io::OpenModel model(
-        io::open_model_folder(words[0], request.model_config, request.access));
+        open_asked_model(request, words[0]));
     request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);

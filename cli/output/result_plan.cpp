@@ -53,7 +53,8 @@ public:
         if (find("W_query", 3, 3))
             shapes.weights = {
                 projection("query"), projection("key"), projection("value"),
-                find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt};
+                find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt,
+                member(operands_, "head_norms") == json(true)};
         return shapes;
     }
 

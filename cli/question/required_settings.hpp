@@ -10,6 +10,7 @@ namespace attn::cli {
 /// What is known about a model besides its tensors.
 struct KnownModel {
     bool has_config = false;   ///< its config.json, or attn's metadata, was read
+    bool has_head_norms = false;  ///< norms of queries or keys
     bool is_supported = true;  ///< false if its model type is known and not supported
 };
 

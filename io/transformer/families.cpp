@@ -28,6 +28,7 @@ extern const FamilyRows gpt_kin;
 extern const FamilyRows granite_kin;
 extern const FamilyRows latent_kin;
 extern const FamilyRows layer_norm_kin;
+extern const FamilyRows layout_kin;
 extern const FamilyRows lfm_kin;
 extern const FamilyRows llama4_kin;
 extern const FamilyRows llama_kin;
@@ -66,6 +67,7 @@ constexpr const FamilyRows* all_groups[] = {
     &family_rows::granite_kin,
     &family_rows::latent_kin,
     &family_rows::layer_norm_kin,
+    &family_rows::layout_kin,
     &family_rows::lfm_kin,
     &family_rows::llama4_kin,
     &family_rows::llama_kin,

@@ -119,6 +119,37 @@ TEST_CASE("models: a model of each family agrees with the library's float64") {
     }
 }
 
+TEST_CASE("models: multihead computes a layer of a family, or names what it does not compute") {
+    std::size_t computed = 0;
+    for (const json& c : family_cases()) {
+        const json& expected = c["expected"];
+        if (is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        for (std::size_t layer = 0; layer < 4; ++layer) {
+            const std::string array = "attention_weights." + std::to_string(layer);
+            if (!expected.contains(array)) continue;
+            const Outcome run =
+                run_attn({"multihead", "--weights", "model", "--layer", std::to_string(layer),
+                          "--token-ids", ids_of(c), "--dtype", "float64"});
+            CAPTURE(run.err);
+            if (run.code == 0) {
+                ++computed;
+                CHECK_LE(difference_of(json::parse(run.out)["attention_weights"], expected[array]),
+                         1e-8);
+                continue;
+            }
+            const bool says_how_to_go_on =
+                run.err.find("attn model") != std::string::npos ||
+                run.err.find("--rope-scaling") != std::string::npos;
+            CHECK(says_how_to_go_on);
+            CHECK(run.out.empty());
+        }
+    }
+    CHECK_GE(computed, 100);
+}
+
 TEST_CASE("models: float32 agrees with float64 to float32's error") {
     for (const json& c : family_cases()) {
         const std::string name = c["name"];
