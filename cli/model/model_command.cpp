@@ -109,8 +109,7 @@ int run_model_command(const Args& args) {
         if (args.has(key)) request.locations[key] = Location(location_of(*args.find(key)));
     ModelQuestion question;
     question.emit = arrays_named(request);
-    const io::OpenModel model(
-        open_asked_model(request, words[0]));
+    const io::OpenModel model(open_asked_model(request, words[0]));
     request.tokens = read_tokens(args, request, words[0], model.files(), question.input);
     read_input_arrays(args, request, question.input);
     check_input(args, request, model.row().inputs, !model.row().ids.empty(), question.input);

@@ -24,11 +24,12 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
                                 "(nanoGPT) or meta with it, or --model-config FILE with a "
                                 "model_type and its keys");
     }
-    io::ModelFolder files = io::open_model_folder(path, request.model_config, request.access, layout);
+    io::ModelFolder files =
+        io::open_model_folder(path, request.model_config, request.access, layout);
     const std::string type = files.config.value("model_type", "");
     for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
-        const bool is_read = type == "meta" ||
-                             (type == "nanogpt" && has_no_config && key == std::string("heads"));
+        const bool is_read =
+            type == "meta" || (type == "nanogpt" && has_no_config && key == std::string("heads"));
         if (request.has(key) && !is_read)
             throw setting_error(request, key,
                                 "is not read: " + files.config_place +

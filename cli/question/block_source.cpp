@@ -16,8 +16,8 @@ namespace attn::cli {
 
 BlockSource::BlockSource(const Request& request, io::LoadedModels& files, const std::string& path)
     : files_(files), path_(path),
-      model_(std::make_unique<const io::OpenModel>(io::open_model_folder(
-          path, request.model_config, access_to(request, "weights")))) {}
+      model_(std::make_unique<const io::OpenModel>(
+          io::open_model_folder(path, request.model_config, access_to(request, "weights")))) {}
 
 void BlockSource::check_flags(const Request& request) const {
     const std::string of_type = "a " + model_->type() + "'s config.json";
@@ -28,8 +28,7 @@ void BlockSource::check_flags(const Request& request) const {
     for (const char* key :
          {"weights_layout", "norm", "norm_eps", "position_offset", "embedding_scale"})
         if (request.has(key))
-            throw setting_error(request, key,
-                                "is given by " + of_type + "; expected no such flag");
+            throw setting_error(request, key, "is given by " + of_type + "; expected no such flag");
     const auto heads = layer_.settings["heads"].get<std::uint64_t>();
     if (request.settings.heads.value_or(heads) != heads)
         throw setting_error(request, "heads",
@@ -55,17 +54,16 @@ Request BlockSource::with_model(Request asked) {
     if (!request.pre_norm && !request.token_ids.empty())
         builder.request.pre_norm = layer_.norm.has_value();
     if (request.pre_norm.value_or(false) && !layer_.norm)
-        throw setting_error(request, "pre_norm",
-                            "a " + model_->type() +
-                                " has no norm before its attention; expected --no-pre-norm");
+        throw setting_error(
+            request, "pre_norm",
+            "a " + model_->type() + " has no norm before its attention; expected --no-pre-norm");
     return std::move(builder.request);
 }
 
 AnyLayerWeights BlockSource::read_weights(const Request& request) const {
     const auto read = [&] {
         return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-            return std::make_shared<const LayerWeights<T>>(
-                io::read_attention<T>(layer_, path_));
+            return std::make_shared<const LayerWeights<T>>(io::read_attention<T>(layer_, path_));
         });
     };
     return files_.weights(path_ + "\nblock " + std::to_string(*request.layer) + " " +

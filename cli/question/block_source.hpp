@@ -14,7 +14,8 @@ namespace attn::cli {
 
 class BlockSource final : public LayerSource {
 public:
-    /// Opens the model at `path`: its folder, a file of tensors next to config.json, or a GGUF file.
+    /// Opens the model at `path`: its folder, a file of tensors next to config.json, or a GGUF
+    /// file.
     BlockSource(const Request& request, io::LoadedModels& files, const std::string& path);
 
     Request with_model(Request asked) override;

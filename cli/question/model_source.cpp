@@ -250,8 +250,8 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     const std::size_t heads = request.settings.heads.value_or(1);
     const auto read = [&] {
         return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-            auto weights = std::make_shared<LayerWeights<T>>(
-                io::read_layer_weights<T>(*file_, layer_, heads));
+            auto weights =
+                std::make_shared<LayerWeights<T>>(io::read_layer_weights<T>(*file_, layer_, heads));
             const io::HeadNormNames norms = io::head_norm_names(*file_, layer_);
             const std::size_t width = weights->query.d_out(), d = width / heads,
                               key_heads = d == 0 ? 0 : weights->key.d_out() / d;
@@ -260,7 +260,7 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
                     io::read_head_norm(*file_, norms.query, width, heads, norm_settings(request));
             if (!norms.key.empty())
                 weights->key_norm = io::read_head_norm(*file_, norms.key, weights->key.d_out(),
-                                                    key_heads, norm_settings(request));
+                                                       key_heads, norm_settings(request));
             return weights;
         });
     };

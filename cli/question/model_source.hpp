@@ -34,8 +34,8 @@ public:
     /// The same for weights in a request, an object of arrays.
     ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
-    /// The settings come from its config.json, from the config that attn saved with the weights, and
-    /// from its family's defaults.
+    /// The settings come from its config.json, from the config that attn saved with the weights,
+    /// and from its family's defaults.
     Request with_model(Request asked) override;
     AnyLayerWeights read_weights(const Request& request) const override;
     void read_more_keys(const Request& request, Operands& operands) const override;

@@ -33,7 +33,8 @@ void check_can_save(const Request& request, const std::string& part) {
                                 "\", which is not written; expected a layer of projections alone");
 }
 
-void check_more_keys(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer) {
+void check_more_keys(const Request& request, const io::ArrayFile& file,
+                     const io::ModelLayer& layer) {
     if (!io::has_more_keys(file, layer)) return;
     check_can_save(request, layer.full(layer.names->more_key));
     const Settings& s = request.settings;
@@ -43,8 +44,8 @@ void check_more_keys(const Request& request, const io::ArrayFile& file, const io
                                             {"window", !s.window.empty()}})
         if (is_given)
             throw setting_error(request, setting,
-                                "conflicts with \"" + layer.full(layer.names->more_key) +
-                                    "\" of " + file.name +
+                                "conflicts with \"" + layer.full(layer.names->more_key) + "\" of " +
+                                    file.name +
                                     ", a key without a position; expected no such flag");
 }
 
@@ -59,9 +60,9 @@ void read_more_keys(const Request& request, const io::ArrayFile& file, const io:
     for (const auto& [array, past, name] : {std::tuple(&key, &operands.past_key, "past_key"),
                                             {&value, &operands.past_value, "past_value"}}) {
         if (past->dimension() != 0)
-            throw setting_error(request, name,
-                                "conflicts with \"" + array->name + "\" of " + file.name +
-                                    "; expected no cache");
+            throw setting_error(
+                request, name,
+                "conflicts with \"" + array->name + "\" of " + file.name + "; expected no cache");
         const std::size_t width = array->elements();
         if (width % heads != 0)
             throw Error(ErrorKind::input, array->place(),

@@ -15,8 +15,8 @@ namespace attn::cli {
 /// result does not hold them. Errors: kind input.
 void check_saved_parts(const io::ArrayFile& file);
 
-/// Refuses --save-weights for a layer with such a part, by its name; empty: it has none. Errors: kind
-/// usage.
+/// Refuses --save-weights for a layer with such a part, by its name; empty: it has none. Errors:
+/// kind usage.
 void check_can_save(const Request& request, const std::string& part);
 
 /// The key and value take the place of a cache, since they come before the others. Errors: kind

@@ -8,8 +8,8 @@
 
 #include "cli/args/option.hpp"
 #include "cli/question/input.hpp"
-#include "cli/question/mask_kinds.hpp"
 #include "cli/question/layer_source.hpp"
+#include "cli/question/mask_kinds.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/question/operand_specs.hpp"
 #include "cli/question/redact.hpp"

@@ -136,7 +136,8 @@ void require_settings(const Request& request, const io::ArrayFile& file,
     // refuse layers that have one.
     const bool may_have_heads = row_of(request.settings.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
-    if (may_have_heads && (has_out || known.has_head_norms)) MissingSettings(request, file, layer, known).require();
+    if (may_have_heads && (has_out || known.has_head_norms))
+        MissingSettings(request, file, layer, known).require();
 }
 
 }  // namespace attn::cli

@@ -44,7 +44,8 @@ Projection<T> allocated(const ProjectionShape& s) {
 
 template <class T>
 AnyLayerWeights allocated(const WeightShapes& s) {
-    LayerWeights<T> weights{allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}, {}, {}};
+    LayerWeights<T> weights{
+        allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}, {}, {}};
     if (s.out) weights.out = allocated<T>(*s.out);
     return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }

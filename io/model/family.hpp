@@ -126,8 +126,8 @@ struct Family {
     bool rms = false;  ///< the norm is an RMS norm
     bool causal = true;
     Rotates rotates = Rotates::none;
-    Rope pairs = Rope::half;  ///< usual, if it rotates
-    bool is_plain = false;    ///< no rotation, and the usual scale
+    Rope pairs = Rope::half;                      ///< usual, if it rotates
+    bool is_plain = false;                        ///< no rotation, and the usual scale
     std::span<const ModelType> model_types = {};  ///< empty: it has no config.json
 };
 

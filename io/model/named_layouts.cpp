@@ -82,21 +82,18 @@ extern constinit const Family baichuan{.name = "baichuan",
                                        .eps = 1e-6,
                                        .rms = true,
                                        .rotates = Rotates::heads};
-extern constinit const Family chatglm{.name = "chatglm",
-                                      .published = "transformer.",
-                                      .layers = chatglm_layers,
-                                      .norm = "encoder.layers.#.input_layernorm",
-                                      .embedding = {.module = "embedding.",
-                                                    .ids = "embedding.word_embeddings.weight"},
-                                      .eps = 1e-5,
-                                      .rms = true,
-                                      .rotates = Rotates::part_of_heads,
-                                      .pairs = Rope::interleaved};
-extern constinit const Family timm{.name = "timm",
-                                   .layers = timm_layers,
-                                   .norm = "blocks.#.norm1",
-                                   .eps = 1e-6,
-                                   .causal = false};
+extern constinit const Family chatglm{
+    .name = "chatglm",
+    .published = "transformer.",
+    .layers = chatglm_layers,
+    .norm = "encoder.layers.#.input_layernorm",
+    .embedding = {.module = "embedding.", .ids = "embedding.word_embeddings.weight"},
+    .eps = 1e-5,
+    .rms = true,
+    .rotates = Rotates::part_of_heads,
+    .pairs = Rope::interleaved};
+extern constinit const Family timm{
+    .name = "timm", .layers = timm_layers, .norm = "blocks.#.norm1", .eps = 1e-6, .causal = false};
 }  // namespace families
 
 }  // namespace attn::io

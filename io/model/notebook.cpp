@@ -40,6 +40,7 @@ constexpr LayerNames notebook_layers[] = {each_head_of(linear_names), each_head_
 
 }  // namespace
 
-constinit const Family families::notebook{.name = "notebook", .layers = notebook_layers, .is_plain = true};
+constinit const Family families::notebook{
+    .name = "notebook", .layers = notebook_layers, .is_plain = true};
 
 }  // namespace attn::io

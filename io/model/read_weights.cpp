@@ -28,8 +28,8 @@ std::size_t key_heads_of(const ArrayFile& file, const ModelLayer& layer, std::si
                       all_heads = out->shape[layer.in_out ? 0 : 1], d = all_heads / heads;
     if (d == 0 || all_heads % heads != 0 || outputs <= all_heads) return heads;
     const std::size_t kv_heads = (outputs - all_heads) / (2 * d);
-    const bool fits = kv_heads > 0 && outputs == all_heads + 2 * kv_heads * d &&
-                      heads % kv_heads == 0;
+    const bool fits =
+        kv_heads > 0 && outputs == all_heads + 2 * kv_heads * d && heads % kv_heads == 0;
     return fits ? kv_heads : heads;
 }
 

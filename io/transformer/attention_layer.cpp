@@ -30,8 +30,8 @@ bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
 /// The number of ten digits, at most, that is nearest: bases in configs have few digits.
 double with_few_digits(double x) {
     const double unit = std::pow(10, std::floor(std::log10(x)) - 9);
-    return unit >= 1 ? std::round(x / unit) * unit : std::round(x * std::round(1 / unit)) /
-                                                         std::round(1 / unit);
+    return unit >= 1 ? std::round(x / unit) * unit
+                     : std::round(x * std::round(1 / unit)) / std::round(1 / unit);
 }
 
 /// Members rope, rope_base, rope_dims and rope_scaling of a request that give these angles; false
@@ -82,8 +82,8 @@ bool is_alibi(const AttentionPart& part) {
     const std::vector<std::size_t>& shape = bias.shape();
     if (shape.size() != 3 || shape[0] != part.heads || shape[2] != tokens) return false;
     for (std::size_t head = 0; head < part.heads; ++head) {
-        const double slope = std::exp2(-8 * static_cast<double>(head + 1) /
-                                       static_cast<double>(part.heads));
+        const double slope =
+            std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(part.heads));
         for (std::size_t row = 0; row < shape[1]; ++row)
             for (std::size_t key = 0; key < row && key + 1 < tokens; ++key) {
                 const double* const at = bias.data() + (head * shape[1] + row) * tokens + key;
@@ -95,8 +95,7 @@ bool is_alibi(const AttentionPart& part) {
 
 /// Whether each head has a weight of its own.
 bool is_by_head(const AttentionPart& part, const std::optional<NormSpec>& norm) {
-    return norm && !part.norms_whole && norm->weight != nullptr &&
-           norm->weight->size() != part.d_k;
+    return norm && !part.norms_whole && norm->weight != nullptr && norm->weight->size() != part.d_k;
 }
 
 /// The first part that a layer does not have, in words; empty: there is none.
@@ -150,8 +149,8 @@ public:
                                 project<T>(Part::value), read_map<T>(part_.out, {})};
         if (part_.query_norm) weights.query_norm = input_norm(*part_.query_norm, part_.d_k);
         if (part_.key_norm) weights.key_norm = input_norm(*part_.key_norm, part_.d_k);
-        const bool has_bias = weights.query.has_bias() || weights.key.has_bias() ||
-                              weights.value.has_bias();
+        const bool has_bias =
+            weights.query.has_bias() || weights.key.has_bias() || weights.value.has_bias();
         for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
             if (has_bias && !p->has_bias()) {
                 p->bias = Tensor2<T>::from_shape({1, p->d_out()});
@@ -193,8 +192,8 @@ private:
         for (const OutputRange& range : ranges) outputs += range.count;
         Projection<T> p;
         p.in_out = map.in_out;
-        p.weight = Tensor3<T>::from_shape({1, map.in_out ? map.d_in : outputs,
-                                           map.in_out ? outputs : map.d_in});
+        p.weight = Tensor3<T>::from_shape(
+            {1, map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
         p.bias = Tensor2<T>::from_shape({map.bias != nullptr ? std::size_t{1} : 0, outputs});
         for (const OutputRange& range : ranges) {
             if (map.bias != nullptr)
@@ -267,8 +266,10 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     const auto add = [&](const std::string& name, const Parameter& parameter) {
         if (parameter != nullptr) made.shapes.emplace_back(name, parameter->shape());
     };
-    for (const auto& [name, map] : {std::pair("query", &part.query), {"key", &part.key},
-                                    {"value", &part.value}, {"out", &part.out}}) {
+    for (const auto& [name, map] : {std::pair("query", &part.query),
+                                    {"key", &part.key},
+                                    {"value", &part.value},
+                                    {"out", &part.out}}) {
         add(std::string(name) + ".weight", map->weight);
         add(std::string(name) + ".bias", map->bias);
     }

@@ -100,7 +100,10 @@ private:
         if (missing_.empty()) return;
         std::string others;
         for (std::size_t i = 1; i < missing_.size(); ++i)
-            others += (i == 1 ? ", as are " : i + 1 < missing_.size() ? ", " : " and ") + missing_[i];
+            others += (i == 1                    ? ", as are "
+                       : i + 1 < missing_.size() ? ", "
+                                                 : " and ") +
+                      missing_[i];
         throw Error(ErrorKind::usage, missing_.front(),
                     "missing" + others + "; the tensors of " + file_.name + " do not show " +
                         (others.empty() ? "it" : "them"));
@@ -121,8 +124,8 @@ private:
         number("rope_theta", settings_.rope_base);
         // The tensors show the widths and the number of layers and key heads.
         constexpr std::string_view known[] = {
-            "dim",      "n_layers",   "n_heads",  "n_kv_heads",  "vocab_size",
-            "head_dim", "hidden_dim", "norm_eps", "multiple_of", "ffn_dim_multiplier",
+            "dim",        "n_layers",       "n_heads",    "n_kv_heads",  "vocab_size",
+            "head_dim",   "hidden_dim",     "norm_eps",   "multiple_of", "ffn_dim_multiplier",
             "rope_theta", "max_batch_size", "max_seq_len"};
         for (const auto& [key, value] : params.items()) {
             if (std::find(std::begin(known), std::end(known), key) != std::end(known)) continue;

@@ -37,8 +37,8 @@ struct ModelLayout {
 };
 
 /// Opens a folder, a folder of Hugging Face's cache, a GGUF file, or a file of tensors with
-/// config.json or Meta's params.json next to it. `config_path` replaces the config. Errors: those of files; kind input
-/// for unsupported formats of weights.
+/// config.json or Meta's params.json next to it. `config_path` replaces the config. Errors: those
+/// of files; kind input for unsupported formats of weights.
 ModelFolder open_model_folder(const std::string& path,
                               const std::optional<std::string>& config_path, const Access& access,
                               const ModelLayout& layout = {});

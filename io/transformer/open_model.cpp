@@ -55,8 +55,8 @@ ModelFolder open_model_folder(const std::string& path,
     if (is_folder(path)) {
         const std::string folder = snapshot_of(path);
         file.clear();
-        for (const char* name : {"model.safetensors", "model.safetensors.index.json",
-                                 "consolidated.safetensors"})
+        for (const char* name :
+             {"model.safetensors", "model.safetensors.index.json", "consolidated.safetensors"})
             if (std::string whole = path_in(folder, name); file.empty() && path_exists(whole))
                 file = std::move(whole);
         if (file.empty())
@@ -82,15 +82,15 @@ ModelFolder open_model_folder(const std::string& path,
     const auto use_layout = [&](std::string_view type, const std::string& params) {
         files.config_place = params.empty() ? file : params;
         const ArrayFile tensors = *models.open(file, access);
-        files.config = layout_config(type, tensors,
-                                     params.empty() ? json() : *models.config(params, access),
-                                     files.config_place, layout.settings);
+        files.config =
+            layout_config(type, tensors, params.empty() ? json() : *models.config(params, access),
+                          files.config_place, layout.settings);
         files.tensors = std::make_shared<const ArrayFile>(dequantised(tensors, files.config));
         return files;
     };
     const std::string params = path_beside(file, "params.json");
-    const bool has_params = path_exists(params), has_config =
-        path_exists(path_beside(file, "config.json"));
+    const bool has_params = path_exists(params),
+               has_config = path_exists(path_beside(file, "config.json"));
     if (!layout.type.empty())
         return use_layout(layout.type, has_params && layout.type == "meta" ? params : "");
     if (!config_path && has_params && !has_config) return use_layout("meta", params);

@@ -199,6 +199,7 @@ TEST_CASE("save-weights: a family that cannot hold them is named by the flag tha
         CHECK(outcome.code == 2);
         CAPTURE(outcome.err);
         CHECK(outcome.err.find(flag + " gpt2: gpt2 joins queries, keys and values of one width; "
-                                      "expected llama, bert, meta or notebook") != std::string::npos);
+                                      "expected llama, bert, meta or notebook") !=
+              std::string::npos);
     }
 }

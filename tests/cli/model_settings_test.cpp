@@ -386,7 +386,8 @@ TEST_CASE("models: norms of queries and keys are named, many unused tensors are 
                 weights["model." + style.layer + name] = {1.0};
                 write_text("w.json", weights.dump());
                 const std::string full = "\"model." + style.layer + name + "\"";
-                check_error(ask(q, flags_of(q), {{1}}, "w.json"), 3,
-                            "a norm of queries or keys, " + full + ", which its layout does not have");
+                check_error(
+                    ask(q, flags_of(q), {{1}}, "w.json"), 3,
+                    "a norm of queries or keys, " + full + ", which its layout does not have");
             }
 }
