@@ -140,7 +140,7 @@ ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
 }
 
 ModelFiles& Answerer::files_of(const ModelAsked& asked) {
-    return whole_models_.open(asked.path, asked.request.model_config, asked.request.access);
+    return whole_models_.open(asked.request, asked.path);
 }
 
 io::TextBuffer Answerer::answer_model(const Record& record, io::InputFile file) {

@@ -110,6 +110,10 @@ int decimals_of(const Request& request) {
 void write_page(const Selection& shown, const Request& request, const ExplanationSource& source,
                 std::unique_ptr<Page> page) {
     const Plan& plan = source.plan;
+    if (plan.operands.weights && plan.operands.weights->has_head_norms)
+        throw Error(ErrorKind::unsupported, source.file.empty() ? "attn explain" : source.file,
+                    "the layer has norms of queries and keys, which are not explained; expected a "
+                    "layer without them");
     Explanation e{
         request,
         source,

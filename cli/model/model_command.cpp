@@ -45,7 +45,7 @@ void write_line(const Request& request, const std::string& line) {
 
 int run_model_command(const Args& args) {
     const ModelAsked asked = model_of_command(args);
-    ModelFiles files(asked.path, asked.request.model_config, asked.request.access);
+    ModelFiles files(asked.request, asked.path);
     const ModelPlan plan(asked, files);
     if (args.has("dry_run")) {
         check_dry_run(plan.request());

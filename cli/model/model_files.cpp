@@ -1,5 +1,8 @@
 #include "cli/model/model_files.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 #include "core/base/error.hpp"
 
 namespace attn::cli {
@@ -27,13 +30,16 @@ std::vector<std::string> ModelFiles::pieces_of(const std::vector<std::uint64_t>&
     return pieces;
 }
 
-ModelFiles& ModelCache::open(const std::string& path, const std::optional<std::string>& config,
-                             const io::Access& access) {
-    if (!files_ || path_ != path || config_ != config) {
+ModelFiles& ModelCache::open(const Request& request, const std::string& path) {
+    const bool has_settings = std::any_of(model_settings.begin(), model_settings.end(),
+                                          [&](std::string_view key) { return request.has(key); });
+    if (!files_ || has_settings || has_settings_ || path_ != path ||
+        config_ != request.model_config) {
         files_.reset();
-        files_.emplace(path, config, access);
+        files_.emplace(request, path);
         path_ = path;
-        config_ = config;
+        config_ = request.model_config;
+        has_settings_ = has_settings;
     }
     return *files_;
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/model/open_asked_model.hpp"
+#include "cli/request/request.hpp"
 #include "io/tokenizer/tokenizer.hpp"
 #include "io/transformer/model.hpp"
 
@@ -14,9 +16,10 @@ namespace attn::cli {
 /// A model and its tokenizer. Not thread-safe.
 class ModelFiles {
 public:
-    ModelFiles(const std::string& path, const std::optional<std::string>& config,
-               const io::Access& access)
-        : path_(path), access_(access), model_(io::open_model_folder(path, config, access)) {}
+    /// Errors: those of open_model_folder and OpenModel; kind usage for settings that the config
+    /// gives, and for a family that needs a config.
+    ModelFiles(const Request& request, const std::string& path)
+        : path_(path), access_(request.access), model_(open_asked_model(request, path)) {}
 
     const io::OpenModel& model() const { return model_; }
 
@@ -38,13 +41,13 @@ private:
 /// The model that was opened last.
 class ModelCache {
 public:
-    /// Errors: those of open_model_folder and OpenModel.
-    ModelFiles& open(const std::string& path, const std::optional<std::string>& config,
-                     const io::Access& access);
+    /// Errors: those of ModelFiles.
+    ModelFiles& open(const Request& request, const std::string& path);
 
 private:
     std::string path_;
     std::optional<std::string> config_;
+    bool has_settings_ = false;
     std::optional<ModelFiles> files_;
 };
 

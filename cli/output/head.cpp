@@ -52,6 +52,7 @@ std::string operands_json(const OperandShapes& operands) {
         append_weight(text, "key", operands.weights->key);
         append_weight(text, "value", operands.weights->value);
         if (operands.weights->out) append_weight(text, "out", *operands.weights->out);
+        if (operands.weights->has_head_norms) io::append_member(text, "head_norms", true);
     }
     return text += '}';
 }

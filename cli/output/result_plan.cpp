@@ -51,9 +51,9 @@ public:
         shapes.has_token_ids = find("token_ids", 1, 1).has_value();
         if (const auto norm = find("norm", 1, 1)) shapes.norm = norm->front();
         if (find("W_query", 3, 3))
-            shapes.weights = {
-                projection("query"), projection("key"), projection("value"),
-                find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt};
+            shapes.weights = {projection("query"), projection("key"), projection("value"),
+                              find("W_out", 3, 3) ? std::optional(projection("out")) : std::nullopt,
+                              member(operands_, "head_norms") == json(true)};
         return shapes;
     }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/layers_before.hpp"
+#include "cli/question/more_keys.hpp"
 #include "cli/question/required_settings.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
@@ -21,14 +22,6 @@
 
 namespace attn::cli {
 namespace {
-
-/// The model's config: the file of --model-config, else config.json next to the weights; empty if
-/// there is none. Weights from a pipe or in the request have no path.
-std::string config_beside(const Request& request, const std::string& path) {
-    if (request.model_config) return *request.model_config == "none" ? "" : *request.model_config;
-    const std::string config = io::path_beside(path, "config.json");
-    return !path.empty() && io::path_exists(config) ? config : "";
-}
 
 /// The settings that the config of a model fills in.
 class RequestSettings final : public io::SettingStore {
@@ -173,7 +166,10 @@ Request ModelSource::with_model(Request asked) {
     builder.request.family = &family;
     if (layer_.number) builder.request.layer = layer_.number;
     builder.request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
-    builder.request.weights_shapes = checked_shapes(request);
+    std::map<std::string, std::string> shapes;
+    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
+        io::append_json(shapes[name], shape);
+    check_shapes(builder.request, std::move(shapes));
     check_embedding_flags(request);
     // Families without model types have no config; a config.json next to their weights is another
     // program's.
@@ -195,16 +191,22 @@ Request ModelSource::with_model(Request asked) {
         builder.request.pre_norm = !family.norm.empty();
     if (request.model_config && has_config) check_folder_type(request);
     const bool is_known = type_ != nullptr || request.is_saved_model;
-    if (is_known || !has_config)
+    const io::HeadNormNames head_norms = io::head_norm_names(*file_, layer_);
+    const auto has_head_norms = static_cast<bool>(head_norms);
+    check_can_save(request, head_norms.query);
+    check_saved_parts(*file_);
+    if (is_known || (family.is_plain && !has_head_norms))
         builder.request = with_family_defaults(std::move(builder.request), family);
-    require_settings(request, *file_, layer_, {is_known, is_supported_});
+    require_settings(request, *file_, layer_, {is_known, has_head_norms, is_supported_});
     check_rope(request, wants_rope, wants_dims);
     if (request.token_ids.empty()) builder.request.position_offset.reset();
-    if (request.pre_norm.value_or(false) || !request.token_ids.empty())
+    check_more_keys(request, *file_, layer_);
+    if (request.pre_norm.value_or(false) || !request.token_ids.empty() || has_head_norms)
         return std::move(builder.request);
     for (const char* key : {"norm", "norm_eps"})
         if (key == std::string("norm") ? wants_norm : wants_eps)
-            throw setting_error(request, key, "requires --pre-norm or --token-ids");
+            throw setting_error(request, key,
+                                "requires --pre-norm, --token-ids or norms of queries and keys");
     builder.request.norm_eps.reset();
     return std::move(builder.request);
 }
@@ -244,33 +246,22 @@ void ModelSource::check_rope(const Request& request, bool wants_other_angles,
                           wants_other_angles, wants_dims);
 }
 
-/// The shapes of the layer's weights. Errors: kind input if the request requires other shapes, as a
-/// config that was printed for other weights does.
-std::map<std::string, std::string> ModelSource::checked_shapes(const Request& request) const {
-    std::map<std::string, std::string> found;
-    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
-        io::append_json(found[name], shape);
-    const auto& wanted = request.weights_shapes;
-    const auto shape_in = [](const auto& shapes, const std::string& name) {
-        const auto shape = shapes.find(name);
-        return shape == shapes.end() ? "no such tensor" : io::shortened(shape->second);
-    };
-    if (wanted)
-        for (const auto* shapes : {&std::as_const(found), &*wanted})
-            for (const auto& [name, shape] : *shapes)
-                if (shape_in(found, name) != shape_in(*wanted, name))
-                    throw Error(ErrorKind::input, location_of(request, "weights_shapes"),
-                                "the weights have " + shape_in(found, name) + " for \"" + name +
-                                    "\"; expected " + shape_in(*wanted, name));
-    return found;
-}
-
 AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     const std::size_t heads = request.settings.heads.value_or(1);
     const auto read = [&] {
         return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-            return std::make_shared<const LayerWeights<T>>(
-                io::read_layer_weights<T>(*file_, layer_, heads));
+            auto weights =
+                std::make_shared<LayerWeights<T>>(io::read_layer_weights<T>(*file_, layer_, heads));
+            const io::HeadNormNames norms = io::head_norm_names(*file_, layer_);
+            const std::size_t width = weights->query.d_out(), d = width / heads,
+                              key_heads = d == 0 ? 0 : weights->key.d_out() / d;
+            if (!norms.query.empty())
+                weights->query_norm =
+                    io::read_head_norm(*file_, norms.query, width, heads, norm_settings(request));
+            if (!norms.key.empty())
+                weights->key_norm = io::read_head_norm(*file_, norms.key, weights->key.d_out(),
+                                                       key_heads, norm_settings(request));
+            return weights;
         });
     };
     if (path_.empty()) return read();
@@ -280,8 +271,15 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
         path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) + " " +
         std::string(row_of(request.settings.dtype).name) + " " +
         (layer_.in_out ? "in-out " : "out-in ") +
+        (request.norm_eps ? std::to_string(static_cast<int>(norm_settings(request).form)) + " " +
+                                nlohmann::json(*request.norm_eps).dump() + " "
+                          : "") +
         (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
     return files_.weights(key, read);
+}
+
+void ModelSource::read_more_keys(const Request& request, Operands& operands) const {
+    cli::read_more_keys(request, *file_, layer_, operands);
 }
 
 Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
@@ -318,23 +316,7 @@ io::NormSettings ModelSource::norm_settings(const Request& request) const {
 }
 
 ModelSource::Labels ModelSource::token_labels(const Request& request) const {
-    Labels labels;
-    const bool has_folder = !path_.empty() && path_ != "-";
-    const std::string file = has_folder ? io::vocabulary_beside(path_) : "";
-    if (file.empty()) return labels;
-    io::Access access = access_to(request, "weights");
-    access.regular_only = true;
-    try {
-        const auto vocabulary = files_.vocabulary(file, access);
-        labels.tokens.reserve(request.token_ids.size());
-        for (std::uint64_t id : request.token_ids) labels.tokens.push_back(vocabulary->piece(id));
-    } catch (const io::WrittenFile&) {
-        throw;
-    } catch (const Error& error) {
-        labels.note = error.where() + ": " + error.what() +
-                      "; the tokens have no names, --tokens LIST gives them some";
-    }
-    return labels;
+    return labels_beside(request, files_, path_);
 }
 
 std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/question/layer_source.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/layer.hpp"
 #include "io/model/embeddings.hpp"
@@ -25,7 +26,7 @@ std::string file_in_folder(const std::string& path);
 void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
 
 /// The model of --weights: its files, the selected layer and the settings of its config.
-class ModelSource {
+class ModelSource final : public LayerSource {
 public:
     /// Opens the weights at `path`: a file, or the folder of a model.
     ModelSource(const Request& request, io::LoadedModels& files, const std::string& path);
@@ -33,38 +34,21 @@ public:
     /// The same for weights in a request, an object of arrays.
     ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
-    /// The request with the settings that the model determines. They come from its config.json,
-    /// from the config that attn saved with the weights, and from its family's defaults. Pass this
-    /// request to the other members.
-    Request with_model(Request asked);
-
-    AnyLayerWeights read_weights(const Request& request) const;
-
-    /// The inputs from --token-ids, (tokens, d_in). Positions start at `past_len` plus the
-    /// request's position offset.
-    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const;
-
-    struct Labels {
-        std::vector<std::string> tokens;
-        std::string note;
-    };
-    /// The strings of --token-ids, from the tokenizer next to the weights. There are none without a
-    /// tokenizer, or, with a note, if it cannot be read: the computation does not need it.
-    Labels token_labels(const Request& request) const;
-
-    /// The norm before the layer, if the request applies it.
-    std::optional<InputNorm> read_norm(const Request& request) const;
-
-    /// Refuses words that cannot be the model's input. Returns notes on the parts of the model that
-    /// are not applied: its embedding and its norm. Errors: kind usage.
-    std::vector<std::string> notes_on_input(const Request& request) const;
+    /// The settings come from its config.json, from the config that attn saved with the weights,
+    /// and from its family's defaults.
+    Request with_model(Request asked) override;
+    AnyLayerWeights read_weights(const Request& request) const override;
+    void read_more_keys(const Request& request, Operands& operands) const override;
+    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
+    Labels token_labels(const Request& request) const override;
+    std::optional<InputNorm> read_norm(const Request& request) const override;
+    std::vector<std::string> notes_on_input(const Request& request) const override;
 
 private:
     void find_layer(const Request& request, const std::string& prefix);
     std::string folder_config() const;
     std::string type_problem(const Request& request, const io::Family* family) const;
     io::NormSettings norm_settings(const Request& request) const;
-    std::map<std::string, std::string> checked_shapes(const Request& request) const;
     void check_folder_type(const Request& request);
     void check_padding(const Request& request) const;
     void check_embedding_flags(const Request& request) const;

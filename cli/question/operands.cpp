@@ -8,8 +8,8 @@
 
 #include "cli/args/option.hpp"
 #include "cli/question/input.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/question/mask_kinds.hpp"
-#include "cli/question/model_source.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/question/operand_specs.hpp"
 #include "cli/question/redact.hpp"
@@ -48,6 +48,7 @@ public:
                 read_operand(rule);
         if (!request_.token_ids.empty())
             read_named(request_, of_document, [&] { embed_token_ids(); });
+        if (model_ != nullptr) model_->read_more_keys(request_, operands_);
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
         add_notes(masks_.resolve());
         note_growth();
@@ -148,7 +149,7 @@ private:
         operands_.inputs = model_->embed_token_ids(request_, past_len);
         operands_.token_ids.assign(request_.token_ids.begin(), request_.token_ids.end());
         if (request_.has("tokens")) return;
-        ModelSource::Labels labels = model_->token_labels(request_);
+        LayerSource::Labels labels = model_->token_labels(request_);
         read_.tokens = std::move(labels.tokens);
         if (!labels.note.empty()) read_.notes.push_back(std::move(labels.note));
     }
@@ -271,7 +272,7 @@ private:
 
     const Request& request_;
     const Input* input_;
-    const ModelSource* model_;
+    const LayerSource* model_;
     double text_bytes_;
     ThreadPool& workers_;
     ReadOperands& read_;

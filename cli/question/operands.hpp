@@ -28,7 +28,7 @@ struct ReadOperands {
 /// The sources of operands that have no file of their own.
 struct OperandSources {
     const Input* input = nullptr;        ///< null if it is not read
-    const ModelSource* model = nullptr;  ///< null without weights
+    const LayerSource* model = nullptr;  ///< null without weights
     double text_bytes = 0;               ///< bytes of the text of INPUT that is in memory meanwhile
 };
 

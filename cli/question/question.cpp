@@ -69,7 +69,7 @@ private:
         if (request().has_file("weights")) {
             const std::string path = path_of(request(), input, "weights");
             asked_.request.operand_files["weights"] = path;
-            model_ = std::make_unique<ModelSource>(request(), runtime_.models, path);
+            model_ = open_layer_source(request(), runtime_.models, path);
         } else if (const io::JsonMember* member =
                        input != nullptr ? input->member("weights") : nullptr) {
             const io::JsonDocument weights(*input->file.source, *member);
@@ -104,7 +104,7 @@ private:
 
     RequestWithInput& asked_;
     const Runtime& runtime_;
-    std::unique_ptr<ModelSource> model_;
+    std::unique_ptr<LayerSource> model_;
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
 };
 

@@ -25,8 +25,9 @@ public:
 
     void require() {
         find_heads();
-        // Files of a family without configs show the other settings; its layers rotate nothing.
-        if (!known_.has_config && !family_.model_types.empty()) {
+        // Files of plain layers show the other settings.
+        const bool is_plain = family_.is_plain && !known_.has_head_norms;
+        if (!known_.has_config && !is_plain) {
             find_scores();
             find_rope();
             find_norm();
@@ -61,7 +62,8 @@ private:
         const Settings& settings = request_.settings;
         const bool usually = family_.rotates != io::Rotates::none;
         if (!request_.has("rope"))
-            add("--rope half|interleaved|none", usually ? "--rope half" : "--rope none");
+            add("--rope half|interleaved|none",
+                "--rope " + (usually ? std::string(name_of(rope_names, family_.pairs)) : "none"));
         if (request_.has("rope") ? !settings.rope : !usually) return;
         if (!settings.rope_base)
             add("--rope-base", usually ? "--rope-base " + number_text(default_rope_base) : "");
@@ -69,13 +71,14 @@ private:
             add("--rope-dims");
     }
 
-    /// The norm before the layer, or after the embedding.
+    /// The norm before the layer, after the embedding, or of queries and keys.
     void find_norm() {
         const bool after_ids = !request_.token_ids.empty() && !family_.embedding.norm.empty();
-        if (!request_.pre_norm.value_or(false) && !after_ids) return;
+        if (!request_.pre_norm.value_or(false) && !after_ids && !known_.has_head_norms) return;
         if (!request_.norm)
             add("--norm layer|rms|rms-plus-one", family_.rms ? "--norm rms" : "--norm layer");
-        if (!request_.norm_eps) add("--norm-eps", "--norm-eps " + number_text(family_.eps));
+        if (!request_.norm_eps)
+            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + number_text(family_.eps) : "");
     }
 
     void find_embedding() {
@@ -133,7 +136,8 @@ void require_settings(const Request& request, const io::ArrayFile& file,
     // refuse layers that have one.
     const bool may_have_heads = row_of(request.settings.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
-    if (may_have_heads && has_out) MissingSettings(request, file, layer, known).require();
+    if (may_have_heads && (has_out || known.has_head_norms))
+        MissingSettings(request, file, layer, known).require();
 }
 
 }  // namespace attn::cli

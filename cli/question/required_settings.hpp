@@ -9,8 +9,9 @@ namespace attn::cli {
 
 /// What is known about a model besides its tensors.
 struct KnownModel {
-    bool has_config = false;   ///< its config.json, or attn's metadata, was read
-    bool is_supported = true;  ///< false if its model type is known and not supported
+    bool has_config = false;      ///< its config.json, or attn's metadata, was read
+    bool has_head_norms = false;  ///< norms of queries or keys
+    bool is_supported = true;     ///< false if its model type is known and not supported
 };
 
 /// Refuses a layer without a config if a setting is missing: a guess would change the answer.

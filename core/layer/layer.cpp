@@ -132,6 +132,10 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights.get())
                                           : split(stage, operands.query.take<T>(),
                                                   operands.key.take<T>(), operands.value.take<T>());
+    if (weights != nullptr) {
+        normalise_heads(weights->query_norm, call.query);
+        normalise_heads(weights->key_norm, call.key);
+    }
     if (plan.qk_norm) normalise_heads(call);
     rotate_and_append(stage, call, operands.past_key.take<T>(), operands.past_value.take<T>());
     if (plan.rule)

@@ -14,8 +14,9 @@ ProjectionShape shape_of_projection(const Projection<T>& p) {
 template <class T>
 WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
     WeightShapes shapes{shape_of_projection(w.query), shape_of_projection(w.key),
-                        shape_of_projection(w.value), std::nullopt};
+                        shape_of_projection(w.value), std::nullopt, false};
     if (w.out) shapes.out = shape_of_projection(*w.out);
+    shapes.has_head_norms = w.query_norm || w.key_norm;
     return shapes;
 }
 
@@ -43,7 +44,8 @@ Projection<T> allocated(const ProjectionShape& s) {
 
 template <class T>
 AnyLayerWeights allocated(const WeightShapes& s) {
-    LayerWeights<T> weights{allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}};
+    LayerWeights<T> weights{
+        allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}, {}, {}};
     if (s.out) weights.out = allocated<T>(*s.out);
     return std::make_shared<const LayerWeights<T>>(std::move(weights));
 }

@@ -110,6 +110,23 @@ AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T
 }
 
 template <class T>
+void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
+    if (!norm || is_dry_run()) return;
+    const auto [batch, count, tokens, d] = heads.shape();
+    const std::size_t together = norm->weight.size() / d;  // 1, or all heads
+    std::vector<T> row(norm->weight.size());
+    for (std::size_t b = 0; b < batch; ++b)
+        for (std::size_t token = 0; token < tokens; ++token)
+            for (std::size_t first = 0; first < count; first += together) {
+                for (std::size_t i = 0; i < together; ++i)
+                    std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
+                normalise(*norm, std::span<T>(row));
+                for (std::size_t i = 0; i < together; ++i)
+                    std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
+            }
+}
+
+template <class T>
 void normalise_heads(AttentionCall<T>& call) {
     constexpr double eps = 1e-6;  // of Gated DeltaNet
     for (Tensor4<T>* x : {&call.query, &call.key}) {
@@ -192,6 +209,7 @@ template Tensor3<float> norm(const Stage&, const std::optional<InputNorm>&, Tens
 template AttentionCall<float> project(const Stage&, const LayerWeights<float>*,
                                       const Tensor3<float>&, const Tensor3<float>&);
 template AttentionCall<float> split(const Stage&, Array<float>, Array<float>, Array<float>);
+template void normalise_heads(const std::optional<InputNorm>&, Tensor4<float>&);
 template void normalise_heads(AttentionCall<float>&);
 template Recurrence<float> gates(const Stage&, Array<float>, Array<float>, Array<float>);
 template void rotate_and_append(const Stage&, AttentionCall<float>&, Array<float>, Array<float>);
@@ -201,6 +219,7 @@ template Tensor3<double> norm(const Stage&, const std::optional<InputNorm>&, Ten
 template AttentionCall<double> project(const Stage&, const LayerWeights<double>*,
                                        const Tensor3<double>&, const Tensor3<double>&);
 template AttentionCall<double> split(const Stage&, Array<double>, Array<double>, Array<double>);
+template void normalise_heads(const std::optional<InputNorm>&, Tensor4<double>&);
 template void normalise_heads(AttentionCall<double>&);
 template Recurrence<double> gates(const Stage&, Array<double>, Array<double>, Array<double>);
 template void rotate_and_append(const Stage&, AttentionCall<double>&, Array<double>, Array<double>);

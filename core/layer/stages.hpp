@@ -34,6 +34,10 @@ AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, con
 template <class T>
 AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value);
 
+/// Applies the norm, if there is one, to each head of each token, or to all its heads together.
+template <class T>
+void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads);
+
 /// Divides each query and key of a head by sqrt(sum of its squares + 1e-6), as Gated DeltaNet does.
 template <class T>
 void normalise_heads(AttentionCall<T>& call);

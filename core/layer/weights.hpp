@@ -1,4 +1,4 @@
-// The parameters of an attention layer: their draws.
+// The parameters of an attention layer: projections, norms of heads, draws.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/base/torch_random.hpp"
+#include "core/layer/norm.hpp"
 #include "core/operator/projection.hpp"
 #include "core/plan/plan.hpp"
 
@@ -15,6 +16,8 @@ template <class T>
 struct LayerWeights {
     Projection<T> query, key, value;
     std::optional<Projection<T>> out;
+    /// Of a head, or of all heads together, by their width; before the rotation.
+    std::optional<InputNorm> query_norm = {}, key_norm = {};
 };
 
 /// A layer's parameters in the precision of its computation.

@@ -24,6 +24,7 @@ struct ProjectionShape {
 struct WeightShapes {
     ProjectionShape query, key, value;
     std::optional<ProjectionShape> out;
+    bool has_head_norms = false;  ///< of queries or keys
 
     friend bool operator==(const WeightShapes&, const WeightShapes&) = default;
 };

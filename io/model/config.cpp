@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/config_keys.hpp"
+#include "io/model/embeddings.hpp"
 #include "io/model/families.hpp"
 
 namespace attn::io {
@@ -71,7 +72,8 @@ std::string problem_of_type(const json& config, const Family* family) {
     const Family* const found = family_of_type(name);
     const std::string problem = "model type " + one_line(shortened(name));
     if (found == nullptr)
-        return problem + " is not supported; supported: " + supported_model_types();
+        return problem + " is not supported; supported: " + supported_model_types() +
+               ", and those of attn help model";
     if (family == nullptr || found == family) return "";
     std::string expected;
     for (const ModelType& known : family->model_types)
@@ -311,6 +313,8 @@ void ConfigReader::check_biases() const {
     for (const ProjectionNames& part : {names.query, names.key, names.value})
         if (!part.bias.empty()) check(layer_.full(part.bias), there.inputs);
     check(layer_.full_out(names.out.bias), there.out);
+    if (const HeadNormNames norms = head_norm_names(file_, layer_))
+        fail("model_type", "one that has \"" + norms.query + "\" as the weights");
 }
 
 }  // namespace attn::io

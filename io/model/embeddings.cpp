@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "io/model/other_tensors.hpp"
@@ -18,13 +19,18 @@ const StoredArray& require_tensor(const ArrayFile& file, const std::string& name
                     list_of(file.arrays));
 }
 
+/// The weight and bias of a norm. Files converted from TensorFlow call them gamma and beta, the
+/// notebooks' book scale and shift.
+std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name) {
+    for (const auto& [weight, bias] : {std::pair(".gamma", ".beta"), {".scale", ".shift"}})
+        if (file.find(name + weight) != nullptr) return {name + weight, name + bias};
+    return {name + ".weight", name + ".bias"};
+}
+
 InputNorm read_norm_named(const ArrayFile& file, const std::string& name,
                           const NormSettings& settings) {
     const bool is_rms = settings.form != NormForm::layer;
-    // Files converted from TensorFlow call them gamma and beta.
-    const bool old_names = file.find(name + ".gamma") != nullptr;
-    const std::string weight = name + (old_names ? ".gamma" : ".weight");
-    const std::string bias = name + (old_names ? ".beta" : ".bias");
+    const auto [weight, bias] = names_of_norm(file, name);
     // An RMS norm has no bias; one with a bias is a different norm.
     std::vector<std::string> known{weight};
     if (!is_rms) known.push_back(bias);
@@ -145,8 +151,7 @@ std::optional<std::size_t> embedding_width(const ArrayFile& file, const ModelLay
 
 bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer) {
     if (layer.family->norm.empty()) return false;
-    const std::string name = layer.beside(layer.family->norm);
-    return file.find(name + ".weight") != nullptr || file.find(name + ".gamma") != nullptr;
+    return file.find(names_of_norm(file, layer.beside(layer.family->norm)).first) != nullptr;
 }
 
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
@@ -157,6 +162,29 @@ InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
                            "family " + std::string(family.name) +
                                " has no norm before its attention; expected --no-pre-norm");
     return read_norm_named(file, layer.beside(family.norm), settings);
+}
+
+HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    if (names.query_norm.empty()) return {};
+    const HeadNormNames found{layer.full(names.query_norm), layer.full(names.key_norm)};
+    for (const std::string& norm : {found.query, found.key}) {
+        const StoredArray* const weight = file.find(names_of_norm(file, norm).first);
+        if (weight == nullptr || weight->shape.size() != 1) return {};
+    }
+    return found;
+}
+
+InputNorm read_head_norm(const ArrayFile& file, const std::string& name, std::size_t width,
+                         std::size_t heads, const NormSettings& settings) {
+    InputNorm norm = read_norm_named(file, name, settings);
+    const std::size_t size = norm.weight.size();
+    if (size != width && (heads == 0 || size * heads != width))
+        throw Error(ErrorKind::input, file.name,
+                    "\"" + names_of_norm(file, name).first + "\" has " + std::to_string(size) +
+                        " numbers; expected " + std::to_string(width) + " for all heads, or " +
+                        std::to_string(width) + " / " + std::to_string(heads) + " for each");
+    return norm;
 }
 
 }  // namespace attn::io

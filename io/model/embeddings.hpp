@@ -1,8 +1,10 @@
-// The input of a published model's layers: embedded token ids, and the norm before the attention.
+// The input of a published model's layers: embedded token ids, and its norms: before the attention,
+// and of queries and keys.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/tensor.hpp"
@@ -44,5 +46,18 @@ bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer);
 /// family has none; otherwise as above.
 InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
                         const NormSettings& settings);
+
+/// The modules of the layer's norms of queries and keys, by their full names; empty unless it has
+/// both.
+struct HeadNormNames {
+    std::string query, key;
+    explicit operator bool() const { return !query.empty(); }
+};
+HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer);
+
+/// One of these norms, of `heads` heads of `width` columns together. Errors: kind input if it is as
+/// wide as neither one head nor all of them.
+InputNorm read_head_norm(const ArrayFile& file, const std::string& name, std::size_t width,
+                         std::size_t heads, const NormSettings& settings);
 
 }  // namespace attn::io

@@ -7,8 +7,10 @@ namespace attn::io {
 
 namespace families {
 // NOLINTNEXTLINE(readability-redundant-declaration): only in a unity build
-extern const Family gpt2, llama, bert, neox, mha, notebook;
-constexpr const Family* all[] = {&gpt2, &llama, &bert, &neox, &mha, &notebook};
+extern const Family gpt2, llama, bert, neox, meta, internlm2, baichuan, chatglm, timm, mha,
+    notebook;
+constexpr const Family* all[] = {&gpt2,     &llama,   &bert, &neox, &meta,    &internlm2,
+                                 &baichuan, &chatglm, &timm, &mha,  &notebook};
 }  // namespace families
 
 std::span<const Family* const> all_families() {

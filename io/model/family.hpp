@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/operator/choices.hpp"
+
 namespace attn::io {
 
 class ConfigReader;
@@ -15,7 +17,7 @@ class ConfigReader;
 enum class Packing {
     separate,  ///< one tensor each
     joined,    ///< one tensor: outputs of q, then of k, then of v
-    by_group   ///< one tensor: q, k, v of key head 0, then of key head 1
+    by_group   ///< one tensor: for each key head its queries, its key, its value
 };
 
 struct ProjectionNames {
@@ -49,6 +51,11 @@ struct LayerNames {
     bool needs_out = true;    ///< always has an output projection
     ProjectionNames query = {}, key = {}, value = {}, out = {};
     std::span<const HarmlessTensor> others = {};
+    bool shows_in_out = false;  ///< a joined weight with 3 times as many rows is (d_out, d_in)
+    /// Norms of heads, before the rotation: modules with "weight" and "bias", or "scale" and
+    /// "shift".
+    std::string_view query_norm = {}, key_norm = {};
+    std::string_view more_key = {}, more_value = {};  ///< a key and value that all queries see
 };
 
 /// Further tensors of older files: the causal mask, the value of masked scores, the frequencies of
@@ -119,6 +126,8 @@ struct Family {
     bool rms = false;  ///< the norm is an RMS norm
     bool causal = true;
     Rotates rotates = Rotates::none;
+    Rope pairs = Rope::half;                      ///< usual, if it rotates
+    bool is_plain = false;                        ///< no rotation, and the usual scale
     std::span<const ModelType> model_types = {};  ///< empty: it has no config.json
 };
 

@@ -84,13 +84,19 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
         std::optional<NameMatch> found = match(array.name, anchor);
         if (!found) continue;
         ModelLayer layer{&family, &names, found->prefix, found->number, 0, names.in_out};
+        if (names.shows_in_out && array.shape.size() == 2 && array.shape[0] == 3 * array.shape[1])
+            layer.in_out = false;
         if (names.is_wrapper || names.layer.empty()) layer.number = last_number(found->prefix);
         if (names.is_wrapper) {
             // Counted from 0 on, so that a gap is reported as a missing tensor.
             if (*found->number != 0) continue;
             while (file.find(layer.full(names.query.weight, layer.heads)) != nullptr) ++layer.heads;
         }
-        if (!is_head(layer)) layers.push_back(std::move(layer));
+        const std::string weight = layer.full(names.query.weight);
+        const bool is_found = std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& l) {
+            return l.family == &family && l.full(l.names->query.weight) == weight;
+        });
+        if (!is_head(layer) && !is_found) layers.push_back(std::move(layer));
     }
 }
 

@@ -16,7 +16,8 @@ constexpr LayerNames gpt2_layers[] = {{.layer = "h.#.attn.",
                                        .in_out = true,  // Conv1D
                                        .query = {"c_attn.weight", "c_attn.bias"},
                                        .out = {"c_proj.weight", "c_proj.bias"},
-                                       .others = gpt2_buffers}};
+                                       .others = gpt2_buffers,
+                                       .shows_in_out = true}};  // nanoGPT has nn.Linear
 
 constexpr ConfigKey gpt2_keys[] = {
     {"scale_attn_weights"},       {"scale_attn_by_inverse_layer_idx"},

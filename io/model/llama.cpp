@@ -12,7 +12,9 @@ constexpr LayerNames llama_layers[] = {{.layer = "layers.#.self_attn.",
                                         .key = {"k_proj.weight", "k_proj.bias"},
                                         .value = {"v_proj.weight", "v_proj.bias"},
                                         .out = {"o_proj.weight", "o_proj.bias"},
-                                        .others = llama_buffers}};
+                                        .others = llama_buffers,
+                                        .query_norm = "q_norm",
+                                        .key_norm = "k_norm"}};
 
 /// LlamaModel has no window.
 constexpr ConfigKey llama_keys[] = {{"attention_bias"},

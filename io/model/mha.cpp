@@ -7,15 +7,19 @@ namespace {
 
 constexpr LayerNames mha_layers[] = {{.packing = Packing::joined,
                                       .query = {"in_proj_weight", "in_proj_bias"},
-                                      .out = {"out_proj.weight", "out_proj.bias"}},
+                                      .out = {"out_proj.weight", "out_proj.bias"},
+                                      .more_key = "bias_k",
+                                      .more_value = "bias_v"},
                                      {.joins_bias = true,
                                       .query = {"q_proj_weight", "in_proj_bias"},
                                       .key = {"k_proj_weight", "in_proj_bias"},
                                       .value = {"v_proj_weight", "in_proj_bias"},
-                                      .out = {"out_proj.weight", "out_proj.bias"}}};
+                                      .out = {"out_proj.weight", "out_proj.bias"},
+                                      .more_key = "bias_k",
+                                      .more_value = "bias_v"}};
 
 }  // namespace
 
-constinit const Family families::mha{.name = "mha", .layers = mha_layers};
+constinit const Family families::mha{.name = "mha", .layers = mha_layers, .is_plain = true};
 
 }  // namespace attn::io

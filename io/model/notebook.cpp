@@ -14,7 +14,9 @@ constexpr LayerNames linear_names{.needs_out = false,
                                   .key = {"W_key.weight", "W_key.bias", true},
                                   .value = {"W_value.weight", "W_value.bias", true},
                                   .out = {"out_proj.weight", "out_proj.bias"},
-                                  .others = notebook_buffers};
+                                  .others = notebook_buffers,
+                                  .query_norm = "q_norm",
+                                  .key_norm = "k_norm"};
 
 /// As nn.Parameter(torch.rand(d_in, d_out)), and as in attn's own arrays.
 constexpr LayerNames bare_names{.in_out = true,
@@ -29,6 +31,7 @@ constexpr LayerNames bare_names{.in_out = true,
 constexpr LayerNames each_head_of(LayerNames names) {
     names.layer = "heads.#.";
     names.is_wrapper = true;
+    names.query_norm = names.key_norm = {};
     return names;
 }
 
@@ -37,6 +40,7 @@ constexpr LayerNames notebook_layers[] = {each_head_of(linear_names), each_head_
 
 }  // namespace
 
-constinit const Family families::notebook{.name = "notebook", .layers = notebook_layers};
+constinit const Family families::notebook{
+    .name = "notebook", .layers = notebook_layers, .is_plain = true};
 
 }  // namespace attn::io

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/model/embeddings.hpp"
 
 namespace attn::io {
 namespace {
@@ -73,6 +74,17 @@ std::vector<double> read_vector(const StoredArray& array) {
     return {values.begin(), values.end()};
 }
 
+bool has_more_keys(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    if (names.more_key.empty()) return false;
+    const auto is_row = [&](std::string_view name) {
+        const StoredArray* const array = file.find(layer.full(name));
+        return array != nullptr &&
+               array->shape == std::vector<std::size_t>{1, 1, array->elements()};
+    };
+    return is_row(names.more_key) && is_row(names.more_value);
+}
+
 void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     if (file.find(layer.full_out(names.out.bias)) != nullptr &&
@@ -93,6 +105,13 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
         for (const HarmlessTensor& other : names.others)
             add_harmless(layer.full(other.name, head), other.form);
     }
+    if (has_more_keys(file, layer))
+        for (std::string_view name : {names.more_key, names.more_value})
+            known.push_back(layer.full(name));
+    const HeadNormNames norms = head_norm_names(file, layer);
+    for (const std::string& norm : {norms.query, norms.key})  // which check their own tensors
+        for (const StoredArray& array : file.arrays)
+            if (norms && array.name.starts_with(norm + ".")) known.push_back(array.name);
     const std::string module = layer.module();
     for (const HarmlessTensor& other : names.others)
         if (names.is_wrapper) add_harmless(module + std::string(other.name), other.form);
@@ -163,7 +182,7 @@ void check_nothing_else(const ArrayFile& file, const std::string& module,
     if (norm != unused.end())
         throw Error(ErrorKind::input, file.name,
                     "the " + part + " has a norm of queries or keys, " + in_quotes(*norm) +
-                        ", which is not supported yet");
+                        ", which its layout does not have; expected a file without it");
     if (unused.size() == 1)
         throw Error(ErrorKind::input, file.name,
                     "the " + part + " has a tensor " + in_quotes(unused[0]) +

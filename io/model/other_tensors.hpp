@@ -11,6 +11,9 @@ namespace attn::io {
 /// The elements of a vector. Errors: as read_array.
 std::vector<double> read_vector(const StoredArray& array);
 
+/// Whether the layer has a key and a value that all queries see, (1, 1, width) each.
+bool has_more_keys(const ArrayFile& file, const ModelLayer& layer);
+
 /// Refuses an unknown tensor of the layer, which may change the computation. Errors: kind input at
 /// the file's name.
 void check_others(const ArrayFile& file, const ModelLayer& layer);

@@ -7,16 +7,37 @@
 
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
+#include "io/model/embeddings.hpp"
 #include "io/model/other_tensors.hpp"
 #include "io/model/weight_split.hpp"
 
 namespace attn::io {
 namespace {
 
+/// The key heads of a joined tensor: it has heads + 2 kv_heads parts as wide as one of the heads
+/// that the output projection takes. As many as heads if these shapes do not fit, which is refused
+/// later.
+std::size_t key_heads_of(const ArrayFile& file, const ModelLayer& layer, std::size_t heads) {
+    const LayerNames& names = *layer.names;
+    const StoredArray* const joined = file.find(layer.full(names.query.weight));
+    const StoredArray* const out = file.find(layer.full_out(names.out.weight));
+    if (names.packing == Packing::separate || joined == nullptr || out == nullptr || heads == 0 ||
+        joined->shape.size() != 2 || out->shape.size() != 2)
+        return heads;
+    const std::size_t outputs = joined->shape[layer.in_out ? 1 : 0],
+                      all_heads = out->shape[layer.in_out ? 0 : 1], d = all_heads / heads;
+    if (d == 0 || all_heads % heads != 0 || outputs <= all_heads) return heads;
+    const std::size_t kv_heads = (outputs - all_heads) / (2 * d);
+    const bool fits =
+        kv_heads > 0 && outputs == all_heads + 2 * kv_heads * d && heads % kv_heads == 0;
+    return fits ? kv_heads : heads;
+}
+
 class LayerReader {
 public:
     LayerReader(const ArrayFile& file, const ModelLayer& layer, std::size_t heads)
-        : file_(file), layer_(layer), names_(*layer.names), heads_(heads) {}
+        : file_(file), layer_(layer), names_(*layer.names), heads_(heads),
+          kv_heads_(key_heads_of(file, layer, heads)) {}
 
     template <class T>
     LayerWeights<T> read() const {
@@ -76,7 +97,7 @@ private:
             const std::size_t rows = weight.shape[0], columns = weight.shape[1];
             const std::size_t all = p.in_out ? columns : rows;
             check_parts(weight, packing, all);
-            const std::vector<OutputRange> ranges = split_of(packing, part, all, heads_, heads_);
+            const std::vector<OutputRange> ranges = split_of(packing, part, all, heads_, kv_heads_);
             const std::size_t outputs = ranges.size() * ranges.front().count;
             const std::size_t inputs = p.in_out ? rows : columns;
             const std::array<std::size_t, 3> shape{groups, p.in_out ? inputs : outputs,
@@ -98,7 +119,7 @@ private:
     void check_parts(const StoredArray& weight, Packing packing, std::size_t all) const {
         if (weight.elements() == 0) refuse_shape(weight, "at least one element");
         if (weight.type == ElementType::boolean) refuse_shape(weight, "another dtype than BOOL");
-        const std::size_t pieces = pieces_of(packing, heads_, heads_);
+        const std::size_t pieces = pieces_of(packing, heads_, kv_heads_);
         if (all % pieces != 0)
             refuse_shape(weight,
                          "a multiple of " + std::to_string(pieces) +
@@ -172,7 +193,7 @@ private:
             p.bias.fill(T{0});
         }
         T* to = p.bias.data() + group * outputs;
-        for (const OutputRange& range : split_of(packing, part, all, heads_, heads_))
+        for (const OutputRange& range : split_of(packing, part, all, heads_, kv_heads_))
             read_elements<T>(bias, range.from, range.count,
                              [&](std::size_t before, std::span<const T> piece) {
                                  std::copy(piece.begin(), piece.end(), to + range.to + before);
@@ -205,7 +226,7 @@ private:
     const ArrayFile& file_;
     const ModelLayer& layer_;
     const LayerNames& names_;
-    std::size_t heads_;
+    std::size_t heads_, kv_heads_;
 };
 
 }  // namespace
@@ -229,10 +250,9 @@ LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
         const StoredArray* found = file.find(layer.full(name));
         return found != nullptr && found->shape.size() == 2 ? found->shape[axis] : 0;
     };
-    std::size_t queries = 0;  // any number of heads gives the same width
-    for (const OutputRange& range :
-         split_of(names.packing, Part::query, size(names.query.weight, outputs), 1, 1))
-        queries += range.count;
+    std::size_t queries = size(names.query.weight, outputs);
+    if (is_packed)  // the output projection takes as many columns
+        queries = std::max(queries / 3, size(names.out.weight, inputs));
     return {size(names.query.weight, inputs),
             size(is_packed ? names.query.weight : names.key.weight, inputs), queries};
 }
@@ -251,6 +271,12 @@ std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
             for (std::string_view name : {part.weight, part.bias})
                 if (!name.empty()) add(layer.full(name, head));
     for (std::string_view name : {names.out.weight, names.out.bias}) add(layer.full_out(name));
+    if (has_more_keys(file, layer))
+        for (std::string_view name : {names.more_key, names.more_value}) add(layer.full(name));
+    const HeadNormNames norms = head_norm_names(file, layer);
+    for (const std::string& norm : {norms.query, norms.key})
+        for (const char* part : {".weight", ".gamma", ".scale"})
+            if (!norm.empty()) add(norm + part);
     return shapes;
 }
 

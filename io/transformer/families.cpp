@@ -28,6 +28,7 @@ extern const FamilyRows gpt_kin;
 extern const FamilyRows granite_kin;
 extern const FamilyRows latent_kin;
 extern const FamilyRows layer_norm_kin;
+extern const FamilyRows layout_kin;
 extern const FamilyRows lfm_kin;
 extern const FamilyRows llama4_kin;
 extern const FamilyRows llama_kin;
@@ -49,38 +50,17 @@ extern const FamilyRows wav2vec2_kin;
 namespace {
 
 constexpr const FamilyRows* all_groups[] = {
-    &family_rows::alibi_kin,
-    &family_rows::bart_kin,
-    &family_rows::bert_kin,
-    &family_rows::clip_kin,
-    &family_rows::cohere_kin,
-    &family_rows::deberta_kin,
-    &family_rows::deepseek4_kin,
-    &family_rows::delta_kin,
-    &family_rows::encoder_kin,
-    &family_rows::gemma_kin,
-    &family_rows::gemma_layers_kin,
-    &family_rows::glm_kin,
-    &family_rows::gpt2_kin,
-    &family_rows::gpt_kin,
-    &family_rows::granite_kin,
-    &family_rows::latent_kin,
-    &family_rows::layer_norm_kin,
-    &family_rows::lfm_kin,
-    &family_rows::llama4_kin,
-    &family_rows::llama_kin,
-    &family_rows::llama_likes_kin,
-    &family_rows::mixtral_kin,
-    &family_rows::modern_encoder_kin,
-    &family_rows::olmo2_kin,
-    &family_rows::opt_kin,
-    &family_rows::seeing_kin,
-    &family_rows::speech_kin,
-    &family_rows::state_space_kin,
-    &family_rows::t5_kin,
-    &family_rows::t5gemma_kin,
-    &family_rows::vision_kin,
-    &family_rows::wav2vec2_kin,
+    &family_rows::alibi_kin,       &family_rows::bart_kin,         &family_rows::bert_kin,
+    &family_rows::clip_kin,        &family_rows::cohere_kin,       &family_rows::deberta_kin,
+    &family_rows::deepseek4_kin,   &family_rows::delta_kin,        &family_rows::encoder_kin,
+    &family_rows::gemma_kin,       &family_rows::gemma_layers_kin, &family_rows::glm_kin,
+    &family_rows::gpt2_kin,        &family_rows::gpt_kin,          &family_rows::granite_kin,
+    &family_rows::latent_kin,      &family_rows::layer_norm_kin,   &family_rows::layout_kin,
+    &family_rows::lfm_kin,         &family_rows::llama4_kin,       &family_rows::llama_kin,
+    &family_rows::llama_likes_kin, &family_rows::mixtral_kin,      &family_rows::modern_encoder_kin,
+    &family_rows::olmo2_kin,       &family_rows::opt_kin,          &family_rows::seeing_kin,
+    &family_rows::speech_kin,      &family_rows::state_space_kin,  &family_rows::t5_kin,
+    &family_rows::t5gemma_kin,     &family_rows::vision_kin,       &family_rows::wav2vec2_kin,
 };
 
 }  // namespace

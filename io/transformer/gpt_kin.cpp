@@ -87,8 +87,8 @@ std::string neo_type(const ModelConfig& config, std::size_t layer) {
 void adjust_neo(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     part.scale = 1;
+    const std::size_t window = reader.config.whole("window_size", 0);  // of local layers
     if (neo_type(reader.config, reader.layer) == "local") {
-        const std::size_t window = reader.config.whole("window_size");
         if (window == 0) reader.config.fail("window_size", "at least 1");
         part.window_left = static_cast<std::int64_t>(window) - 1;
     }

@@ -14,6 +14,7 @@
 #include "io/read/array_file.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
+#include "io/transformer/layout_config.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"
 
@@ -29,11 +30,18 @@ struct ModelFolder {
     bool norms_have_sums = false;            ///< the weights of norms already include the 1
 };
 
+/// A model without a config.json: one of the types of layout_config, and its settings.
+struct ModelLayout {
+    std::string_view type = {};  ///< empty: the model has a config
+    LayoutSettings settings = {};
+};
+
 /// Opens a folder, a folder of Hugging Face's cache, a GGUF file, or a file of tensors with
-/// config.json next to it. `config_path` replaces the config. Errors: those of files; kind input
-/// for unsupported formats of weights.
+/// config.json or Meta's params.json next to it. `config_path` replaces the config. Errors: those
+/// of files; kind input for unsupported formats of weights.
 ModelFolder open_model_folder(const std::string& path,
-                              const std::optional<std::string>& config_path, const Access& access);
+                              const std::optional<std::string>& config_path, const Access& access,
+                              const ModelLayout& layout = {});
 
 /// Gives the functions of rows access to the specification of a model.
 class ModelReader {

@@ -62,7 +62,7 @@ private:
     const nlohmann::json* find(const nlohmann::json& members, const std::string& key) const;
 
     std::string place_, type_;
-    nlohmann::json members_, defaults_, names_, parts_;
+    nlohmann::json members_, defaults_ = nlohmann::json::object(), names_, parts_;
     std::set<std::string> known_;
     mutable std::set<std::string> read_;
 };

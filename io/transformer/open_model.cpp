@@ -10,6 +10,7 @@
 #include "io/model/quantised.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
+#include "io/transformer/layout_config.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
@@ -59,12 +60,14 @@ bool is_gguf(const std::string& file, const Access& access) {
 }  // namespace
 
 ModelFolder open_model_folder(const std::string& path,
-                              const std::optional<std::string>& config_path, const Access& access) {
+                              const std::optional<std::string>& config_path, const Access& access,
+                              const ModelLayout& layout) {
     std::string file = path;
     if (is_folder(path)) {
         const std::string folder = snapshot_of(path);
         file.clear();
-        for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+        for (const char* name :
+             {"model.safetensors", "model.safetensors.index.json", "consolidated.safetensors"})
             if (std::string whole = path_in(folder, name); file.empty() && path_exists(whole))
                 file = std::move(whole);
         if (const std::string gguf = file.empty() ? first_gguf_in(folder) : ""; !gguf.empty())
@@ -91,12 +94,28 @@ ModelFolder open_model_folder(const std::string& path,
         return files;
     }
     files.folder = path_beside(file, "");
+    LoadedModels models;
+    const auto use_layout = [&](std::string_view type, const std::string& params) {
+        files.config_place = params.empty() ? file : params;
+        const ArrayFile tensors = *models.open(file, access);
+        files.config =
+            layout_config(type, tensors, params.empty() ? json() : *models.config(params, access),
+                          files.config_place, layout.settings);
+        files.tensors = std::make_shared<const ArrayFile>(dequantised(tensors, files.config));
+        return files;
+    };
+    const std::string params = path_beside(file, "params.json");
+    const bool has_params = path_exists(params),
+               has_config = path_exists(path_beside(file, "config.json"));
+    if (!layout.type.empty())
+        return use_layout(layout.type, has_params && layout.type == "meta" ? params : "");
+    if (!config_path && has_params && !has_config) return use_layout("meta", params);
     files.config_place = config_path.value_or(path_beside(file, "config.json"));
     if (!config_path && !path_exists(files.config_place))
         throw Error(ErrorKind::io, files.config_place,
-                    "missing; expected the model's config.json next to its tensors, or "
-                    "--model-config FILE");
-    LoadedModels models;
+                    "missing; expected the model's config.json next to its tensors, "
+                    "--model-config FILE, or --family gpt2|meta with --model-config none and what "
+                    "the tensors do not show: --heads, for meta also --rope-base and --norm-eps");
     files.config = *models.config(files.config_place, access);
     files.tensors = std::make_shared<const ArrayFile>(
         dequantised(ArrayFile(*models.open(file, access)), files.config));

@@ -291,7 +291,7 @@ void check_model(const Question& q, std::mt19937& random) {
              {Words{}, {"--family", q.style->family}, {"--model-config", "none"}})
             check_error(ask(q, fewer, inputs, "w.json", more), 2, name);
     }
-    for (const char* type : {"gemma2", "phi", "no-such"}) {
+    for (const char* type : {"gemma-like", "phi-like", "no-such"}) {
         write_text("config.json", json{{"model_type", type}}.dump());
         const std::string problem = "model type " + std::string(type) + " is not supported";
         check_error(ask(q, flags, inputs, "w.json"), 3, problem);
@@ -386,7 +386,8 @@ TEST_CASE("models: norms of queries and keys are named, many unused tensors are 
                 weights["model." + style.layer + name] = {1.0};
                 write_text("w.json", weights.dump());
                 const std::string full = "\"model." + style.layer + name + "\"";
-                check_error(ask(q, flags_of(q), {{1}}, "w.json"), 3,
-                            "a norm of queries or keys, " + full + ", which is not supported yet");
+                check_error(
+                    ask(q, flags_of(q), {{1}}, "w.json"), 3,
+                    "a norm of queries or keys, " + full + ", which its layout does not have");
             }
 }

@@ -151,7 +151,7 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     without.insert(without.end(), {"--norm-eps", "3"});
     const Outcome refused = run_attn(without);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("requires --pre-norm or --token-ids") != std::string::npos);
+    CHECK(refused.err.find("requires --pre-norm, --token-ids or norms") != std::string::npos);
 }
 
 TEST_CASE("models: two styles of the notebooks' names in one layer are refused") {

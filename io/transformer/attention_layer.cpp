@@ -1,0 +1,294 @@
+#include "io/transformer/attention_layer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/operator/rope.hpp"
+#include "core/plan/settings.hpp"
+#include "io/model/weight_split.hpp"
+
+namespace attn::io {
+namespace {
+
+using nlohmann::json;
+
+/// Angles of a position, and the slopes of ALiBi, that are the same up to rounding.
+bool is_near(double a, double b, double tolerance) {
+    return std::abs(a - b) <= tolerance * std::abs(b);
+}
+
+bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
+    constexpr double tolerance = 1e-14;
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](double x, double y) { return is_near(x, y, tolerance); });
+}
+
+/// The number of ten digits, at most, that is nearest: bases in configs have few digits.
+double with_few_digits(double x) {
+    const double unit = std::pow(10, std::floor(std::log10(x)) - 9);
+    return unit >= 1 ? std::round(x / unit) * unit
+                     : std::round(x * std::round(1 / unit)) / std::round(1 / unit);
+}
+
+/// Members rope, rope_base, rope_dims and rope_scaling of a request that give these angles; false
+/// if none do.
+bool write_rotation(const Rotation& rotation, const ModelConfig& config, json& settings) {
+    const std::vector<double>& angles = rotation.frequencies;
+    if (angles.empty() || rotation.factor != 1 || rotation.first != 0 ||
+        rotation.position_step != 1 || rotation.table != nullptr)
+        return false;
+    const std::size_t dims = 2 * angles.size();
+    std::vector<std::pair<double, std::vector<double>>> candidates;
+    if (angles.size() == 1 || (angles[1] > 0 && angles[1] < angles[0])) {
+        const double base = angles.size() == 1
+                                ? default_rope_base
+                                : with_few_digits(std::pow(angles[0] / angles[1],
+                                                           static_cast<double>(angles.size())));
+        candidates.push_back({base, {}});
+        if (angles[0] > 0 && angles[0] != 1)
+            candidates.push_back({base, {with_few_digits(1 / angles[0])}});
+    }
+    const json rope = config.rope();
+    if (rope.value("rope_type", json()) == "llama3") {
+        std::vector<double> scaling;
+        for (const char* key :
+             {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+            if (rope.contains(key) && rope[key].is_number())
+                scaling.push_back(rope[key].get<double>());
+        if (scaling.size() == 4 && rope.contains("rope_theta") && rope["rope_theta"].is_number())
+            candidates.push_back({rope["rope_theta"].get<double>(), scaling});
+    }
+    for (const auto& [base, scaling] : candidates) {
+        if (!are_near(rope_frequencies(base, dims, scaling), angles)) continue;
+        settings["rope"] = std::string(name_of(rope_names, rotation.pairs));
+        settings["rope_base"] = base;
+        settings["rope_dims"] = dims;
+        if (!scaling.empty()) settings["rope_scaling"] = scaling;
+        return true;
+    }
+    return false;
+}
+
+/// Whether the bias is ALiBi's: along the keys it rises by 2^(-8(h+1)/heads). A constant of a query
+/// does not change its weights.
+bool is_alibi(const AttentionPart& part) {
+    constexpr std::size_t tokens = 5;
+    constexpr double tolerance = 1e-6;  // models round slopes to float32
+    const Array<double> bias = part.bias(0, tokens, tokens);
+    const std::vector<std::size_t>& shape = bias.shape();
+    if (shape.size() != 3 || shape[0] != part.heads || shape[2] != tokens) return false;
+    for (std::size_t head = 0; head < part.heads; ++head) {
+        const double slope =
+            std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(part.heads));
+        for (std::size_t row = 0; row < shape[1]; ++row)
+            for (std::size_t key = 0; key < row && key + 1 < tokens; ++key) {
+                const double* const at = bias.data() + (head * shape[1] + row) * tokens + key;
+                if (!is_near(at[1] - at[0], slope, tolerance)) return false;
+            }
+    }
+    return true;
+}
+
+/// Whether each head has a weight of its own.
+bool is_by_head(const AttentionPart& part, const std::optional<NormSpec>& norm) {
+    return norm && !part.norms_whole && norm->weight != nullptr && norm->weight->size() != part.d_k;
+}
+
+/// The first part that a layer does not have, in words; empty: there is none.
+std::string_view unknown_part(const TransformerBlock& block) {
+    if (block.whole != nullptr || !std::holds_alternative<AttentionPart>(block.mixer))
+        return "no softmax attention of its own";
+    const auto& part = std::get<AttentionPart>(block.mixer);
+    const std::pair<bool, std::string_view> parts[] = {
+        {part.latent.has_value(), "latent attention"},
+        {part.choice != nullptr, "a choice of keys"},
+        {part.shared_from.has_value(), "keys and values of an earlier layer"},
+        {part.value_is_key, "keys as values"},
+        {part.gate.from != ContextGate::From::none, "a gate on its context vectors"},
+        {part.clip != 0, "clipped projections"},
+        {part.value_norm.has_value(), "a norm of values"},
+        {part.norms_after_rotation && (part.query_norm || part.key_norm),
+         "norms of queries and keys after the rotation"},
+        {is_by_head(part, part.query_norm) || is_by_head(part, part.key_norm),
+         "a norm of queries or keys for each head"},
+        {part.query_factor != nullptr, "a factor on queries that depends on their position"},
+        {part.chunk.has_value(), "attention within chunks"},
+        {part.out_norm.has_value(), "a norm of its context vectors"},
+        {part.value_scale != 1, "a factor on values"},
+        {part.key_bias.has_value(), "a bias on keys"},
+        {part.difference.has_value(), "differential attention"},
+        {part.rotates_values, "rotated values"},
+        {part.content_bias != nullptr || part.bias_gate.has_value(),
+         "a position bias that depends on queries and keys"},
+        {part.joins_encoder, "keys of the encoder"},
+        {part.averages_weights, "weights that are averaged over its heads"},
+        {!part.out, "no output projection"}};
+    for (const auto& [is_there, words] : parts)
+        if (is_there) return words;
+    return {};
+}
+
+InputNorm input_norm(const NormSpec& norm, std::size_t width) {
+    InputNorm made{norm.is_rms, elements_of(norm.weight), elements_of(norm.bias), norm.eps};
+    if (norm.weight == nullptr) made.weight.assign(width, 1);
+    for (double& factor : made.weight) factor = (factor + norm.weight_offset) * norm.weight_factor;
+    return made;
+}
+
+class PartReader {
+public:
+    explicit PartReader(const AttentionPart& part) : part_(part) {}
+
+    template <class T>
+    LayerWeights<T> read() const {
+        LayerWeights<T> weights{project<T>(Part::query), project<T>(Part::key),
+                                project<T>(Part::value), read_map<T>(part_.out, {})};
+        if (part_.query_norm) weights.query_norm = input_norm(*part_.query_norm, part_.d_k);
+        if (part_.key_norm) weights.key_norm = input_norm(*part_.key_norm, part_.d_k);
+        const bool has_bias =
+            weights.query.has_bias() || weights.key.has_bias() || weights.value.has_bias();
+        for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
+            if (has_bias && !p->has_bias()) {
+                p->bias = Tensor2<T>::from_shape({1, p->d_out()});
+                p->bias.fill(T{0});
+            }
+        return weights;
+    }
+
+private:
+    template <class T>
+    Projection<T> project(Part part) const {
+        if (part_.joined != JoinedHeads::separate)
+            return read_map<T>(part_.query, ranges(part, part_.query.d_out));
+        return read_map<T>(part == Part::query ? part_.query
+                           : part == Part::key ? part_.key
+                                               : part_.value,
+                           {});
+    }
+
+    std::vector<OutputRange> ranges(Part part, std::size_t outputs) const {
+        if (part_.joined == JoinedHeads::parts || part_.joined == JoinedHeads::groups)
+            return split_of(
+                part_.joined == JoinedHeads::parts ? Packing::joined : Packing::by_group, part,
+                outputs, part_.heads, part_.kv_heads);
+        // Per block: queries, values, keys.
+        std::vector<OutputRange> all;
+        const std::size_t block = outputs / part_.joined_blocks, count = block / 3;
+        const std::size_t place = part == Part::query ? 0 : part == Part::value ? 1 : 2;
+        for (std::size_t b = 0; b < part_.joined_blocks; ++b)
+            all.push_back({b * block + place * count, count, b * count});
+        return all;
+    }
+
+    /// The outputs of these ranges; none: all of them.
+    template <class T>
+    static Projection<T> read_map(const LinearMap& map, std::vector<OutputRange> ranges) {
+        if (ranges.empty()) ranges = {{0, map.d_out, 0}};
+        std::size_t outputs = 0;
+        for (const OutputRange& range : ranges) outputs += range.count;
+        Projection<T> p;
+        p.in_out = map.in_out;
+        p.weight = Tensor3<T>::from_shape(
+            {1, map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
+        p.bias = Tensor2<T>::from_shape({map.bias != nullptr ? std::size_t{1} : 0, outputs});
+        for (const OutputRange& range : ranges) {
+            if (map.bias != nullptr)
+                map.bias->read(map.first_bias + range.from, range.count, p.bias.data() + range.to);
+            if (!map.in_out) {
+                map.weight->read(map.first + range.from * map.d_in, range.count * map.d_in,
+                                 p.weight.data() + range.to * map.d_in);
+                continue;
+            }
+            for (std::size_t row = 0; row < map.d_in; ++row)
+                map.weight->read(map.first + row * map.d_out + range.from, range.count,
+                                 p.weight.data() + row * outputs + range.to);
+        }
+        return p;
+    }
+
+    const AttentionPart& part_;
+};
+
+json settings_of(const AttentionPart& part) {
+    json settings{{"heads", part.heads},
+                  {"kv_heads", part.kv_heads},
+                  {"causal", part.causal},
+                  {"scale", part.scale}};
+    if (part.softcap != 0) settings["softcap"] = part.softcap;
+    if (part.window_left || part.window_right)
+        settings["window"] = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
+    if (!part.sink.empty()) settings["sink"] = part.sink;
+    if (part.bias != nullptr) settings["alibi"] = true;
+    return settings;
+}
+
+}  // namespace
+
+AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
+    // Of a sequence that is long: angles that depend on its length are not those of a layer.
+    constexpr std::size_t many_tokens = std::size_t{1} << 30U;
+    const ModelSpec spec = model.specify(1);
+    if (layer >= spec.layers)
+        throw SettingError(ErrorKind::usage, "layer",
+                           "the model has " + std::to_string(spec.layers) +
+                               " layers; expected 0 to " + std::to_string(spec.layers - 1));
+    if (const OpenModel* const decoder = model.decoder())
+        model.check(spec, layer + 1, decoder->specify(1), 1);
+    else
+        model.check(spec, layer + 1);
+    const TransformerBlock block = spec.block(layer);
+    const auto refuse = [&](const std::string& words) {
+        throw Error(ErrorKind::unsupported, model.files().config_place,
+                    "layer " + std::to_string(layer) + " of a " + model.type() + " has " + words +
+                        ", which attn multihead does not compute; expected attn model, which does");
+    };
+    if (const std::string_view words = unknown_part(block); !words.empty())
+        refuse(std::string(words));
+    AttentionLayer made;
+    made.part = std::get<AttentionPart>(block.mixer);
+    const AttentionPart& part = made.part;
+    if (part.bias != nullptr && !is_alibi(part)) refuse("a bias on its scores that is not ALiBi's");
+    made.settings = settings_of(part);
+    made.settings["rope"] = "none";
+    if (part.rotation) {
+        const TransformerBlock of_long = model.specify(many_tokens).block(layer);
+        const auto& other = std::get<AttentionPart>(of_long.mixer).rotation;
+        if (!other || other->frequencies != part.rotation->frequencies)
+            refuse("rotary angles that depend on the number of tokens");
+        if (!write_rotation(*part.rotation, model.config(), made.settings))
+            refuse("rotary angles other than those of --rope-base and --rope-scaling");
+    }
+    if (block.attention_norm) made.norm = input_norm(*block.attention_norm, part.query.d_in);
+    const auto add = [&](const std::string& name, const Parameter& parameter) {
+        if (parameter != nullptr) made.shapes.emplace_back(name, parameter->shape());
+    };
+    for (const auto& [name, map] : {std::pair("query", &part.query),
+                                    {"key", &part.key},
+                                    {"value", &part.value},
+                                    {"out", &part.out}}) {
+        add(std::string(name) + ".weight", map->weight);
+        add(std::string(name) + ".bias", map->bias);
+    }
+    if (part.query_norm) add("query_norm.weight", part.query_norm->weight);
+    if (part.key_norm) add("key_norm.weight", part.key_norm->weight);
+    return made;
+}
+
+template <class T>
+LayerWeights<T> read_attention(const AttentionLayer& layer, const std::string& place) {
+    double numbers = 0;
+    for (const LinearMap* map :
+         {&layer.part.query, &layer.part.key, &layer.part.value, &layer.part.out})
+        numbers += static_cast<double>(map->d_in) * static_cast<double>(map->d_out);
+    require_memory(sizeof(T) * numbers, place, "reading the weights of this layer");
+    return PartReader(layer.part).read<T>();
+}
+
+template LayerWeights<float> read_attention(const AttentionLayer&, const std::string&);
+template LayerWeights<double> read_attention(const AttentionLayer&, const std::string&);
+
+}  // namespace attn::io
