@@ -126,8 +126,8 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
         if (request.contains("bare")) continue;
         write_text("result.json", by_flags);
         CHECK_EQ(answer_of({"model", "--config", "result.json"}), by_flags);
-        write_text("config.json", json::parse(by_flags)["config"].dump());
-        CHECK_EQ(answer_of({"model", "config.json"}), by_flags);
+        write_text("asked.json", json::parse(by_flags)["config"].dump());
+        CHECK_EQ(answer_of({"model", "asked.json"}), by_flags);
     }
 }
 
