@@ -12,7 +12,7 @@
 namespace attn::cli {
 
 struct BatchRequest {
-    const Program* program = nullptr;
+    const Program* program = nullptr;     ///< whose commands have the keys of records; not null
     Request defaults;                     ///< given by flags, for records that do not specify them
     std::vector<std::string> flag_files;  ///< files that flags were read from
     std::vector<BatchInput> inputs;

@@ -174,15 +174,9 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
                         bool is_cross, std::string_view weights_name, Array<double> bias,
                         std::size_t before) {
     const Compute& compute = run.compute;
-    Settings settings = attention_settings(part, compute.kernel, run.wanted,
-                                           {is_cross, !weights_name.empty(), before}, dtype_of<T>);
-    if (!settings.head.empty())
-        for (const std::uint64_t head : settings.head)
-            if (head >= part.heads)
-                throw SettingError(ErrorKind::usage, "head",
-                                   "layer " + std::to_string(run.block.layer) + " has " +
-                                       std::to_string(part.heads) + " heads; expected 0 to " +
-                                       std::to_string(part.heads - 1));
+    Settings settings =
+        attention_settings(part, compute.kernel, run.wanted,
+                           {is_cross, !weights_name.empty(), before, run.block.layer}, dtype_of<T>);
     Operands operands;
     operands.mask = std::move(bias);
     if (allowed.size() != 0) {

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/base/error.hpp"
+
 namespace attn {
 namespace {
 
@@ -33,6 +35,12 @@ Settings attention_settings(const AttentionPart& part, std::string_view kernel,
     if ((part.window_left || part.window_right) && use.before == 0)
         settings.window = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
     if (!part.averages_weights) settings.head = wanted.heads;
+    for (const std::uint64_t head : settings.head)
+        if (head >= part.heads)
+            throw SettingError(ErrorKind::usage, "head",
+                               "layer " + std::to_string(use.layer) + " has " +
+                                   std::to_string(part.heads) + " heads; expected 0 to " +
+                                   std::to_string(part.heads - 1));
     settings.emit = {"context_vectors"};
     if (use.has_own_name || use.before != 0) {
         if (wanted.has("cross_attention_weights") ||

@@ -14,9 +14,11 @@ struct AttentionUse {
     bool is_cross = false;
     bool has_own_name = false;  ///< its weights are recorded as cross_attention_weights
     std::size_t before = 0;     ///< keys of the encoder before the own ones
+    std::size_t layer = 0;      ///< in errors
 };
 
-/// The settings of the `sdpa` computation, which records the arrays that are wanted.
+/// The settings of the `sdpa` computation, which records the arrays that are wanted. Errors:
+/// SettingError for a head that the layer does not have.
 Settings attention_settings(const AttentionPart& part, std::string_view kernel,
                             const ArrayRequest& wanted, const AttentionUse& use, Dtype dtype);
 

@@ -37,7 +37,7 @@ Plan plan_of(const AttentionPart& part, const PartSize& size, bool is_cross, std
     if (!has_bias && has_mask) shapes.mask = {size.tokens, kv_len};
     shapes.mask_is_boolean = !has_bias && has_mask;
     Settings settings = attention_settings(part, size.kernel, *size.wanted,
-                                           {is_cross, is_cross, before}, size.dtype);
+                                           {is_cross, is_cross, before, size.layer}, size.dtype);
     if (shapes.mask_is_boolean) settings.mask_true = MaskTrue::keep;
     return make_plan(std::move(settings), shapes);
 }

@@ -19,6 +19,7 @@ struct ModelRequest;
 struct PartSize {
     std::size_t tokens = 0, past = 0, encoder_tokens = 0;
     std::size_t width = 0;   ///< of the hidden states
+    std::size_t layer = 0;   ///< in errors
     bool is_masked = false;  ///< an attention mask excludes tokens
     bool is_cached = false;  ///< keys and values are kept for later tokens
     const ArrayRequest* wanted = nullptr;

@@ -32,6 +32,7 @@ PartCost cost_of_layers(const ModelSpec& model, PartSize size, std::size_t first
         const std::size_t streams = block.whole == nullptr ? 1 : block.whole->streams();
         states = times(size.tokens, size.width) * static_cast<double>(streams);
         record_states(layer);
+        size.layer = layer;
         const bool is_recorded = request != nullptr && has_layer(request->layers, layer);
         size.wanted = is_recorded ? &request->arrays : &nothing;
         PartCost own = cost_of(block, size);

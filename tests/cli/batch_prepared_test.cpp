@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/answer.hpp"
+#include "cli/commands.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -104,7 +105,7 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
     defaults.has_mode = false;
     defaults.access.regular_only = true;
     io::LoadedModels models;
-    Answerer of_all(defaults, false, 1, models);
+    Answerer of_all(defaults, attn_program(), false, 1, models);
     std::size_t line = 0;
     const auto check = [&](const std::string& text) {
         Record record;
@@ -114,7 +115,8 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
         record.size = text.size();
         record.id = std::to_string(line);
         const RecordOutcome answer = of_all.answer(record);
-        const RecordOutcome alone = Answerer(defaults, false, 1, models).answer(record);
+        const RecordOutcome alone =
+            Answerer(defaults, attn_program(), false, 1, models).answer(record);
         CAPTURE(text);
         CHECK(answer.line.text() == alone.line.text());
         CHECK(answer.problem == alone.problem);

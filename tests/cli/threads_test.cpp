@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/batch/batch.hpp"
+#include "cli/commands.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/output/report.hpp"
 #include "cli/plot/plot.hpp"
@@ -43,6 +44,7 @@ std::string answer_of(const std::string& text, std::size_t threads, const std::s
 
 void answer_batch(const std::string& output, std::size_t jobs, bool resume, bool retry_failed) {
     BatchRequest batch;
+    batch.program = &attn_program();
     batch.defaults.has_mode = false;
     batch.defaults.of_batch = true;
     batch.inputs = {{"requests.ndjson", false}};

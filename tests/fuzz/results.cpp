@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/batch.hpp"
+#include "cli/commands.hpp"
 #include "cli/compare/compare.hpp"
 #include "cli/inspect/inspect.hpp"
 #include "cli/plot/plot.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view requests = R"({"mode": "self", "inputs": [[1, 2], [3,
 
 void answer(const std::string& output, bool resume, bool retry_failed, std::size_t jobs) {
     BatchRequest batch;
+    batch.program = &attn_program();
     batch.defaults.of_batch = true;
     batch.defaults.has_mode = false;
     batch.inputs = {{"requests", false}};
