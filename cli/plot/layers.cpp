@@ -320,6 +320,7 @@ private:
                 throw Error(ErrorKind::usage, where,
                             result.place() + " has no layers; expected a result of attn model");
             const bool is_there =
+                std::count(all.begin(), all.end(), layer) != 0 ||
                 std::any_of(result.arrays().begin(), result.arrays().end(), [&](const auto& array) {
                     return array.of_layer && array.of_layer->layer == layer;
                 });

@@ -266,7 +266,9 @@ TEST_CASE("model results: damaged lists are errors") {
     const auto refused = [&](const json& changed, const std::string& words) {
         write_text("bad.json", changed.dump());
         for (const char* command : {"plot", "explain", "inspect"}) {
-            const Outcome run = run_attn({command, "bad.json"});
+            Words line{command, "bad.json"};
+            if (line[0] == "explain") line.insert(line.end(), {"--layer", "0"});
+            const Outcome run = run_attn(line);
             if (std::string(command) == "inspect" && run.code == 0) continue;
             CHECK_EQ(run.code, 3);
             CHECK_MESSAGE(run.err.find(words) != std::string::npos, run.err);
