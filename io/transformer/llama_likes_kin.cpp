@@ -77,7 +77,7 @@ void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("full_attn_mod", 1);
     reader.config.require("interpolate_factor", 1);
     nlohmann::json rope = reader.config.rope();
-    if (rope.value("rope_type", "default") != "yarn") return;
+    if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
     rope["rope_type"] = "longrope";  // an older name of it
     AttentionPart& part = attention_of(block);
     part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
@@ -134,8 +134,8 @@ void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
-    const bool has_alpha = rope.value("rope_type", "default") == "dynamic" && alpha.is_number() &&
-                           alpha.get<double>() != 0;
+    const bool has_alpha = rope.value("rope_type", nlohmann::json("default")) == "dynamic" &&
+                           alpha.is_number() && alpha.get<double>() != 0;
     if (has_alpha && rope["rope_theta"].is_number()) {
         const auto width = static_cast<double>(part.d_k);
         rope["rope_theta"] =

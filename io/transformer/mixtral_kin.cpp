@@ -50,7 +50,7 @@ constexpr ExpertNames phi_library_experts{
 void adjust_phimoe(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     const nlohmann::json rope = reader.config.rope();
-    if (rope.value("rope_type", "default") != "default" && part.rotation) {
+    if (rope.value("rope_type", nlohmann::json("default")) != "default" && part.rotation) {
         // Always the factors of short texts, though the scale depends on the length.
         part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, 0);
         const nlohmann::json& original = rope.contains("original_max_position_embeddings")

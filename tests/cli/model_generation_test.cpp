@@ -101,9 +101,10 @@ TEST_CASE("models: images and sound, and decoders that attend to them") {
         const Outcome run = run_attn(words);
         REQUIRE_MESSAGE(run.code == 0, run.err);
         const json found = json::parse(run.out);
-        for (const auto& [array, expected] : c["expected"].items()) {
+        for (const auto& entry : c["expected"].items()) {
+            const std::string& array = entry.key();
             CAPTURE(array);
-            CHECK_LE(difference_of(found[array], expected), 1e-8);
+            CHECK_LE(difference_of(found[array], entry.value()), 1e-8);
         }
         ++models;
     }
