@@ -1,5 +1,6 @@
 #include "cli/question/layers_before.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -19,7 +20,12 @@ Array<double> hidden_states_before(const Request& request, const std::string& pa
     const io::OpenModel model(
         io::open_model_folder(path, request.model_config, access_to(request, "weights")));
     const ModelSpec spec = model.specify(request.token_ids.size());
-    model.check(spec, layer);
+    // One block at least, which reads the keys of the config.
+    const std::size_t layers = std::max<std::size_t>(layer, 1);
+    if (const io::OpenModel* const decoder = model.decoder())
+        model.check(spec, layers, decoder->specify(1), 1);
+    else
+        model.check(spec, layers);
     ModelRequest asked;
     asked.layers = {layer};
     asked.run_layers = layer;

@@ -259,7 +259,8 @@ constexpr Option table[] = {
     {"weights", weights, layers, operand_field, {}, "FILE",
      "parameters from a file of a model instead of drawn ones (default none)"},
     {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
-     "how the tensors are named (default: detected)", everywhere | of_model | in_model},
+     "how the tensors are named: gpt2, llama, bert, neox, meta, internlm2, baichuan, chatglm, timm, mha or "
+     "notebook (default: detected)", everywhere | of_model | in_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",

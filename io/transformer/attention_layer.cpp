@@ -229,7 +229,7 @@ json settings_of(const AttentionPart& part) {
 }  // namespace
 
 AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
-    // Of a sequence that is long: angles that depend on its length are not those of a layer.
+    // A layer has the same angles for a sequence of any length.
     constexpr std::size_t many_tokens = std::size_t{1} << 30U;
     const ModelSpec spec = model.specify(1);
     if (layer >= spec.layers)

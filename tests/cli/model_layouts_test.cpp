@@ -95,13 +95,14 @@ TEST_CASE("models: multihead computes a layer of a family, or names what it does
         write_model(c, "model");
         for (std::size_t layer = 0; layer < 4; ++layer) {
             const std::string array = "attention_weights." + std::to_string(layer);
-            if (!expected.contains(array)) continue;
+            if (!expected.contains(array) && layer != 0) continue;
             const Outcome run =
                 run_attn({"multihead", "--weights", "model", "--layer", std::to_string(layer),
                           "--token-ids", ids_of(c), "--dtype", "float64"});
             CAPTURE(run.err);
             if (run.code == 0) {
                 ++computed;
+                if (!expected.contains(array)) continue;
                 CHECK_LE(difference_of(json::parse(run.out)["attention_weights"], expected[array]),
                          1e-8);
                 continue;
