@@ -104,7 +104,7 @@ def make_model(random):
         "attention_bias": False, "hidden_act": "silu", "hidden_size": width, "intermediate_size": inner,
         "max_position_embeddings": 64, "mlp_bias": False, "model_type": "llama",
         "num_attention_heads": heads, "num_hidden_layers": 1, "num_key_value_heads": key_heads,
-        "rms_norm_eps": 1e-5, "rope_scaling": {"rope_type": "divisors", "divisors": [1.0, 1.5, 4.0, 8.0]},
+        "rms_norm_eps": float(np.float32(1e-5)), "rope_scaling": {"rope_type": "divisors", "divisors": [1.0, 1.5, 4.0, 8.0]},
         "rope_theta": 500000.0, "tie_word_embeddings": True, "vocab_size": words}, indent=1) + "\n")
 
 

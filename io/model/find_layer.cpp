@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -76,9 +78,10 @@ bool is_head(const ModelLayer& layer) {
                        });
 }
 
-/// The layers whose tensors have the names of this form.
+/// The layers whose tensors have the names of this form. `weights` are those of the family's layers
+/// so far: a tensor may fit several forms.
 void add_layers(const ArrayFile& file, const Family& family, const LayerNames& names,
-                std::vector<ModelLayer>& layers) {
+                std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
     const std::string anchor = std::string(names.layer) + std::string(names.query.weight);
     for (const StoredArray& array : file.arrays) {
         std::optional<NameMatch> found = match(array.name, anchor);
@@ -92,11 +95,8 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
             if (*found->number != 0) continue;
             while (file.find(layer.full(names.query.weight, layer.heads)) != nullptr) ++layer.heads;
         }
-        const std::string weight = layer.full(names.query.weight);
-        const bool is_found = std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& l) {
-            return l.family == &family && l.full(l.names->query.weight) == weight;
-        });
-        if (!is_head(layer) && !is_found) layers.push_back(std::move(layer));
+        if (is_head(layer) || !weights.insert(layer.full(names.query.weight)).second) continue;
+        layers.push_back(std::move(layer));
     }
 }
 
@@ -183,8 +183,11 @@ std::string ModelLayer::beside(std::string_view name) const {
 
 std::vector<ModelLayer> layers_of(const ArrayFile& file) {
     std::vector<ModelLayer> layers;
-    for (const Family* family : all_families())
-        for (const LayerNames& names : family->layers) add_layers(file, *family, names, layers);
+    for (const Family* family : all_families()) {
+        std::unordered_set<std::string> weights;
+        for (const LayerNames& names : family->layers)
+            add_layers(file, *family, names, weights, layers);
+    }
     return layers;
 }
 
