@@ -122,7 +122,9 @@ std::string spelling_of(const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
     const std::string argument = argument_of(option);
     return letter + flag_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
-           (argument.empty() ? "" : argument.size() > 60 ? " NAME" : " " + argument);
+           (argument.empty()       ? ""
+            : argument.size() > 60 ? " NAME"
+                                   : " " + argument);
 }
 
 std::string program_page(const Program& program, std::size_t columns) {
