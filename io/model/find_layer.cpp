@@ -105,12 +105,17 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
 }
 
 [[noreturn]] void fail_to_fit(const ArrayFile& file, const LayerQuery& query) {
+    constexpr std::size_t most = 4;
+    std::size_t count = 0;
     std::string examples;
     for (const Family* family : all_families()) {
         if (query.family != nullptr && query.family != family) continue;
         const LayerNames& names = family->layers.front();
         examples += (examples.empty() ? "" : ", ") + std::string(family->name) + ": " +
                     with_number(names.layer, 0) + std::string(names.query.weight);
+        if (++count < most) continue;
+        examples += ", or of another layout of attn help models";
+        break;
     }
     fail_in(file, "no attention layer in it; it has " + list_of(file.arrays) +
                       "; expected names as in " + examples);
