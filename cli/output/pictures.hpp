@@ -43,7 +43,7 @@ class Pictures {
 public:
     /// Draws without showing anything. Errors: kinds usage and unsupported for what cannot be
     /// drawn; kind io.
-    Pictures(const Request& request, const io::Report& report);
+    Pictures(const Request& request, const io::Report& given);
 
     /// Makes the file visible. Errors: kind io.
     void commit();
