@@ -102,6 +102,7 @@ std::string short_spelling(const Option& option) {
 }  // namespace
 
 std::vector<ShownOption> taken_options(const Program& program, const CommandRow& command) {
+    const bool shows_table = command.mode != nullptr || (command.takes & in_model) != 0;
     std::vector<ShownOption> taken;
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {
@@ -112,8 +113,7 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
         if (shown != command.shown_flags.end())
             taken.push_back({&option, shown->help, "Options"});
         else
-            taken.push_back(
-                {&option, help_of(option), command.mode != nullptr ? option.group : nullptr});
+            taken.push_back({&option, help_of(option), shows_table ? option.group : nullptr});
     }
     return taken;
 }

@@ -111,7 +111,7 @@ constexpr Option explain_options[] = {
 };
 
 constexpr HelpOverride explain_help[] = {
-    {"layer", "the layer of a model's result or file (default 0)"},
+    {"layer", "the layer of a model's result or of --weights"},
     {"token", "the query to explain, from 0 or by its label (default one in the middle)"},
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};

@@ -81,7 +81,7 @@ void check_type(const Args& args, const io::OpenModel& model) {
     const std::optional<std::string> type = args.text("model_type");
     if (type && *type != model.type())
         throw Error(ErrorKind::input, location_of(*args.find("model_type")),
-                    "the model is of type " + model.type() + "; expected that");
+                    "the model is of type " + model.type() + "; expected " + model.type());
 }
 
 }  // namespace

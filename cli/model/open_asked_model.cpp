@@ -20,9 +20,12 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
         layout.type = name == "gpt2" ? "nanogpt" : name == "meta" ? "meta" : "";
         if (layout.type.empty())
             throw setting_error(request, request.family != nullptr ? "family" : "model_config",
-                                "the tensors do not show the model; expected --family gpt2 "
-                                "(nanoGPT) or meta with it, or --model-config FILE with a "
-                                "model_type and its keys");
+                                request.family != nullptr
+                                    ? "--model-config none supports only gpt2 (nanoGPT) and meta; "
+                                      "expected one of them, or --model-config FILE with a "
+                                      "model_type and its keys"
+                                    : "requires --family gpt2 (nanoGPT) or meta; or give "
+                                      "--model-config FILE with a model_type and its keys");
     }
     io::ModelFolder files =
         io::open_model_folder(path, request.model_config, request.access, layout);

@@ -1,4 +1,4 @@
-// What a model's layers cost, from the shapes of their parameters alone: arithmetic and memory.
+// The operations and memory of a model's layers, from parameter shapes alone.
 #pragma once
 
 #include <cstddef>

@@ -347,9 +347,9 @@ void check_lists(const ModelSpec& model, const ModelInput& input, std::size_t la
     for (std::size_t layer = input.first_layer; layer < layers && !uses; ++layer)
         uses = uses_positions(model.block(layer));
     if (!uses)
-        throw SettingError(ErrorKind::usage, "position_ids",
-                           "no effect: the layers that run use no position ids, but the order of "
-                           "tokens; expected no such flag");
+        throw SettingError(
+            ErrorKind::usage, "position_ids",
+            "no effect: the computed layers do not use position ids; expected no such flag");
 }
 
 }  // namespace

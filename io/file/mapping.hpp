@@ -1,4 +1,4 @@
-// A file in the address space: its bytes are read from the disk when they are first used.
+// A memory-mapped file: its bytes are read from the disk when they are first used.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace attn::io {
 
-/// The pages of a regular file, read-only. A page that the file loses, because another program
-/// truncates it, raises SIGBUS when it is read: see end_at_lost_pages.
+/// The pages of a regular file, read-only. A page beyond the end of a truncated file raises
+/// SIGBUS when it is read: see end_at_lost_pages.
 class Mapping {
 public:
     /// The name must live as long as the mapping. `data()` is null if the system refuses, as under

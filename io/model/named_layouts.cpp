@@ -1,5 +1,5 @@
-// Layouts of programs whose files have no config.json of transformers: names and shapes alone.
-// Sources: Meta's llama/model.py, modeling_internlm2.py, modeling_baichuan.py and
+// Layouts of programs whose files have no config.json of transformers, recognized by tensor names
+// and shapes alone. Sources: Meta's llama/model.py, modeling_internlm2.py, modeling_baichuan.py and
 // modeling_chatglm.py (ChatGLM2 and later) of the models on Hugging Face's hub, timm's
 // vision_transformer.py.
 #include "io/model/family.hpp"

@@ -72,8 +72,8 @@ ModelFolder open_model_folder(const std::string& path,
                 file = std::move(whole);
         if (const std::string gguf = file.empty() ? first_gguf_in(folder) : ""; !gguf.empty())
             throw Error(ErrorKind::io, path,
-                        "is a folder of GGUF files; expected one of them, of several parts the "
-                        "first: " +
+                        "is a folder of GGUF files; expected one file, of a split model its first "
+                        "part: " +
                             gguf);
         if (file.empty())
             throw Error(ErrorKind::io, path,
