@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +14,7 @@
 #include "io/file/path.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {
@@ -32,7 +35,18 @@ bool is_file_of_model(const std::string& key) {
            std::any_of(model_command.keys.begin(), model_command.keys.end(), is_it);
 }
 
-void check_record(const Record& record, const Request& defaults, io::LoadedModels& models) {
+/// The files of a record of mode model.
+void check_model(const Request& defaults, const std::string& path) {
+    check_file(defaults, path);
+    const io::ModelFolder files =
+        io::open_model_folder(path, defaults.model_config, defaults.access);
+    const std::string tokenizer = files.folder + "/tokenizer.json";
+    if (!files.folder.empty() && io::path_exists(tokenizer)) check_file(defaults, tokenizer);
+}
+
+/// `model` is that of the record before.
+void check_record(const Record& record, const Request& defaults, io::LoadedModels& models,
+                  std::string& model) {
     const io::Source source = source_of(record);
     const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(source);
     for (const io::JsonMember& member : document.members()) {
@@ -42,8 +56,10 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
         const std::string path = io::path_beside(record.file, value.get<std::string>());
         if (member.key == "weights")
             open_model_files(defaults, models, path);
-        else
+        else if (member.key != "model")
             check_operand(defaults, path);
+        else if (std::exchange(model, path) != path)
+            check_model(defaults, path);
     }
 }
 
@@ -65,9 +81,10 @@ void check_records(const BatchRequest& batch, io::LoadedModels& models, const St
     std::copy_if(batch.inputs.begin(), batch.inputs.end(), std::back_inserter(files),
                  is_regular_file);
     RecordReader records(files, {}, stop);  // all shards: other batches read the others
+    std::string model;
     for (Record record; records.next(record) == io::Next::found;) {
         try {
-            check_record(record, batch.defaults, models);
+            check_record(record, batch.defaults, models, model);
         } catch (const io::WrittenFile&) {
             throw;
         } catch (const Error&) {  // reported in the record's answer

@@ -33,7 +33,7 @@ void check_dry_run(const Request& request) {
     if (request.has(by) && !request.format->json)
         throw setting_error(request, by, "--dry-run writes JSON; expected json or ndjson");
     for (const char* key : {"heatmap", "plot", "plot_array", "color_scale", "pretty", "bare"})
-        if (request.has(key))
+        if (request.has(key) && !(key == std::string_view("pretty") && !request.pretty))
             throw setting_error(request, key, "conflicts with --dry-run; expected one of them");
 }
 

@@ -92,8 +92,10 @@ std::vector<std::string> arrays_named(const Request& request) {
         if (is_of_attention(row)) all.emplace_back(row.name);
     if (!request.has("emit")) return defaults;
     std::vector<std::string> named;
+    bool is_all = false;
     for (const std::string& name : request.settings.emit) {
-        if (name == "all") return all;
+        is_all |= name == "all";
+        if (name == "all") continue;
         if (std::find(all.begin(), all.end(), name) == all.end()) {
             std::string expected;
             for (const std::string& known : all) expected += (expected.empty() ? "" : ", ") + known;
@@ -104,7 +106,7 @@ std::vector<std::string> arrays_named(const Request& request) {
         }
         if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
     }
-    return named;
+    return is_all ? all : named;
 }
 
 }  // namespace attn::cli

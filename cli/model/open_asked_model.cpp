@@ -29,7 +29,9 @@ io::ModelFolder open_asked_model(const Request& request, const std::string& path
     }
     io::ModelFolder files =
         io::open_model_folder(path, request.model_config, request.access, layout);
-    const std::string type = files.config.value("model_type", "");
+    const auto stated = files.config.find("model_type");
+    const bool is_stated = stated != files.config.end() && stated->is_string();
+    const std::string type = is_stated ? stated->get<std::string>() : "";
     for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
         const bool is_read =
             type == "meta" || (type == "nanogpt" && has_no_config && key == std::string("heads"));

@@ -36,14 +36,20 @@ LayerAttention described(const AttentionPart& part, const Plan& plan, bool is_cr
     return attention;
 }
 
-Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
+Array<double> joined_mask(const AttentionPart& part, const std::vector<bool>& encoder,
+                          const std::vector<bool>& own, std::size_t past, std::size_t q_len,
                           std::size_t kv_len, std::size_t before) {
-    if (!part.window_left) return {};
+    if (!part.window_left && encoder.empty() && own.empty()) return {};
+    const auto is_valid = [&](std::size_t k) {
+        if (k < before) return encoder.empty() || encoder[k];
+        return own.empty() || own[k - before];
+    };
     Array<double> mask = Array<double>::from_shape({q_len, kv_len});
     for (std::size_t q = 0; q < q_len; ++q)
         for (std::size_t k = 0; k < kv_len; ++k)
-            mask(q, k) =
-                k < before || past + q <= k - before + static_cast<std::size_t>(*part.window_left);
+            mask(q, k) = is_valid(k) &&
+                         (k < before || !part.window_left ||
+                          past + q <= k - before + static_cast<std::size_t>(*part.window_left));
     return mask;
 }
 

@@ -19,8 +19,10 @@ LayerAttention described(const AttentionPart& part, const Plan& plan, bool is_cr
                          std::string prefix);
 
 /// 1 where a query may attend to a key, (q_len, kv_len): the first `before` keys, which are the
-/// encoder's, and the decoder's own keys within the window. Empty without a window.
-Array<double> joined_mask(const AttentionPart& part, std::size_t past, std::size_t q_len,
+/// encoder's, and the decoder's own keys within the window; of both, the valid ones (empty: all).
+/// Empty if all keys are allowed.
+Array<double> joined_mask(const AttentionPart& part, const std::vector<bool>& encoder,
+                          const std::vector<bool>& own, std::size_t past, std::size_t q_len,
                           std::size_t kv_len, std::size_t before);
 
 /// Splits (heads, q_len, kv_len) into the first `before` keys and the others.

@@ -242,9 +242,12 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
                    {"heads", "q_len", "d_k"});
     if (part.rotation) rotate(*part.rotation, run.positions, query);
     if (after) norm_split_heads(compute, part.query_norm, query);
-    if (part.query_factor)
-        for (std::size_t i = 0; i < query.size(); ++i)
-            query.data()[i] *= static_cast<T>(part.query_factor(past + i / part.d_k % tokens));
+    for (std::size_t i = 0; i < (part.query_factor ? query.size() : 0); ++i) {
+        const std::size_t token = i / part.d_k % tokens;
+        const double position =
+            part.factor_by_row ? static_cast<double>(past + token) : run.positions[token];
+        query.data()[i] *= static_cast<T>(part.query_factor(position));
+    }
     if (is_cached) {
         key = run.cache->cross.key;
         value = run.cache->cross.value;
@@ -284,7 +287,8 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     if (part.content_bias != nullptr) bias = part.content_bias->run(compute, query, key);
     if (part.bias_gate) gate_bias(compute, part, x, bias);
     Array<double> allowed =
-        before != 0 ? joined_mask(part, past, tokens, kv_len, before)
+        before != 0 ? joined_mask(part, run.valid_encoder_keys, run.valid_keys, past, tokens,
+                                  kv_len, before)
                     : chunk_mask(part, is_cross ? run.valid_encoder_keys : run.valid_keys, past,
                                  tokens, kv_len);
     if (part.choice != nullptr) keep_chosen(allowed, part.choice->run(run, x, p.latent));

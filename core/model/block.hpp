@@ -131,7 +131,8 @@ struct AttentionPart {
     bool norms_after_rotation = false;
     std::optional<Rotation> rotation;
     /// The factor on the rotated query at a position; null: 1.
-    std::function<double(std::size_t position)> query_factor;
+    std::function<double(double position)> query_factor;
+    bool factor_by_row = false;  ///< its position is the token's row, not its position id
 
     double scale = 1, softcap = 0;
     bool causal = true;

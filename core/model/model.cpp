@@ -332,7 +332,8 @@ private:
 bool uses_positions(const TransformerBlock& block) {
     const auto* const part = std::get_if<AttentionPart>(&block.mixer);
     return block.whole != nullptr ||
-           (part != nullptr && (part->rotation || part->choice != nullptr));
+           (part != nullptr && (part->rotation || part->choice != nullptr ||
+                                (part->query_factor && !part->factor_by_row)));
 }
 
 /// Positions and segments without effect would be ignored.

@@ -96,7 +96,9 @@ private:
         WorkerSlots slot(pool_.threads());
         pool_.run(pieces, [&](std::size_t piece, std::size_t worker) {
             const std::size_t first = piece * at_once, count = std::min(at_once, d_out_ - first);
-            const T* w = weight_.at(first, count, buffer_.data() + slot.of(worker) * size);
+            T* const own =
+                weight_.is_in_place() ? nullptr : buffer_.data() + slot.of(worker) * size;
+            const T* w = weight_.at(first, count, own);
             for (std::size_t c = first; c < first + count; ++c, w += d_in_)
                 for (std::size_t row = 0; row < rows_; ++row)
                     out_[row * d_out_ + c] = dot(x_.data() + row * d_in_, w, d_in_);

@@ -202,8 +202,8 @@ void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
             reader.config.fail("rope_parameters",
                                "original_max_position_embeddings with llama_4_scaling_beta");
         const double length = rope["original_max_position_embeddings"].get<double>();
-        part.query_factor = [beta, length](std::size_t position) {
-            return 1 + beta * std::log1p(std::floor(static_cast<double>(position) / length));
+        part.query_factor = [beta, length](double position) {
+            return 1 + beta * std::log1p(std::floor(position / length));
         };
     }
     block.mixer = std::move(part);

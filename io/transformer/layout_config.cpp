@@ -36,6 +36,7 @@ public:
     }
 
     json read_meta(const json& params, const std::string& place) {
+        const bool is_heads_flag = settings_.heads.has_value();
         take_params(params, place);
         const StoredArray &ids = matrix("tok_embeddings.weight"),
                           &query = matrix("layers.0.attention.wq.weight"),
@@ -62,11 +63,23 @@ public:
                          {"low_freq_factor", settings_.rope_scaling[1]},
                          {"high_freq_factor", settings_.rope_scaling[2]},
                          {"original_max_position_embeddings", settings_.rope_scaling[3]}});
+        const std::size_t count = layers("layers.", ".attention.wq.weight"),
+                          key_heads = key.shape[0] / d,
+                          inner = matrix("layers.0.feed_forward.w1.weight").shape[0];
+        if (!is_heads_flag) check_param(params, place, "n_heads", heads);
+        check_param(params, place, "dim", ids.shape[1]);
+        check_param(params, place, "n_layers", count);
+        check_param(params, place, "n_kv_heads", key_heads);
+        check_param(params, place, "head_dim", d);
+        check_param(params, place, "hidden_dim", inner);
+        if (params.is_null() ||
+            params.value("vocab_size", json()) != json(-1))  // that of the tokenizer
+            check_param(params, place, "vocab_size", ids.shape[0]);
         return {{"model_type", type_},
                 {"hidden_size", ids.shape[1]},
-                {"num_hidden_layers", layers("layers.", ".attention.wq.weight")},
+                {"num_hidden_layers", count},
                 {"num_attention_heads", heads},
-                {"num_key_value_heads", key.shape[0] / d},
+                {"num_key_value_heads", key_heads},
                 {"head_dim", d},
                 {"rms_norm_eps", *settings_.norm_eps},
                 {"rope_parameters", std::move(rope)},
@@ -91,6 +104,16 @@ private:
         std::size_t count = 0;
         while (find_end(file_, start + std::to_string(count) + end) != nullptr) ++count;
         return count;
+    }
+
+    /// A size in params.json that the tensors show as well.
+    static void check_param(const json& params, const std::string& place, const char* key,
+                            std::size_t size) {
+        if (params.is_null() || !params.contains(key) || params[key].is_null()) return;
+        if (params[key] != json(size))
+            throw Error(ErrorKind::input, place,
+                        std::string(key) + " is " + shortened(params[key].dump()) + "; expected " +
+                            std::to_string(size) + ", as the tensors show");
     }
 
     void require(bool is_there, const char* flag) {
@@ -129,7 +152,8 @@ private:
             "rope_theta", "max_batch_size", "max_seq_len"};
         for (const auto& [key, value] : params.items()) {
             if (std::find(std::begin(known), std::end(known), key) != std::end(known)) continue;
-            if (value.is_null() || value == json(false)) continue;
+            const json usual = key == "causal";  // others are off
+            if (value.is_null() || value == usual) continue;
             if (key == "use_scaled_rope" && !settings_.rope_scaling.empty()) continue;
             throw Error(ErrorKind::input, place,
                         one_line(shortened(key)) + " is " + shortened(value.dump()) +

@@ -106,8 +106,8 @@ void adjust_ministral3(BlockReader& reader, TransformerBlock& block) {
     const double length = reader.config.at("original_max_position_embeddings").is_number()
                               ? reader.config.number("original_max_position_embeddings")
                               : number("original_max_position_embeddings");
-    attention_of(block).query_factor = [beta, length](std::size_t position) {
-        return 1 + beta * std::log1p(std::floor(static_cast<double>(position) / length));
+    attention_of(block).query_factor = [beta, length](double position) {
+        return 1 + beta * std::log1p(std::floor(position / length));
     };
 }
 

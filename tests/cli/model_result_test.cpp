@@ -106,7 +106,8 @@ TEST_CASE("model results: compare names the array and the layer that differ") {
                     const Outcome run =
                         run_attn({"compare", "changed.json", "r." + format, "--format", "json"});
                     CHECK_EQ(run.code, 1);
-                    for (const json& row : json::parse(run.out)["arrays"])
+                    const json compared = json::parse(run.out);
+                    for (const json& row : compared["arrays"])
                         CHECK_EQ(row["equal"].get<bool>(), row["name"] != own);
                 }
                 const Outcome one = run_attn({"compare", "changed.json:" + own, "r.json:" + own});
@@ -253,8 +254,8 @@ TEST_CASE("model results: inspect lists the arrays of layers by the same names i
             const Outcome run = run_attn({"inspect", "r." + format, "--format", "json"});
             REQUIRE_MESSAGE(run.code == 0, run.err);
             json own = json::object();
-            for (const json& array : json::parse(run.out)["arrays"])
-                own[array["name"]] = array["shape"];
+            const json inspected = json::parse(run.out);
+            for (const json& array : inspected["arrays"]) own[array["name"]] = array["shape"];
             if (shapes.is_null()) shapes = own;
             CHECK_EQ(own, shapes);
         }
