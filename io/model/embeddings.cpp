@@ -167,7 +167,7 @@ InputNorm read_pre_norm(const ArrayFile& file, const ModelLayer& layer,
 HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     if (names.query_norm.empty()) return {};
-    const HeadNormNames found{layer.full(names.query_norm), layer.full(names.key_norm)};
+    HeadNormNames found{layer.full(names.query_norm), layer.full(names.key_norm)};
     for (const std::string& norm : {found.query, found.key}) {
         const StoredArray* const weight = file.find(names_of_norm(file, norm).first);
         if (weight == nullptr || weight->shape.size() != 1) return {};

@@ -6,9 +6,10 @@
 namespace attn::io {
 
 namespace families {
-// NOLINTNEXTLINE(readability-redundant-declaration): only in a unity build
+// NOLINTBEGIN(readability-redundant-declaration): only in a unity build
 extern const Family gpt2, llama, bert, neox, meta, internlm2, baichuan, chatglm, timm, mha,
     notebook;
+// NOLINTEND(readability-redundant-declaration)
 constexpr const Family* all[] = {&gpt2,     &llama,   &bert, &neox, &meta,    &internlm2,
                                  &baichuan, &chatglm, &timm, &mha,  &notebook};
 }  // namespace families
