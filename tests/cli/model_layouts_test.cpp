@@ -76,13 +76,6 @@ std::string renamed(std::string name,
     return name;
 }
 
-/// Whether the model has state-space layers, which are not computed.
-bool is_refused(const json& c) {
-    const std::string type = c["config"]["model_type"], name = c["name"];
-    return type == "bamba" || type == "falcon_h1" || type == "jamba" || type == "nemotron_h" ||
-           name == "granitemoehybrid";
-}
-
 }  // namespace
 
 TEST_CASE("models: multihead computes a layer of a family, or names what it does not compute") {

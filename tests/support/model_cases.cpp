@@ -13,6 +13,12 @@ std::string ids_of(const json& model) {
     return list_of(model["token_ids"]);
 }
 
+bool is_refused(const json& model) {
+    const std::string type = model["config"]["model_type"], name = model["name"];
+    return type == "bamba" || type == "falcon_h1" || type == "jamba" || type == "nemotron_h" ||
+           name == "granitemoehybrid";
+}
+
 std::vector<json> model_cases() {
     std::istringstream lines(read_text(data_path("models/families.ndjson")));
     std::vector<json> cases;

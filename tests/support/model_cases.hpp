@@ -14,4 +14,7 @@ std::vector<nlohmann::json> model_cases();
 /// "3,1,4".
 std::string ids_of(const nlohmann::json& model);
 
+/// Whether the model has state-space layers, which are not computed.
+bool is_refused(const nlohmann::json& model);
+
 }  // namespace attn::test
