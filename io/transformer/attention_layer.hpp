@@ -28,8 +28,8 @@ struct AttentionLayer {
 };
 
 /// The attention of block `layer`. Errors: those of OpenModel::specify and check; kind usage with
-/// the key "layer" if there is no such block; kind unsupported, naming it, for a part of the
-/// block's attention that a layer does not have.
+/// the key "layer" if the model has no such block; kind unsupported if the block's attention has a
+/// part that `attn multihead` does not compute, which the message names.
 AttentionLayer attention_layer(const OpenModel& model, std::size_t layer);
 
 /// The parameters of the layer: joined projections are split, and a projection without a bias gets

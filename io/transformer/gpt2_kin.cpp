@@ -40,7 +40,22 @@ constexpr FamilyRow gpt2{.type = "gpt2",
                          .adjust = adjust_gpt2,
                          .inner_key = "n_inner"};
 
-constexpr FamilyRow rows[] = {gpt2};
+constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
+constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
+
+// Its model.py has nn.Linear and nn.GELU(), and writes no config.json.
+constexpr FamilyRow nanogpt = with(gpt2, "nanogpt", [](FamilyRow& row) {
+    row.in_out = false;
+    row.eps = {};
+    row.eps_value = 1e-5;
+    row.activation = {};
+    row.ignored = causal_buffer_name;
+    row.adjust = nullptr;
+    row.inner_key = "intermediate_size";
+    row.other_prefixes = compiled_prefix;
+});
+
+constexpr FamilyRow rows[] = {gpt2, nanogpt};
 
 }  // namespace
 

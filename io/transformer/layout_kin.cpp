@@ -1,33 +1,8 @@
-// Models whose programs write no config.json: nanoGPT's model.py and Meta's llama/model.py.
+// Meta's llama/model.py, which writes no config.json.
 #include "io/transformer/family_row.hpp"
 
 namespace attn::io {
 namespace {
-
-constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
-constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
-
-constexpr FamilyRow nanogpt{.type = "nanogpt",
-                            .prefix = "transformer.",
-                            .layer = "h.#.",
-                            .ids = "wte",
-                            .positions = "wpe",
-                            .final_norm = "ln_f",
-                            .rms = false,
-                            .eps = {},
-                            .attention_norm = "ln_1",
-                            .ffn_norm = "ln_2",
-                            .joined = JoinedHeads::parts,
-                            .query = "attn.c_attn",
-                            .out = "attn.c_proj",
-                            .rotary = Rotary::none,
-                            .gate = {},
-                            .up = "mlp.c_fc",
-                            .down = "mlp.c_proj",
-                            .activation = {},  // nn.GELU()
-                            .ignored = causal_buffer_name,
-                            .eps_value = 1e-5,
-                            .other_prefixes = compiled_prefix};
 
 constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
 
@@ -48,7 +23,7 @@ constexpr FamilyRow meta{.type = "meta",
                          .ignored = meta_frequencies,
                          .activation_name = "silu"};
 
-constexpr FamilyRow rows[] = {nanogpt, meta};
+constexpr FamilyRow rows[] = {meta};
 
 }  // namespace
 
