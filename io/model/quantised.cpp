@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/low_precision.hpp"
 #include "io/file/source.hpp"
 #include "io/model/rearranged.hpp"
-#include "io/read/small_floats.hpp"
 
 namespace attn::io {
 namespace {

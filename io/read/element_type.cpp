@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "io/read/small_floats.hpp"
+#include "core/base/low_precision.hpp"
 
 namespace attn::io {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "io/read/small_floats.hpp"
+#include "core/base/low_precision.hpp"
 
 namespace attn::io {
 namespace {

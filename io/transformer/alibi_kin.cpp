@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/low_precision.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -91,11 +92,9 @@ constexpr FamilyRow bloom{.type = "bloom",
                           .adjust = adjust_bloom,
                           .adjust_row = pass_bloom_keys};
 
-/// Falcon's terms are computed in bfloat16: 8 bits of significand, ties to even.
+/// Falcon's terms are computed in bfloat16.
 double to_bfloat16(double x) {
-    int exponent = 0;
-    const double significand = std::frexp(x, &exponent);
-    return std::ldexp(std::nearbyint(significand * 256), exponent - 8);
+    return double{float_of_bfloat16(bfloat16_of_double(x))};
 }
 
 std::size_t falcon_kv_heads(const ModelConfig& config) {

@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/low_precision.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/ggml_types.hpp"
 #include "io/read/input_file.hpp"
-#include "io/read/small_floats.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 

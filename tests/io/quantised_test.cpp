@@ -8,11 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/low_precision.hpp"
 #include "io/model/quantised.hpp"
 #include "io/model/rearranged.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
-#include "io/read/small_floats.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;

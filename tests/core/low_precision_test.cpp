@@ -1,0 +1,183 @@
+// Rounding to types of few bits: every value and every tie of the 16-bit types, and integers
+// against exact arithmetic.
+#include "core/base/low_precision.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "tests/support/sample.hpp"
+
+using namespace attn;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+__extension__ using Exact = __int128;
+
+/// A type of 16 bits as IEEE 754 defines it.
+struct Small {
+    int fraction, bias;
+    std::uint16_t (*round)(double);
+    float (*widen)(std::uint16_t);
+
+    std::uint16_t infinite() const {
+        return static_cast<std::uint16_t>(0x7fff >> fraction << fraction);
+    }
+
+    /// The value of positive finite bits; of infinity's, the next power of two.
+    double value(int bits) const {
+        const int exponent = bits >> fraction, rest = bits & ((1 << fraction) - 1);
+        return exponent == 0 ? std::ldexp(rest, 1 - bias - fraction)
+                             : std::ldexp(rest + (1 << fraction), exponent - bias - fraction);
+    }
+};
+
+const Small types[] = {{10, 15, half_of_double, float_of_half},
+                       {7, 127, bfloat16_of_double, float_of_bfloat16}};
+
+/// x = significand * 2^exponent, exactly.
+struct Parts {
+    Exact significand;
+    int exponent;
+};
+Parts parts(double x) {
+    int exponent = 0;
+    const double significand = std::frexp(x, &exponent);
+    return {static_cast<Exact>(std::ldexp(significand, 53)), exponent - 53};
+}
+
+}  // namespace
+
+TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit types") {
+    for (const Small& type : types) {
+        int wrong = 0;
+        const auto check = [&](double x, int bits) {
+            wrong += type.round(x) == bits ? 0 : 1;
+            wrong += type.round(-x) == (bits | 0x8000) ? 0 : 1;
+        };
+        for (int bits = 0; bits < type.infinite(); ++bits) {
+            const double here = type.value(bits), tie = (here + type.value(bits + 1)) / 2;
+            const auto low = static_cast<std::uint16_t>(bits);
+            wrong += type.widen(low) == static_cast<float>(here) ? 0 : 1;
+            check(here, bits);
+            check(std::nextafter(here, infinity), bits);
+            check(std::nextafter(tie, 0.0), bits);
+            check(tie, bits + bits % 2);
+            check(std::nextafter(tie, infinity), bits + 1);
+        }
+        check(infinity, type.infinite());
+        check(std::numeric_limits<double>::max(), type.infinite());
+        check(std::numeric_limits<double>::min(), 0);
+        check(std::numeric_limits<double>::denorm_min(), 0);
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        wrong += std::isnan(type.widen(type.round(nan))) ? 0 : 1;
+        wrong += std::isnan(type.widen(type.round(-nan))) ? 0 : 1;
+        // A payload in the lowest bits alone must not become infinity.
+        wrong += std::isnan(type.widen(type.round(std::bit_cast<double>(0x7ff0'0000'0000'0001u))))
+                     ? 0
+                     : 1;
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("low precision: random numbers round to the nearest value") {
+    std::mt19937_64 random(33);
+    for (const Small& type : types) {
+        std::vector<double> values;
+        for (int bits = 0; bits <= type.infinite(); ++bits) values.push_back(type.value(bits));
+        int wrong = 0;
+        for (std::size_t i = 0; i < test::cases(300000); ++i) {
+            // Every exponent from below the subnormal numbers to beyond the largest.
+            const int exponent =
+                static_cast<int>(random() % static_cast<unsigned>(2 * type.bias + 30)) - type.bias -
+                20;
+            const double x =
+                std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, exponent);
+            const auto above = std::upper_bound(values.begin(), values.end(), x);
+            auto nearest = above - values.begin();
+            if (above == values.end() ||
+                (nearest > 0 && x < (values[static_cast<std::size_t>(nearest)] +
+                                     values[static_cast<std::size_t>(nearest - 1)]) /
+                                        2))
+                --nearest;
+            wrong += type.round(x) == nearest ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("low precision: int8 is the exact quotient, rounded once") {
+    std::mt19937_64 random(34);
+    int wrong = 0;
+    for (std::size_t i = 0; i < test::cases(300000); ++i) {
+        const double scale =
+            std::ldexp(1 + static_cast<double>(random() >> (12 + random() % 50)) * 0x1p-52,
+                       static_cast<int>(random() % 1900) - 950);
+        // Ties, their neighbours, and what is far from them.
+        double x =
+            (static_cast<double>(random() % 300) - 150 + 0.5 * static_cast<double>(random() % 2)) *
+            scale;
+        for (auto steps = random() % 3; steps > 0; --steps)
+            x = std::nextafter(x, random() % 2 == 0 ? infinity : -infinity);
+        if (x == 0) continue;
+        const Quantised made = int8_of_double(x, scale);
+        // Twice the number and the scale in units of the same power of two.
+        Parts a = parts(x), b = parts(scale);
+        if (a.exponent < b.exponent - 60) a = {0, b.exponent};
+        const int least = std::min(a.exponent, b.exponent);
+        const Exact twice = 2 * a.significand * (Exact{1} << (a.exponent - least));
+        const Exact unit = b.significand * (Exact{1} << (b.exponent - least));
+        const Exact apart = twice - 2 * made.integer * unit, size = apart < 0 ? -apart : apart;
+        const bool is_nearest = size < unit || (size == unit && made.integer % 2 == 0);
+        const bool is_beyond = (made.integer == 127 && (apart > unit || apart == unit)) ||
+                               (made.integer == -128 && apart < -unit);
+        wrong += made.saturated ? !is_beyond : !is_nearest;
+    }
+    CHECK(wrong == 0);
+    CHECK(int8_of_double(infinity, 0.5).integer == 127);
+    CHECK(int8_of_double(-infinity, 0.5).integer == -128);
+    CHECK(int8_of_double(std::numeric_limits<double>::max(), 1e-300).saturated);
+    CHECK(int8_of_double(std::numeric_limits<double>::denorm_min(), 1e300).integer == 0);
+}
+
+TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounded once") {
+    std::mt19937_64 random(35);
+    int wrong = 0;
+    for (std::size_t i = 0; i < test::cases(300000); ++i) {
+        const int bits = 1 + static_cast<int>(random() % 64);
+        const int fraction = static_cast<int>(random() % 2045) - 1022;
+        // Whole numbers of the type, with few or many bits below the point, up to beyond its range.
+        const double whole =
+            std::ldexp(static_cast<double>(static_cast<std::int64_t>(random()) >> (random() % 64)),
+                       -static_cast<int>(random() % 12)) *
+            (random() % 8 == 0 ? 4 : 1);
+        const double x = std::ldexp(whole, -fraction);
+        if (!std::isfinite(x) || (x != 0 && std::abs(x) < 0x1p-1000)) continue;
+        const Parts a = parts(x);
+        const int shift = a.exponent + fraction;
+        Exact rounded = 0;
+        if (shift >= 0) {
+            rounded = a.significand * (Exact{1} << std::min(shift, 70));
+        } else if (shift > -100) {
+            const Exact unit = Exact{1} << -shift;
+            Exact rest = a.significand % unit;
+            if (rest < 0) rest += unit;
+            rounded = (a.significand - rest) / unit;
+            if (2 * rest > unit || (2 * rest == unit && rounded % 2 != 0)) ++rounded;
+        }
+        const Exact limit = Exact{1} << (bits - 1);
+        const Exact expected = std::clamp<Exact>(rounded, -limit, limit - 1);
+        const Quantised made = fixed_of_double(x, bits, fraction);
+        wrong += made.integer == expected && made.saturated == (expected != rounded) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+    CHECK(fixed_of_double(infinity, 64, 1022).integer == std::numeric_limits<std::int64_t>::max());
+    CHECK(fixed_of_double(-infinity, 1, -1022).integer == -1);
+    CHECK(fixed_of_double(std::numeric_limits<double>::max(), 16, 1022).saturated);
+}
