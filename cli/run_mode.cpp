@@ -24,8 +24,9 @@ int run_mode(const Args& args) {
     const Runtime runtime{pool, models};
     Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
     const std::vector<std::string> notes = std::move(answered.question.notes);
-    write_outputs(std::move(answered), pool);
+    const std::vector<std::string> on_output = write_outputs(std::move(answered), pool);
     show_notes(notes);
+    show_notes(on_output);
     return 0;
 }
 

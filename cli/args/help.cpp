@@ -123,7 +123,7 @@ std::string spelling_of(const Option& option) {
     const std::string argument = argument_of(option);
     return letter + flag_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
            (argument.empty()       ? ""
-            : argument.size() > 60 ? " NAME"
+            : argument.size() > 64 ? " NAME"
                                    : " " + argument);
 }
 

@@ -84,6 +84,10 @@ void check_answer_format(const Request& request) {
                             "a batch writes lines of JSON; expected json or ndjson");
     if (request.pretty)
         throw setting_error(request, "pretty", "an answer of a batch is one line; expected false");
+    if (request.store)
+        throw setting_error(request, "store",
+                            "an answer of a batch is JSON, which keeps numbers as computed; "
+                            "expected no such setting");
 }
 
 RecordOutcome Answerer::answer(const Record& record) {

@@ -96,7 +96,8 @@ struct TopicWords {
 constexpr TopicWords topic_words[] = {
     {"exit-codes", " error errors exit exit_code exitcode status "},
     {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
-    {"golden", " port porting python pytorch c "},
+    {"golden", " port porting python pytorch "},
+    {"hardware", " c verilog memh readmemh fixed-point fpga quantize quantise store "},
     {"models", " model gpt huggingface hf transformers weights_file "},
     {"notebooks", " raschka book chapter "},
     {"operator", " softmax attention masking rotary cache gqa mqa flash "},

@@ -9,6 +9,7 @@
 #include "cli/args/flag_file.hpp"
 #include "cli/model/model_command.hpp"
 #include "cli/output/output_plan.hpp"
+#include "cli/request/command_text.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -99,6 +100,7 @@ ModelAsked model_of_command(const Args& args) {
     const bool is_request = file.has_value();
     Args all = is_request ? with_keys_of(args, *file) : args;
     ModelAsked asked = asked_of(std::move(all), {}, std::move(file));
+    asked.request.command = command_text(args);
     asked.request = with_output(asked.request, plan_output(asked.request));
     if (!is_request && !words.empty()) asked.path = words[0];
     if (asked.path.empty())

@@ -3,19 +3,24 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/model/layer_progress.hpp"
 #include "cli/model/model_asked.hpp"
 #include "cli/model/model_plan.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/output/report.hpp"
+#include "cli/question/notes.hpp"
 #include "cli/request/field.hpp"
 #include "io/file/output_file.hpp"
 
 namespace attn::cli {
 namespace {
 
-void write(const Request& request, const io::Report& report) {
+/// Returns notes on the output.
+std::vector<std::string> write(const Request& request, io::Report report) {
+    std::vector<std::string> notes = prepare_to_write(request, report);
     std::optional<Pictures> pictures;
     if (request.wants_pictures()) pictures.emplace(request, report);
     io::OutputFile out(request.output);
@@ -25,6 +30,7 @@ void write(const Request& request, const io::Report& report) {
     if (out.is_in_place()) fill();
     out.commit();
     if (pictures) pictures->show();
+    return notes;
 }
 
 /// A dry run writes one line of JSON and no pictures.
@@ -55,7 +61,9 @@ int run_model_command(const Args& args) {
     plan.require_memory(false);
     ThreadPool pool(static_cast<std::size_t>(asked.request.threads.value_or(0)));
     LayerProgress progress;
-    write(plan.request(), plan.run(pool, &progress));
+    const Request& request = plan.request();
+    io::Report report = plan.run(pool, &progress);
+    show_notes(at_locations(request, [&] { return write(request, std::move(report)); }));
     return 0;
 }
 

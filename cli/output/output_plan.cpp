@@ -33,6 +33,27 @@ void check_style(const Request& request) {
             "a format with digits, as json or csv");
 }
 
+/// The formats that hold the type, for errors.
+std::vector<std::string_view> formats_that_store(io::Stores type) {
+    std::vector<std::string_view> names;
+    for (const io::OutputFormat& format : io::output_formats)
+        if (format.stores >= type) names.push_back(format.name);
+    return names;
+}
+
+/// Integers in a file of arrays would be taken for the numbers themselves.
+void check_store(const Request& request) {
+    if (!request.store) return;
+    const io::Stores type = request.store->is_integer() ? io::Stores::all
+                            : request.store->kind == io::StoredKind::bfloat16
+                                ? io::Stores::half_types
+                                : io::Stores::float16;
+    if (request.format->stores < type)
+        throw setting_error(request, "store",
+                            std::string("not in format ") + std::string(request.format->name) +
+                                "; expected --format " + listed(formats_that_store(type)));
+}
+
 void check_saved(const Request& request) {
     if (request.save_weights.empty()) {
         if (request.save_family != nullptr)
@@ -132,6 +153,7 @@ const io::OutputFormat& format_of_weights(const Request& request) {
 OutputPlan plan_output(Request request) {
     request.format = format_of(request);
     check_style(request);
+    check_store(request);
     check_saved(request);
     check_files(request);
     check_pictures(request);
@@ -158,7 +180,7 @@ Request with_output(Request request, const OutputPlan& output) {
 }
 
 bool streams_arrays(const Request& request) {
-    return request.format->streams && !request.wants_pictures();
+    return request.format->streams && !request.wants_pictures() && !request.store;
 }
 
 }  // namespace attn::cli

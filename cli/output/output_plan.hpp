@@ -31,8 +31,8 @@ OutputPlan plan_output(Request request);
 /// The request with the plan's format and arrays.
 Request with_output(Request request, const OutputPlan& output);
 
-/// Whether arrays are written while they are computed: if the format allows it and there are no
-/// pictures.
+/// Whether arrays are written while they are computed: if the format allows it, there are no
+/// pictures, and no numbers to check before they are stored in another type.
 bool streams_arrays(const Request& request);
 
 /// The format of --save-weights, which the file's suffix names. Errors: kind usage for a suffix of

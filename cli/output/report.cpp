@@ -7,6 +7,7 @@
 
 #include "cli/output/head.hpp"
 #include "cli/question/labels.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/text/json_text.hpp"
@@ -72,6 +73,20 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     report.first_query = plan.first_query;
     report.heads = plan.shown.heads;
     return report;
+}
+
+std::vector<std::string> prepare_to_write(const Request& request, io::Report& report) {
+    report.command = request.command;
+    if (!io::inherited_descriptor(request.output)) report.file = io::last_part(request.output);
+    std::vector<std::string> notes;
+    if (!request.store) return notes;
+    const io::StoredArrays& stored =
+        report.stored.emplace(io::stored_arrays(report.arrays, *request.store));
+    for (std::size_t i = 0; i < report.arrays.size(); ++i)
+        if (stored.saturated[i] != 0)
+            notes.push_back(location_of(request, "store") + ": " + report.arrays[i].name + ": " +
+                            io::saturation_text(stored, i));
+    return notes;
 }
 
 void write_report(io::Output& out, const Request& request, const io::Report& report) {

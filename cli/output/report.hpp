@@ -18,6 +18,11 @@ namespace attn::cli {
 io::Report make_report(const Request& request, const Plan& plan, Result result,
                        ThreadPool& workers);
 
+/// Completes the report with what the request's format needs besides the arrays. Returns notes on
+/// saturated numbers, to be shown when the output is complete. Errors: kind input for NaN that is
+/// to be stored as an integer.
+std::vector<std::string> prepare_to_write(const Request& request, io::Report& report);
+
 /// Writes the report in the request's format; nothing if it is `none`.
 void write_report(io::Output& out, const Request& request, const io::Report& report);
 

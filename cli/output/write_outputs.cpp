@@ -54,7 +54,7 @@ io::IsMasked masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     };
 }
 
-void write_files(Answer& answer, ThreadPool& workers) {
+std::vector<std::string> write_files(Answer& answer, ThreadPool& workers) {
     const Request& request = answer.question.request;
     const Plan& plan = answer.plan;
     Result& result = answer.result;
@@ -67,6 +67,7 @@ void write_files(Answer& answer, ThreadPool& workers) {
     result.weights.reset();
     io::Report report = make_report(request, plan, std::move(result), workers);
     report.is_masked = masked_cells(answer.mask, plan);
+    std::vector<std::string> notes = prepare_to_write(request, report);
     std::optional<Pictures> pictures;
     if (request.wants_pictures()) pictures.emplace(request, report);
     // No file appears before all are complete. Output that cannot be undone comes last.
@@ -78,13 +79,14 @@ void write_files(Answer& answer, ThreadPool& workers) {
     if (out.is_in_place()) fill();
     out.commit();
     if (pictures) pictures->show();
+    return notes;
 }
 
 }  // namespace
 
-void write_outputs(Answer answer, ThreadPool& workers) {
+std::vector<std::string> write_outputs(Answer answer, ThreadPool& workers) {
     // Writing computes streams and names parameters, which may throw errors of settings.
-    at_locations(answer.question.request, [&] { write_files(answer, workers); });
+    return at_locations(answer.question.request, [&] { return write_files(answer, workers); });
 }
 
 }  // namespace attn::cli

@@ -232,6 +232,14 @@ std::string take_token(Request& request, const json& value, const Limits& limits
     return problem;
 }
 
+std::string take_store(Request& request, const json& value, const Limits&) {
+    io::StoredType type;
+    std::string problem =
+        io::parse_stored_type(value.is_string() ? value.get<std::string>() : "", type);
+    if (problem.empty()) request.store = type;
+    return problem;
+}
+
 // append_field() appends a field of each type as JSON.
 
 void append_field(std::string& out, const Seed& seed) {

@@ -108,6 +108,15 @@ inline constexpr Field token_field{.kind = FieldKind::token,
                                    .set = take_token,
                                    .append = field_of<&Request::settings, &Settings::token>.append};
 
+/// The type that numbers are stored in, as text.
+std::string take_store(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field store_field{.kind = FieldKind::string,
+                                   .set = take_store,
+                                   .append = [](std::string& json, const Request& request) {
+                                       if (request.store)
+                                           append_field(json, io::text_of(*request.store));
+                                   }};
+
 /// The index of the name that the value is, or of the empty name after the last one.
 std::size_t place_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
 

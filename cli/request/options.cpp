@@ -362,7 +362,8 @@ constexpr Option table[] = {
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
      "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 0, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
-     "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; nothing; "
+     "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; a header of C; "
+     "words of Verilog's $readmemh; nothing; "
      "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 0, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
      emit_help.data(), of_arrays | in_model, 0, 'e'},
@@ -377,6 +378,9 @@ constexpr Option table[] = {
     {"nonfinite", output, all_modes, among<io::nonfinite_names, &R::nonfinite>, {}, "",
      "how JSON shows infinities and NaN: \"-Infinity\", null or -Infinity (default string)",
      of_arrays | in_model},
+    {"store", output, all_modes, store_field, {}, "TYPE",
+     "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION, in c and memh, and in npz, npy "
+     "and safetensors if these have the type (default --dtype)", as_key | as_flag | in_config | in_model},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays},
     {"pretty", output, all_modes, field_of<&R::pretty>, {}, "",

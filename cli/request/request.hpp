@@ -104,7 +104,9 @@ struct Request {
     std::optional<std::uint64_t> precision;
     std::optional<io::Nonfinite> nonfinite;
     bool pretty = false;
-    bool bare = false;  ///< of a result, only the id and the arrays are written
+    std::optional<io::StoredType> store;  ///< empty: numbers keep their type
+    std::string command;                  ///< for comments; empty in a batch
+    bool bare = false;                    ///< of a result, only the id and the arrays are written
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 

@@ -10,6 +10,7 @@
 
 #include "cli/args/other_names.hpp"
 #include "cli/args/unknown.hpp"
+#include "cli/request/command_text.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "core/base/error.hpp"
@@ -221,6 +222,7 @@ void check_input_name(const std::string& input, const CommandRow& command) {
 Request make_request(const Args& args) {
     Request request;
     request.settings.mode = args.command->mode->mode;
+    request.command = command_text(args);
     for (const std::string& word : args.words) {
         if (word.starts_with("-:") && request.input.empty())
             request.input = word;  // an array of standard input, which looks like a flag

@@ -1,5 +1,7 @@
 #include "io/write/array_bytes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <thread>
 #include <type_traits>
@@ -26,11 +28,17 @@ ArrayBytes bytes_of_type() {
     if constexpr (std::is_same_v<T, std::int64_t>) return {"<i8", "I64", sizeof(T), {}};
 }
 
+ArrayBytes bytes_of_stored(const StoredType& type) {
+    const bool is_float16 = type.kind == StoredKind::float16;
+    return {is_float16 ? "<f2" : "", is_float16 ? "F16" : "BF16", sizeof(std::uint16_t), {}};
+}
+
 }  // namespace
 
-ArrayBytes describe(const NamedArray& array) {
+ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
     ArrayBytes bytes =
-        array.stream
+        stored && is_real(array) ? bytes_of_stored(stored->type)
+        : array.stream
             ? std::visit([]<class T>(const RowStream<T>&) { return bytes_of_type<T>(); },
                          *array.stream)
             : std::visit([]<class T>(const Array<T>&) { return bytes_of_type<T>(); }, array.values);
@@ -91,10 +99,27 @@ void write_beside(const RowStream<T>& stream, FunctionRef<void(std::string_view)
     }
 }
 
+/// Words of 16 bits, a part at a time.
+template <class T>
+void write_stored(const Array<T>& values, const StoredType& type,
+                  FunctionRef<void(std::string_view)> take) {
+    std::array<std::uint16_t, 4096> words;
+    for (std::size_t begin = 0; begin < values.size(); begin += words.size()) {
+        const std::size_t count = std::min(words.size(), values.size() - begin);
+        for (std::size_t i = 0; i < count; ++i)
+            words[i] = static_cast<std::uint16_t>(
+                io::stored(static_cast<double>(values.data()[begin + i]), type).word);
+        take({reinterpret_cast<const char*>(words.data()), count * sizeof words[0]});
+    }
+}
+
 }  // namespace
 
-void write_bytes(const NamedArray& array, const ThreadPool* workers,
-                 FunctionRef<void(std::string_view)> take) {
+void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
+                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
+    if (stored && is_real(array))
+        return for_each_piece(
+            array, [&](const auto& values) { write_stored(values, stored->type, take); });
     if (array.stream && workers != nullptr && workers->threads() > 1)
         return std::visit([&](const auto& stream) { write_beside(stream, take); }, *array.stream);
     for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });

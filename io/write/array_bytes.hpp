@@ -3,12 +3,14 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "core/base/function_ref.hpp"
 #include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
+#include "io/write/stored_type.hpp"
 
 namespace attn::io {
 
@@ -23,11 +25,13 @@ struct ArrayBytes {
     std::uint64_t size() const;  ///< of all elements
 };
 
-ArrayBytes describe(const NamedArray& array);
+/// Real numbers may be stored as float16 or bfloat16 instead of their own type.
+ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored);
 
 /// Passes the array's bytes on, piece by piece. A stream is consumed; with several workers its next
-/// rows are computed while another thread takes the previous ones.
-void write_bytes(const NamedArray& array, const ThreadPool* workers,
-                 FunctionRef<void(std::string_view)> take);
+/// rows are computed while another thread takes the previous ones. Streams are not stored in
+/// another type.
+void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
+                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take);
 
 }  // namespace attn::io

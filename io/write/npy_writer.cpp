@@ -7,19 +7,21 @@
 namespace attn::io {
 void write_npy(Output& out, const Report& report, const NumberStyle&) {
     const NamedArray& array = report.arrays.front();
-    const ArrayBytes bytes = describe(array);
+    const ArrayBytes bytes = describe(array, report.stored);
     out << npy_header(bytes.descr, bytes.shape);
-    write_bytes(array, report.workers, [&](std::string_view piece) { out << piece; });
+    write_bytes(array, report.stored, report.workers,
+                [&](std::string_view piece) { out << piece; });
 }
 
 void write_npz(Output& out, const Report& report, const NumberStyle&) {
     ZipWriter zip(out);
     for (const NamedArray& array : report.arrays) {
-        const ArrayBytes bytes = describe(array);
+        const ArrayBytes bytes = describe(array, report.stored);
         const std::string header = npy_header(bytes.descr, bytes.shape);
         zip.begin(array.name + ".npy", header.size() + bytes.size());
         zip.write(header);
-        write_bytes(array, report.workers, [&](std::string_view piece) { zip.write(piece); });
+        write_bytes(array, report.stored, report.workers,
+                    [&](std::string_view piece) { zip.write(piece); });
         zip.end();
     }
     if (!report.head.empty()) {

@@ -35,7 +35,19 @@ void write_npy(Output& out, const Report& report, const NumberStyle& style);
 void write_npz(Output& out, const Report& report, const NumberStyle& style);
 void write_safetensors(Output& out, const Report& report, const NumberStyle& style);
 
+/// A header of C99 and C++: an array of constants for each array, nested by its axes, and its sizes
+/// as macros. Accepts streams.
+void write_c(Output& out, const Report& report, const NumberStyle& style);
+
+/// The words of Verilog's $readmemh: the bits of each number in hexadecimal digits, one a line. If
+/// there are several arrays, each begins with its address. Accepts streams. Errors: kind usage, of
+/// the setting `emit`, for arrays of different widths.
+void write_memh(Output& out, const Report& report, const NumberStyle& style);
+
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
+
+/// Which types of --store a format holds, each with those before it.
+enum class Stores { none, float16, half_types, all };
 
 struct OutputFormat {
     std::string_view name;
@@ -50,9 +62,10 @@ struct OutputFormat {
     bool has_head = false;                       ///< it holds a result's head
     bool holds_weights = false;                  ///< arrays that a model can be read from
     bool marks_masked = false;                   ///< masked cells have a mark instead of a number
+    Stores stores = Stores::none;
 };
 
-inline constexpr std::array<OutputFormat, 10> output_formats{{
+inline constexpr std::array<OutputFormat, 12> output_formats{{
     {.name = "json",
      .suffixes = {".json"},
      .write = write_json,
@@ -86,27 +99,36 @@ inline constexpr std::array<OutputFormat, 10> output_formats{{
      .write = write_npy,
      .one_array = true,
      .binary = true,
-     .streams = true},
+     .streams = true,
+     .stores = Stores::float16},
     {.name = "npz",
      .suffixes = {".npz"},
      .write = write_npz,
      .binary = true,
      .streams = true,
      .has_head = true,
-     .holds_weights = true},
+     .holds_weights = true,
+     .stores = Stores::float16},
     {.name = "safetensors",
      .suffixes = {".safetensors"},
      .write = write_safetensors,
      .binary = true,
      .streams = true,
      .has_head = true,
-     .holds_weights = true},
+     .holds_weights = true,
+     .stores = Stores::half_types},
     {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
     {.name = "table",
      .suffixes = {".table"},
      .write = write_table,
      .decimals = true,
      .marks_masked = true},
+    {.name = "c", .suffixes = {".h"}, .write = write_c, .streams = true, .stores = Stores::all},
+    {.name = "memh",
+     .suffixes = {".memh", ".mem"},
+     .write = write_memh,
+     .streams = true,
+     .stores = Stores::all},
     {.name = "none", .streams = true},
 }};
 

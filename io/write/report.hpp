@@ -18,6 +18,7 @@
 #include "core/base/names.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/output.hpp"
+#include "io/write/stored_type.hpp"
 
 namespace attn::io {
 
@@ -56,7 +57,10 @@ struct Report {
     std::string heading;              ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
-    ThreadPool* workers = nullptr;  ///< for parallel writing; null: none
+    ThreadPool* workers = nullptr;            ///< for parallel writing; null: none
+    std::optional<StoredArrays> stored = {};  ///< how real numbers are stored; empty: as they are
+    std::string command;                      ///< that asked for the result, for comments
+    std::string file;  ///< the name of the file, without folders; empty: standard output
 };
 
 /// Labels of the `length` entries of an axis of this name: for inputs and queries those of the

@@ -107,10 +107,13 @@ private:
     template <class T>
     char* write(char* at, T value) const {
         if constexpr (std::is_floating_point_v<T>) {
+            if (format_.real) return format_.real(at, static_cast<double>(value));
             if (!std::isfinite(value)) {
                 const std::string& word = word_of(static_cast<double>(value));
                 return std::copy(word.begin(), word.end(), at);
             }
+        } else if (format_.integer) {
+            return format_.integer(at, value);
         }
         char* const end = write_number(at, value, format_.decimals);
         return format_.marks_reals && std::is_floating_point_v<T> ? mark_real(at, end) : end;

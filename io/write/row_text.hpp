@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +24,10 @@ struct RowFormat {
     /// Append the text before and after row `row` of an array of this shape.
     std::function<void(TextBuffer&text, const std::vector<std::size_t>&shape, std::size_t row)>
         open, close;
+    /// Write a number in place of the decimals and the words above; null: those are written. They
+    /// return the end; max_number_length bytes from `at` on may be overwritten.
+    std::function<char*(char* at, double number)> real = {};
+    std::function<char*(char* at, std::int64_t number)> integer = {};
     /// ".0" after real numbers that readers of the format would take for integers and change.
     bool marks_reals = false;
 };

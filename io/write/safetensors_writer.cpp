@@ -14,8 +14,8 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     // Wide elements first, as in the reference writer: all stay aligned.
     std::vector<const NamedArray*> arrays;
     for (const NamedArray& array : report.arrays) arrays.push_back(&array);
-    std::stable_sort(arrays.begin(), arrays.end(), [](const NamedArray* a, const NamedArray* b) {
-        return describe(*a).element > describe(*b).element;
+    std::stable_sort(arrays.begin(), arrays.end(), [&](const NamedArray* a, const NamedArray* b) {
+        return describe(*a, report.stored).element > describe(*b, report.stored).element;
     });
 
     std::string text = "{";
@@ -26,7 +26,7 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     }
     std::uint64_t end = 0;
     for (const NamedArray* array : arrays) {
-        const ArrayBytes bytes = describe(*array);
+        const ArrayBytes bytes = describe(*array, report.stored);
         const std::uint64_t begin = end;
         end += bytes.size();
         if (text.size() > 1) text += ',';
@@ -48,7 +48,8 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     text.resize((text.size() + prefix - 1) / prefix * prefix, ' ');
     out << bytes_of_number(text.size(), prefix) << text;
     for (const NamedArray* array : arrays)
-        write_bytes(*array, report.workers, [&](std::string_view piece) { out << piece; });
+        write_bytes(*array, report.stored, report.workers,
+                    [&](std::string_view piece) { out << piece; });
 }
 
 }  // namespace attn::io

@@ -282,7 +282,7 @@ TEST_CASE("help: every short page fits a screen of 24 lines, and every page its 
                 CAPTURE(line);
                 CAPTURE(columns);
                 CHECK((io::display_width(line) <= columns || is_example || is_one_word ||
-                       (is_flag && columns < 72)));
+                       (is_flag && columns < 78)));
             }
         }
 }

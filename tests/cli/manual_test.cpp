@@ -37,9 +37,9 @@ std::vector<std::string> commands_of(const std::string& text) {
     return commands;
 }
 
-/// The ```python blocks.
-std::vector<std::string> programs_of(const std::string& text) {
-    const std::string start = "```python\n";
+/// The blocks of a language: "python".
+std::vector<std::string> programs_of(const std::string& text, const std::string& language) {
+    const std::string start = "```" + language + "\n";
     std::vector<std::string> programs;
     for (std::size_t at = 0; (at = text.find(start, at)) != std::string::npos;) {
         at += start.size();
@@ -101,7 +101,7 @@ TEST_CASE("manual: the programs that read golden vectors agree with them, where 
     scratch_folder();
     const std::string page = read_text(data_path("../cli/manual/golden.md"));
     for (const std::string& command : commands_of(page)) CHECK(run_shell(command).code == 0);
-    const std::vector<std::string> programs = programs_of(page);
+    const std::vector<std::string> programs = programs_of(page, "python");
     CHECK(programs.size() == 2);
     for (const std::string& program : programs) {
         write_text("program.py", program);
@@ -109,6 +109,27 @@ TEST_CASE("manual: the programs that read golden vectors agree with them, where 
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     }
+}
+
+TEST_CASE("manual: the programs for hardware read its files, where there is a compiler or Python") {
+    scratch_folder();
+    const std::string page = read_text(data_path("../cli/manual/hardware.md"));
+    for (const std::string& command : commands_of(page)) CHECK(run_shell(command).code == 0);
+    const auto check = [&](const std::string& language, const std::string& file,
+                           const std::string& tool, const std::string& command) {
+        const std::vector<std::string> programs = programs_of(page, language);
+        REQUIRE(programs.size() == 1);
+        if (run_shell(tool + " --version").code != 0) return;
+        write_text(file, programs[0]);
+        const Outcome outcome = run_shell(command);
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+    };
+    const std::string warnings =
+        " -Wall -Wextra -Werror -pedantic program.c -o program -lm && ./program";
+    check("c", "program.c", "cc", "cc -std=c99" + warnings);
+    check("c", "program.c", "c++", "c++ -x c++" + warnings);
+    check("python", "program.py", "python3", "python3 program.py");
 }
 
 TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of them") {

@@ -45,7 +45,7 @@ void check(Draw& draw) {
     if (rows != 0 && format.streams) report.arrays[0].stream = test::row_stream(values, rows);
     const std::string text =
         test::written([&](io::Output& out) { format.write(out, report, style); });
-    if (!format.streams) return;  // for people
+    if (!format.streams || format.name == "c" || format.name == "memh") return;  // not read
 
     const std::string path = file_of(text, "written" + std::string(format.suffixes[0]));
     const std::string array = format.name == "json" ? path + ":array" : path;

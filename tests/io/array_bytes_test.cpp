@@ -33,7 +33,7 @@ TEST_CASE("array bytes: a stream gives its rows in order, whatever threads there
         for (std::size_t rows : {1u, 2u, 7u, 64u})
             for (std::size_t at_once : {1u, 2u, 5u, 100u}) {
                 std::string bytes;
-                write_bytes(streamed(rows, at_once), workers,
+                write_bytes(streamed(rows, at_once), {}, workers,
                             [&](std::string_view piece) { bytes += piece; });
                 const Array<float> all = counted(rows);
                 CHECK(bytes == std::string_view(reinterpret_cast<const char*>(all.data()),
@@ -48,7 +48,7 @@ TEST_CASE("array bytes: what fails on either side comes out, and ends both") {
         const auto take = [&](std::string_view) {
             if (++taken == last) throw std::runtime_error("full");
         };
-        CHECK_THROWS_WITH(write_bytes(streamed(8, 2), &two, take), "full");
+        CHECK_THROWS_WITH(write_bytes(streamed(8, 2), {}, &two, take), "full");
         CHECK(taken == last);
 
         NamedArray array = streamed(8, 2);
@@ -57,6 +57,6 @@ TEST_CASE("array bytes: what fails on either side comes out, and ends both") {
             if (++made == last) throw std::runtime_error("no memory");
             return next();
         };
-        CHECK_THROWS_WITH(write_bytes(array, &two, [](std::string_view) {}), "no memory");
+        CHECK_THROWS_WITH(write_bytes(array, {}, &two, [](std::string_view) {}), "no memory");
     }
 }

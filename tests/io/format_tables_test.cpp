@@ -47,7 +47,9 @@ const std::map<std::string_view, test::Decoded (*)(std::string_view)> decoders{
     {"safetensors",
      [](std::string_view file) { return test::decode_safetensors(file).at("scores"); }},
     {"torch", [](std::string_view file) { return test::decode_torch(file).at("scores"); }},
-    {"table", [](std::string_view file) { return test::decode_table(file).at("scores"); }}};
+    {"table", [](std::string_view file) { return test::decode_table(file).at("scores"); }},
+    {"c", test::decode_c},
+    {"memh", test::decode_memh}};
 
 template <class Rows>
 void check_names(const Rows& rows) {

@@ -269,6 +269,33 @@ Decoded decode_separated(std::string_view file, char separator) {
     return array;
 }
 
+Decoded decode_c(std::string_view file) {
+    Decoded read;
+    const std::size_t begin = file.find("static const "), open = file.find(" = {", begin);
+    if (open == std::string_view::npos) throw std::runtime_error("c: no array");
+    read.type = file.substr(begin, open - begin);
+    std::string word;
+    int depth = 0;
+    for (const char c : file.substr(open + 3, file.find(';', open) - open - 3)) {
+        depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+        const bool is_space = c == '\n' || (c == ' ' && word.empty());
+        if (!is_space && c != '{' && c != '}' && c != ',') word += c;
+        if (c != ',' && c != '}') continue;
+        if (!word.empty()) read.words.push_back(word);
+        word.clear();
+    }
+    if (depth != 0) throw std::runtime_error("c: a brace is missing");
+    return read;
+}
+
+Decoded decode_memh(std::string_view file) {
+    Decoded read;
+    std::istringstream lines{std::string(file)};
+    for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("//") && !line.starts_with("@")) read.words.push_back(line);
+    return read;
+}
+
 DecodedFile decode_json(std::string_view file) {
     return JsonReader(file).read_object();
 }

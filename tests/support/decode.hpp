@@ -11,7 +11,7 @@ namespace attn::test {
 
 /// An array as a file has it. Numbers stay as in the file: bytes, or words of text.
 struct Decoded {
-    std::string type;  ///< "f4", "f8", "i8", "u1"; empty in text
+    std::string type;  ///< "f4", "f8", "i8", "u1"; in C, the declaration; else empty
     std::vector<std::size_t> shape;
     std::string bytes;               ///< of the binary formats
     std::vector<std::string> words;  ///< of the text formats, strings with their quotes
@@ -26,6 +26,10 @@ Decoded decode_npy(std::string_view file);
 DecodedFile decode_npz(std::string_view file);          ///< stored entries, as attn writes them
 DecodedFile decode_safetensors(std::string_view file);  ///< its metadata under "__metadata__"
 Decoded decode_separated(std::string_view file, char separator);  ///< with attn's shape comment
+
+/// The first array of a header of C, and the words of $readmemh, without comments and addresses.
+Decoded decode_c(std::string_view file);
+Decoded decode_memh(std::string_view file);
 
 /// The members of a JSON object that are arrays of numbers or words.
 DecodedFile decode_json(std::string_view file);

@@ -1,0 +1,173 @@
+// A result as a header of C: each array as constants, its sizes as macros.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
+#include "io/write/array_words.hpp"
+#include "io/write/output_formats.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::string_view line_start = "    ";
+
+/// A name with '_' for each character that C does not allow in names.
+std::string c_name(std::string_view name) {
+    std::string made;
+    for (const char c : name) {
+        const bool is_digit = c >= '0' && c <= '9';
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (is_digit && made.empty()) made += '_';
+        made += is_digit || is_letter ? c : '_';
+    }
+    return made;
+}
+
+/// Letters do not depend on the locale.
+std::string in_capitals(std::string name) {
+    for (char& c : name)
+        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    return name;
+}
+
+/// Text that neither ends a comment nor looks like the start of another one.
+std::string in_comment(std::string_view text) {
+    std::string safe;
+    for (const char c : one_line(text)) {
+        const char last = safe.empty() ? ' ' : safe.back();
+        if ((last == '*' && c == '/') || (last == '/' && c == '*')) safe += '\\';
+        safe += c;
+    }
+    return safe;
+}
+
+/// A constant needs a point or an exponent, or it would be an integer.
+char* write_real(char* at, char* end) {
+    if (std::string_view(at, static_cast<std::size_t>(end - at)).find_first_of(".e") ==
+        std::string_view::npos) {
+        *end++ = '.';
+        *end++ = '0';
+    }
+    return end;
+}
+
+char* write_text(char* at, std::string_view text) {
+    return std::copy(text.begin(), text.end(), at);
+}
+
+template <class T>
+char* write_constant(char* at, T number) {
+    if (std::isnan(number)) return write_text(at, "NAN");
+    if (std::isinf(number)) return write_text(at, number > 0 ? "INFINITY" : "-INFINITY");
+    char* end = write_real(at, write_number(at, number, {}));
+    if (sizeof(T) == sizeof(float)) *end++ = 'f';
+    return end;
+}
+
+/// The lowest number of 64 bits has no constant of its own: the sign is an operator.
+char* write_integer(char* at, std::int64_t number) {
+    if (number != std::numeric_limits<std::int64_t>::min()) return write_number(at, number, {});
+    return write_text(at, "(-9223372036854775807 - 1)");
+}
+
+std::string_view c_type(const WordType& words) {
+    if (words.is_float) return words.width == 32 ? "float" : "double";
+    if (words.is_bits) return "uint16_t";
+    return words.width <= 8    ? "int8_t"
+           : words.width <= 16 ? "int16_t"
+           : words.width <= 32 ? "int32_t"
+                               : "int64_t";
+}
+
+RowFormat row_format(const WordType& words) {
+    RowFormat format;
+    format.separator = ", ";
+    format.integer = write_integer;
+    if (words.is_float && words.width == 32)
+        format.real = [](char* at, double x) { return write_constant(at, static_cast<float>(x)); };
+    else if (words.is_float)
+        format.real = write_constant<double>;
+    else if (words.is_bits)
+        format.real = [type = *words.stored](char* at, double x) {
+            return write_hex(write_text(at, "0x"), stored(x, type).word, type.width());
+        };
+    else if (words.stored)
+        format.real = [type = *words.stored](char* at, double x) {
+            return write_integer(at, stored(x, type).word);
+        };
+    // Braces of all axes but the first, which are those of the array, and the last, whose numbers
+    // are in one line.
+    format.open = [](TextBuffer& text, const auto& shape, std::size_t row) {
+        const std::size_t depth = shape.size() - 1;
+        if (row != 0) text += ",\n";
+        text += line_start;
+        text += std::string(std::min(axes_that_turn(shape, row, 0) + 1, depth), '{');
+    };
+    format.close = [](TextBuffer& text, const auto& shape, std::size_t row) {
+        const std::size_t depth = shape.size() - 1;
+        text += std::string(std::min(axes_that_turn(shape, row, 1) + 1, depth), '}');
+    };
+    return format;
+}
+
+void define(Output& out, const std::string& name, const std::string& value) {
+    out << "#define " << name << " " << value << "\n";
+}
+
+void write_macros(Output& out, const std::string& name, const WordType& words,
+                  const std::vector<std::size_t>& shape) {
+    std::size_t size = 1;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        define(out, name + "_DIM" + std::to_string(axis), std::to_string(shape[axis]));
+        size *= shape[axis];
+    }
+    define(out, name + "_SIZE", std::to_string(size));
+    if (!words.stored || words.is_bits) return;
+    if (words.stored->kind == StoredKind::int8) {
+        std::string scale;
+        append_number(scale, words.stored->scale, {});
+        if (scale.find_first_of(".e") == std::string::npos) scale += ".0";
+        define(out, name + "_SCALE", scale);
+    } else {
+        define(out, name + "_BITS", std::to_string(words.width));
+        const int fraction = words.stored->fraction;
+        const std::string text = std::to_string(fraction);
+        define(out, name + "_FRACTION", fraction < 0 ? "(" + text + ")" : text);
+    }
+}
+
+}  // namespace
+
+void write_c(Output& out, const Report& report, const NumberStyle&) {
+    const std::string file = report.file.empty() ? "result.h" : report.file;
+    const std::string guard = "ATTN_" + in_capitals(c_name(file));
+    out << "/* " << in_comment(report.command) << " */\n";
+    out << "#ifndef " << guard << "\n#define " << guard << "\n\n";
+    const std::vector<WordType> types = word_types(report);
+    bool has_floats = false, has_integers = false;
+    for (const WordType& words : types) (words.is_float ? has_floats : has_integers) = true;
+    if (has_floats) out << "#include <math.h> /* NAN, INFINITY */\n";
+    if (has_integers) out << "#include <stdint.h>\n";
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        const NamedArray& array = report.arrays[i];
+        const std::vector<std::size_t> shape = shape_of(array);
+        const std::string name = c_name(array.name);
+        out << "\n/* " << in_comment(array.name + about(report, i)) << " */\n";
+        write_macros(out, in_capitals(name), types[i], shape);
+        out << "static const " << c_type(types[i]) << " " << name;
+        for (const std::size_t length : shape) out << "[" << std::to_string(length) << "]";
+        out << " = {\n";
+        write_rows(out, array, row_format(types[i]), report.workers);
+        out << "\n};\n";
+    }
+    out << "\n#endif\n";
+}
+
+}  // namespace attn::io
