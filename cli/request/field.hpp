@@ -108,6 +108,12 @@ inline constexpr Field token_field{.kind = FieldKind::token,
                                    .set = take_token,
                                    .append = field_of<&Request::settings, &Settings::token>.append};
 
+/// A range of rows: "A:B", or a list of both; B is excluded.
+std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field rows_field{.kind = FieldKind::integers,
+                                  .set = take_rows,
+                                  .append = field_of<&Request::settings, &Settings::rows>.append};
+
 /// The index of the name that the value is, or of the empty name after the last one.
 std::size_t place_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
 
