@@ -28,13 +28,12 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
     const std::size_t query =
         chosen.value_or(has_all ? plan.middle_query() : first + (plan.rows - 1) / 2);
     if (query >= first && query - first < plan.rows) return query;
-    throw setting_error(
-        request, "token",
-        source.file + " has " +
-            (source.has_one_query ? "query " + std::to_string(first) + " alone"
-                                  : "queries " + std::to_string(first) + " to " +
-                                        std::to_string(first + plan.rows - 1)) +
-            "; expected one of them");
+    throw setting_error(request, "token",
+                        source.file + " has " +
+                            (source.has_one_query ? "query " + std::to_string(first) + " alone"
+                                                  : "queries " + std::to_string(first) + " to " +
+                                                        std::to_string(first + plan.rows - 1)) +
+                            "; expected one of them");
 }
 
 [[noreturn]] void refuse_without_weights(const io::ResultView& view) {

@@ -62,14 +62,15 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
                         const FusedOutputs<T>& out, ThreadPool& threads, const FusedUse& use)
     : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), threads_(threads),
       grid_(make_grid(entries_.lanes, call, out, threads.threads(), use)),
-      dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query, *kernel.draws),
+      dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
+               *kernel.draws),
       steps_(steps_taken(call, call.biases.size())),
       workers_(std::min(threads.threads(), grid_.items())) {
     if (!step_beyond_kernels(call).empty())
         throw std::logic_error("a step of the scores that fused kernels do not have");
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};
-    for (const StepUse& use : steps_)
-        if (use.step.input_divisor != nullptr) divisor_ = use.step.input_divisor(any);
+    for (const StepUse& taken : steps_)
+        if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
     if (out.heads != nullptr) {
         slots_.assign(grid_.sizes.heads, not_chosen);

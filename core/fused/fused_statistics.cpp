@@ -144,8 +144,7 @@ private:
         worker.top.clear(lane);
         visit_row(tile, lane, [&](std::size_t key, T score) {
             if (score > row.peak || std::isnan(score)) row.peak = static_cast<double>(score);
-            if (worker.top.capacity() != 0)
-                worker.top.offer(lane, static_cast<double>(score), key);
+            if (worker.top.capacity() != 0) worker.top.offer(lane, static_cast<double>(score), key);
         });
         visit_row(tile, lane, [&](std::size_t key, T score) {
             const double below = static_cast<double>(score) - row.peak, power = std::exp(below);

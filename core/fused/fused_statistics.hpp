@@ -1,4 +1,5 @@
-// Statistics of the weights by a fused kernel, on all threads, without the (q, k) weights in memory.
+// Statistics of the weights by a fused kernel, on all threads, without the (q, k) weights in
+// memory.
 #pragma once
 
 #include "core/base/thread_pool.hpp"

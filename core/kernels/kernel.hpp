@@ -98,7 +98,8 @@ struct Tile {
     T* weights_buffer;
 };
 
-/// A tile's sums over the keys of each lane, relative to the lane's largest score, without its sink.
+/// A tile's sums over the keys of each lane, relative to the lane's largest score, without its
+/// sink.
 template <class T>
 struct RowTotals {
     bool wants_scores, wants_distances;  ///< which of the last two sums are needed

@@ -7,8 +7,8 @@
 namespace attn::kernels {
 namespace {
 
-/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, and `peak` holds a
-/// number per lane, which is raised to the lane's largest score.
+/// Scores of a strip, (keys, tile lanes), modified and masked. `query` is packed, and `peak` holds
+/// a number per lane, which is raised to the lane's largest score.
 template <class V, class T = typename V::Scalar>
 inline void score_strip(const Tile<T>& t, const Strip& s, const T* query, T* scores, T* peak) {
     constexpr std::size_t W = V::lanes, L = W * V::tile_vectors;

@@ -17,8 +17,8 @@
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/row_attention.hpp"
-#include "core/kernels/score_strip.hpp"
 #include "core/kernels/score_steps.hpp"
+#include "core/kernels/score_strip.hpp"
 
 namespace attn::kernels {
 namespace {

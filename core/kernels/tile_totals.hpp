@@ -112,9 +112,8 @@ private:
                 if constexpr (scores)
                     score_sum[i] = V::fma(weight, V::max(below, V::set(T(-0x1p20))), score_sum[i]);
                 if constexpr (distances)
-                    distance_sum[i] =
-                        V::fma(weight, V::abs(V::add(first, V::set(static_cast<T>(k)))),
-                               distance_sum[i]);
+                    distance_sum[i] = V::fma(
+                        weight, V::abs(V::add(first, V::set(static_cast<T>(k)))), distance_sum[i]);
             };
             std::size_t k = 0;
             for (; k + partial <= s.keys; k += partial)

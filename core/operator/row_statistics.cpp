@@ -63,8 +63,8 @@ std::span<const RowStatistic> row_statistics() {
 void RowSums::finish(std::optional<double> sink) {
     if (sum == 0) return;
     const double above = sink.value_or(-std::numeric_limits<double>::infinity()) - peak;
-    log_denominator = above > 0 ? above + std::log1p(sum * std::exp(-above))
-                                : std::log(sum + std::exp(above));
+    log_denominator =
+        above > 0 ? above + std::log1p(sum * std::exp(-above)) : std::log(sum + std::exp(above));
 }
 
 double RowSums::factor() const {
@@ -118,8 +118,8 @@ StatisticArrays<T>::StatisticArrays(Recorder& recorder, const AttentionCall<T>& 
         std::iota(heads_.begin(), heads_.end(), std::size_t{0});
     }
     using Sizes = std::array<std::size_t, 4>;
-    const Sizes row{batch, heads_.size(), queries_, 1}, listed{batch, heads_.size(), queries_, listed_},
-        key{batch, heads_.size(), 1, keys_};
+    const Sizes row{batch, heads_.size(), queries_, 1},
+        listed{batch, heads_.size(), queries_, listed_}, key{batch, heads_.size(), 1, keys_};
     for (const RowStatistic& statistic : rows)
         values_.push_back(recorder.allocate<T>(statistic.array, row));
     argmax_key_ = recorder.allocate<std::int64_t>("argmax_key", row);
@@ -186,8 +186,7 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
             const std::size_t first = ((batch * heads + head) * queries + q) * keys;
             const std::int64_t position =
                 static_cast<std::int64_t>(call.first_query + q) + call.offset.of(batch);
-            RowSums sums =
-                sums_of(scores.data() + first, mask.data() + first, keys, position, top);
+            RowSums sums = sums_of(scores.data() + first, mask.data() + first, keys, position, top);
             sums.finish(has_sink ? std::optional<double>(static_cast<T>(sink_of(call.sink, head)))
                                  : std::nullopt);
             arrays.set_row(i * queries + q, sums, top.sorted(0));

@@ -149,8 +149,8 @@ void choose_rows(Plan& plan, const Settings& s) {
     const std::string queries = std::to_string(plan.q_len);
     if (s.token && !s.rows.empty()) refuse("rows", "conflicts with --token; expected one of them");
     if (s.token.value_or(0) >= plan.q_len)
-        refuse("token", "there are " + queries + " tokens; expected 0 to " +
-                            std::to_string(plan.q_len - 1));
+        refuse("token",
+               "there are " + queries + " tokens; expected 0 to " + std::to_string(plan.q_len - 1));
     const std::uint64_t first = s.rows.empty() ? s.token.value_or(0) : s.rows[0],
                         end = s.rows.empty() ? (s.token ? first + 1 : plan.q_len) : s.rows[1];
     if (first >= end)
