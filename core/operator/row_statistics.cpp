@@ -11,7 +11,7 @@
 namespace attn {
 namespace {
 
-/// Of the weights w of the keys: -sum of w ln w; a sink has no term.
+/// -sum of w ln w over the weights w of the keys.
 double entropy(const RowSums& row) {
     if (row.sum == 0) return 0;
     return (row.sum * row.log_denominator - row.score_sum) * row.factor();
