@@ -24,14 +24,16 @@ std::size_t query_in(const ExplanationSource& source, std::optional<std::uint64_
                      const Request& request) {
     const Plan& plan = source.plan;
     const std::size_t first = plan.first_query;
-    const std::size_t query = chosen.value_or(source.has_one_query ? first : plan.middle_query());
+    const bool has_all = plan.rows == plan.q_len;
+    const std::size_t query =
+        chosen.value_or(has_all ? plan.middle_query() : first + (plan.rows - 1) / 2);
     if (query >= first && query - first < plan.rows) return query;
-    throw setting_error(
-        request, "token",
-        source.file + " has " +
-            (source.has_one_query ? "query " + std::to_string(first) + " alone"
-                                  : "queries 0 to " + std::to_string(plan.rows - 1)) +
-            "; expected one of them");
+    throw setting_error(request, "token",
+                        source.file + " has " +
+                            (source.has_one_query ? "query " + std::to_string(first) + " alone"
+                                                  : "queries " + std::to_string(first) + " to " +
+                                                        std::to_string(first + plan.rows - 1)) +
+                            "; expected one of them");
 }
 
 [[noreturn]] void refuse_without_weights(const io::ResultView& view) {
@@ -83,7 +85,7 @@ void read_arrays(ExplanationSource& source, const io::ResultView& view, const La
         Array<T> values(numbers);
         const std::vector<std::string_view> axes = plan.axes_of(*id);
         const bool is_drawn = *id == "mask" || *id == "attention_weights";
-        if (is_drawn && !source.has_one_query) source.maps.arrays.push_back({name, values, axes});
+        if (is_drawn && plan.rows == plan.q_len) source.maps.arrays.push_back({name, values, axes});
         const auto axis = std::find(axes.begin(), axes.end(), "q_len");
         if (axis != axes.end()) {
             const auto place = static_cast<std::size_t>(axis - axes.begin());
@@ -227,6 +229,7 @@ std::pair<Request, ExplanationSource> read_explained(const std::string& path, co
         source.plan.rule ? recompute_step(source) : recompute(source);
         request.settings = source.plan.config;
         request.settings.token = query;
+        request.settings.rows.clear();
     });
     return {std::move(request), std::move(source)};
 }

@@ -25,7 +25,8 @@ constexpr ModelArray array_rows[] = {
 bool is_of_attention(const ArrayRow& row) {
     constexpr std::string_view kept[] = {"queries",         "keys",         "values",
                                          "context_vectors", "head_outputs", "attention_weights"};
-    return row.from != From::trace && (row.needs & ~unsigned{needs::softmax}) == 0 &&
+    return row.from != From::trace && !row.is_statistic() &&
+           (row.needs & ~unsigned{needs::softmax}) == 0 &&
            (row.needs != 0 ||
             std::find(std::begin(kept), std::end(kept), row.name) != std::end(kept));
 }

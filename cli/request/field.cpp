@@ -240,6 +240,23 @@ std::string take_store(Request& request, const json& value, const Limits&) {
     return problem;
 }
 
+std::string take_rows(Request& request, const json& value, const Limits& limits) {
+    json range = value;
+    if (value.is_string()) {
+        const std::string& text = value.get_ref<const std::string&>();
+        const std::size_t colon = text.find(':');
+        range = json::array();
+        if (colon != std::string::npos)
+            range = {parsed<std::uint64_t>(text.substr(0, colon)),
+                     parsed<std::uint64_t>(text.substr(colon + 1))};
+    }
+    std::vector<std::uint64_t> rows;
+    if (!range.is_array() || !take_list(rows, range, limits).empty())
+        return "not a range of rows; expected A:B, integers from 0, as in 0:4 for the first four";
+    request.settings.rows = std::move(rows);
+    return {};
+}
+
 // append_field() appends a field of each type as JSON.
 
 void append_field(std::string& out, const Seed& seed) {

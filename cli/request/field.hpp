@@ -117,6 +117,12 @@ inline constexpr Field store_field{.kind = FieldKind::string,
                                            append_field(json, io::text_of(*request.store));
                                    }};
 
+/// A range of rows: "A:B", or a list of both; B is excluded.
+std::string take_rows(Request& request, const nlohmann::json& value, const Limits& limits);
+inline constexpr Field rows_field{.kind = FieldKind::integers,
+                                  .set = take_rows,
+                                  .append = field_of<&Request::settings, &Settings::rows>.append};
+
 /// The index of the name that the value is, or of the empty name after the last one.
 std::size_t place_of_name(std::string_view (*name)(std::size_t), const nlohmann::json& value);
 

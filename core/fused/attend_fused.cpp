@@ -29,6 +29,7 @@ void FusedCall<T>::run(std::size_t first, std::size_t count) {
 template <class T>
 void FusedCall<T>::attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker) {
     const TileRange range = grid_.tiles_of(item);
+    if (!is_needed(grid_.place(range.first))) return;
     for (std::size_t i = 0; i < range.count; ++i) {
         const TilePlace place = grid_.place(range.first + i);
         fill_tile(place, i, worker);
@@ -62,14 +63,9 @@ void FusedCall<T>::set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T
 template <class T>
 void FusedCall<T>::set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded) {
     tile.weights[0] = tile.scores[0] = nullptr;
-    const auto is_chosen = [&](std::size_t l) {
-        return slots_.empty() || slots_[place.head(l)] != not_chosen;
-    };
-    std::size_t chosen = 0;
-    while (chosen < tile.lanes && !is_chosen(chosen)) chosen += place.queries;
-    if (chosen >= tile.lanes) return;
+    if (!has_chosen(place)) return;
     const auto row_in = [&](T* rows, std::size_t l) {
-        if (!is_chosen(l)) return discarded;
+        if (!is_chosen(place.head(l))) return discarded;
         const std::size_t row =
             slots_.empty()
                 ? row_of(place, l)
@@ -81,6 +77,19 @@ void FusedCall<T>::set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* d
         if (out_.weights != nullptr) tile.weights[l] = row_in(out_.weights, l);
         if (out_.scores != nullptr && place.split == 0) tile.scores[l] = row_in(out_.scores, l);
     }
+}
+
+template <class T>
+bool FusedCall<T>::has_chosen(const TilePlace& place) const {
+    for (std::size_t h = 0; h < place.heads; ++h)
+        if (is_chosen(place.first_head + h)) return true;
+    return false;
+}
+
+/// Whether a tile, or the tiles of its item, which have its heads, write anything.
+template <class T>
+bool FusedCall<T>::is_needed(const TilePlace& place) const {
+    return out_.context.data != nullptr || out_.logsumexp != nullptr || has_chosen(place);
 }
 
 /// A head that is chosen again is a copy.
@@ -139,7 +148,7 @@ void FusedCall<T>::merge_splits() {
 template <class T>
 void attend_fused(const kernels::Kernel& kernel, const AttentionCall<T>& call,
                   const FusedOutputs<T>& outputs, ThreadPool& threads) {
-    FusedCall<T> fused(kernel, call, outputs, threads, false, outputs.weights != nullptr);
+    FusedCall<T> fused(kernel, call, outputs, threads, {.weights = outputs.weights != nullptr});
     fused.run(0, fused.grid().items());
     fused.finish();
 }

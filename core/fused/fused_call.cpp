@@ -13,6 +13,8 @@
 namespace attn {
 namespace {
 
+const Dropout no_dropout;
+
 /// Several if keys and values exceed the cache and enough items remain for all threads.
 template <class T>
 std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& call,
@@ -27,7 +29,7 @@ std::size_t choose_tiles_per_item(const TileGrid& grid, const AttentionCall<T>& 
 
 template <class T>
 TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedOutputs<T>& out,
-                   std::size_t threads, bool in_order, bool weights) {
+                   std::size_t threads, const FusedUse& use) {
     constexpr std::size_t few_rows = 512;
     // Up to this many queries per key head do not fill a vector.
     constexpr std::size_t row_by_row = 4;
@@ -37,14 +39,14 @@ TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedO
     TileGrid grid;
     grid.sizes = sizes;
     grid.lanes = lanes;
-    grid.by_rows = group * sizes.queries <= row_by_row;
-    grid.head_by_head = call.dropout.head_by_head;
-    grid.in_order = in_order || call.dropout.p != 0;
+    grid.by_rows = group * sizes.queries <= row_by_row && !use.totals;
+    grid.head_by_head = call.dropout.head_by_head && !use.totals;
+    grid.in_order = use.in_order || use.totals || call.dropout.p != 0;
     if (grid.in_order) return grid;
     // Few queries of several heads that share keys fill one tile together.
     for (std::size_t heads = 2; heads <= std::min(group, lanes); ++heads)
         if (group % heads == 0 && heads * sizes.queries <= lanes) grid.heads_per_tile = heads;
-    if (weights) return grid;
+    if (use.weights) return grid;
     const bool few = sizes.batch * sizes.heads * sizes.queries <= few_rows;
     if (few && sizes.keys >= 2 * split_keys)
         grid.splits = (sizes.keys + split_keys - 1) / split_keys;
@@ -57,24 +59,25 @@ TileGrid make_grid(std::size_t lanes, const AttentionCall<T>& call, const FusedO
 
 template <class T>
 FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-                        const FusedOutputs<T>& out, ThreadPool& threads, bool in_order,
-                        bool weights)
+                        const FusedOutputs<T>& out, ThreadPool& threads, const FusedUse& use)
     : entries_(kernels::entries_of<T>(kernel)), call_(call), out_(out), threads_(threads),
-      grid_(make_grid(entries_.lanes, call, out, threads.threads(), in_order, weights)),
-      dropout_(call.dropout, grid_.sizes, call.first_query, *kernel.draws),
+      grid_(make_grid(entries_.lanes, call, out, threads.threads(), use)),
+      dropout_(use.totals ? no_dropout : call.dropout, grid_.sizes, call.first_query,
+               *kernel.draws),
       steps_(steps_taken(call, call.biases.size())),
       workers_(std::min(threads.threads(), grid_.items())) {
     if (!step_beyond_kernels(call).empty())
         throw std::logic_error("a step of the scores that fused kernels do not have");
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};
-    for (const StepUse& use : steps_)
-        if (use.step.input_divisor != nullptr) divisor_ = use.step.input_divisor(any);
+    for (const StepUse& taken : steps_)
+        if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
     if (out.heads != nullptr) {
         slots_.assign(grid_.sizes.heads, not_chosen);
         for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
     }
-    for (FusedWorker<T>& worker : workers_) allocate(worker, weights);
+    if (!use.totals)
+        for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);
     if (grid_.splits > 1) allocate_splits();
     folds_scale_ = !is_dry_run() && query_is_in_range(std::abs(call.scale / divisor_));
 }
@@ -136,10 +139,11 @@ void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<
     tile.lanes = place.heads * place.queries;
     tile.kv_len = grid_.sizes.keys;
     tile.d_k = tile.key_stride = d_k();
-    tile.d_v = tile.value_stride = d_v();
+    tile.d_v = d_v();
+    tile.value_stride = call_.value.shape(3);
     tile.by_rows = grid_.by_rows;
     tile.key = call_.key.data() + first_key_row(place) * d_k();
-    tile.value = call_.value.data() + first_key_row(place) * d_v();
+    tile.value = call_.value.data() + first_key_row(place) * call_.value.shape(3);
     tile.next_query = tile.next_key = tile.next_value = nullptr;
     tile.next_keys = 0;
     tile.has_sink = !call_.sink.empty() && grid_.splits == 1;
@@ -197,14 +201,14 @@ void FusedCall<T>::fill_next(std::size_t next, kernels::Tile<T>& tile) const {
     if (place.queries == grid_.lanes)
         tile.next_query = call_.query.data() + row_of(place, 0) * d_k();
     tile.next_key = call_.key.data() + first_key_row(place) * d_k();
-    tile.next_value = call_.value.data() + first_key_row(place) * d_v();
+    tile.next_value = call_.value.data() + first_key_row(place) * call_.value.shape(3);
     tile.next_keys = std::min(grid_.sizes.keys, kernels::block_keys);
 }
 
 template FusedCall<float>::FusedCall(const kernels::Kernel&, const AttentionCall<float>&,
-                                     const FusedOutputs<float>&, ThreadPool&, bool, bool);
+                                     const FusedOutputs<float>&, ThreadPool&, const FusedUse&);
 template FusedCall<double>::FusedCall(const kernels::Kernel&, const AttentionCall<double>&,
-                                      const FusedOutputs<double>&, ThreadPool&, bool, bool);
+                                      const FusedOutputs<double>&, ThreadPool&, const FusedUse&);
 template void FusedCall<float>::fill_tile(const TilePlace&, std::size_t, FusedWorker<float>&) const;
 template void FusedCall<double>::fill_tile(const TilePlace&, std::size_t,
                                            FusedWorker<double>&) const;

@@ -26,13 +26,19 @@ struct FusedWorker {
     TileKeep keep;
 };
 
+/// What a call is divided for.
+struct FusedUse {
+    bool in_order = false;  ///< tiles are in the order of the rows of (batch, heads, q_len)
+    bool weights = false;   ///< they are written
+    bool totals = false;    ///< tiles are filled for others: in order, of one head, without dropout
+};
+
 template <class T>
 class FusedCall {
 public:
-    /// Allocates what `run` needs. `in_order`: tiles are in the order of the rows of
-    /// (batch, heads, q_len). `weights`: they are written.
+    /// Allocates what `run` needs; for totals nothing.
     FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& call,
-              const FusedOutputs<T>& out, ThreadPool& threads, bool in_order, bool weights);
+              const FusedOutputs<T>& out, ThreadPool& threads, const FusedUse& use);
 
     /// Computes items [first, first + count) of the grid.
     void run(std::size_t first, std::size_t count);
@@ -41,6 +47,9 @@ public:
     void finish();
 
     const TileGrid& grid() const { return grid_; }
+
+    /// Fills the i-th tile of a worker, but for its outputs.
+    void fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const;
 
     /// The row of (batch, heads, q_len) that a tile's lane works on.
     std::size_t row_of(const TilePlace& place, std::size_t lane) const {
@@ -52,7 +61,8 @@ private:
     static constexpr std::size_t not_chosen = std::numeric_limits<std::size_t>::max();
 
     std::size_t d_k() const { return call_.query.shape(3); }
-    std::size_t d_v() const { return call_.value.shape(3); }
+    /// 0 if no context is requested: then values are not read.
+    std::size_t d_v() const { return out_.context.data == nullptr ? 0 : call_.value.shape(3); }
 
     /// Elements of scratch of each tile.
     std::size_t tile_scratch() const {
@@ -65,8 +75,6 @@ private:
     void allocate_splits();
     bool query_is_in_range(double factor) const;
 
-    /// Fills the i-th tile of a worker, but for its outputs.
-    void fill_tile(const TilePlace& place, std::size_t i, FusedWorker<T>& worker) const;
     void fill_lane(const TilePlace& place, std::size_t l, kernels::Tile<T>& tile,
                    std::vector<kernels::Step<T>>& steps) const;
     /// The start of the next item, to prefetch.
@@ -80,6 +88,9 @@ private:
     void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);
     void set_outputs(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
     void set_rows(const TilePlace& place, kernels::Tile<T>& tile, T* discarded);
+    bool is_chosen(std::size_t head) const { return slots_.empty() || slots_[head] != not_chosen; }
+    bool has_chosen(const TilePlace& place) const;
+    bool is_needed(const TilePlace& place) const;
     void repeat_heads();
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
 

@@ -15,7 +15,7 @@ public:
                  bool scores, const std::vector<std::size_t>* heads, ThreadPool& threads)
         : call_(std::move(call)), scores_(scores),
           heads_(heads == nullptr ? std::vector<std::size_t>{} : *heads),
-          fused_(kernel, *call_, out_, threads, true, !scores) {
+          fused_(kernel, *call_, out_, threads, {.in_order = true, .weights = !scores}) {
         constexpr std::size_t bytes = std::size_t{16} << 20;
         const std::size_t tile = fused_.grid().lanes * keys() * sizeof(T);
         at_once_ = std::max(2 * threads.threads(), bytes / tile);

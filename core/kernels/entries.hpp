@@ -3,6 +3,7 @@
 
 #include "core/kernels/recurrence.hpp"
 #include "core/kernels/tile_attention.hpp"
+#include "core/kernels/tile_totals.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -12,6 +13,9 @@ constexpr Entries<typename V::Scalar> entries() {
     return {.lanes = V::lanes * V::tile_vectors,
             .vector_lanes = V::lanes,
             .attend = attend<V>,
+            .total_rows = total_rows<V>,
+            .total_keys = total_keys<V>,
+            .visit_row = visit_row<V>,
             .project = project<V>,
             .pack = pack<V>,
             .magnitudes = magnitudes<V>,

@@ -98,6 +98,37 @@ struct Tile {
     T* weights_buffer;
 };
 
+/// A tile's sums over the keys of each lane, relative to the lane's largest score, without its
+/// sink.
+template <class T>
+struct RowTotals {
+    bool wants_scores, wants_distances;  ///< which of the last two sums are needed
+
+    /// Called for scores of lanes [lane, lane + lanes) of the tile's vectors where one of their
+    /// peaks is above its threshold: score l of key first_key + k is scores[k * stride + l]. It may
+    /// raise thresholds. Null: not called.
+    void (*offer)(void* taker, const T* scores, const T* peaks, std::size_t lane,
+                  std::size_t first_key, std::size_t keys);
+    void* taker;
+    std::size_t stride, vector_lanes;  ///< of the scores that are offered
+    T threshold[max_lanes];
+
+    T peak[max_lanes];  ///< the largest score; no key is visible to the lane if `sum` is 0
+    /// Sums of e^(score - peak), of that times score - peak, and times |key - position|.
+    T sum[max_lanes], score_sum[max_lanes], distance_sum[max_lanes];
+    std::uint64_t out_of_range;  ///< bit l: lane l needs visit_row, its sums are not numbers
+};
+
+/// A tile's sums over the lanes of each key.
+template <class T>
+struct KeyTotals {
+    std::uint64_t lanes;  ///< bit l: lane l counts
+    /// A weight is weight_unit e^(score - peak) times the factor.
+    T peak[max_lanes], factor[max_lanes];
+    double* sum;  ///< kv_len elements, which are added to; null: not wanted
+    T* most;      ///< kv_len elements, which are raised to the largest weight; null: not wanted
+};
+
 /// Tiles of one head that are computed together, block by block, so that its keys and values are
 /// loaded into the second-level cache once for all of them.
 inline constexpr std::size_t max_tiles_per_item = 4;
@@ -169,6 +200,14 @@ struct Entries {
     std::size_t lanes;         ///< queries of a whole tile, and columns of a panel
     std::size_t vector_lanes;  ///< of one vector
     void (*attend)(Tile<T>* tiles, std::size_t count) noexcept;  ///< 1 or max_tiles_per_item
+    /// Without values, context, weights and dropout: the scratch needs d_k * lanes elements and
+    /// weights_buffer those of a block.
+    void (*total_rows)(Tile<T>&, RowTotals<T>&) noexcept;
+    void (*total_keys)(Tile<T>&, const KeyTotals<T>&) noexcept;
+    /// visit(visitor, key, score) for every key visible to the lane, in order, its score computed
+    /// as plainly as by the reference.
+    void (*visit_row)(Tile<T>&, std::size_t lane, void* visitor,
+                      void (*visit)(void* visitor, std::size_t key, T score)) noexcept;
     void (*project)(const Panel<T>&) noexcept;
     /// packed[i][r] = factor * rows[r][i] for i below `length`; rows past `count` repeat the last.
     void (*pack)(const T* const* rows, std::size_t count, std::size_t length, T factor,

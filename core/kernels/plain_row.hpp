@@ -48,22 +48,6 @@ public:
         });
     }
 
-private:
-    /// Differences are rounded as T's are.
-    static double power(T score, T peak) {
-        const T below = score - peak;
-        return __builtin_exp(static_cast<double>(below));
-    }
-
-    bool sees(const Strip& s, std::size_t k) const {
-        if (s.visible != nullptr && (s.visible[k] >> lane_ & 1) == 0) return false;
-        for (std::size_t i = 0; i < t_.step_count; ++i)
-            if (t_.steps[i].kind == StepKind::bias &&
-                bias_of(t_.steps[i], lane_, s.first_key + k) == masked_score<T>)
-                return false;
-        return true;
-    }
-
     /// visit(key, score) for every key visible to the row, in order.
     template <class Visit>
     void each_key(Visit visit) const {
@@ -85,6 +69,22 @@ private:
             }
             visit_group();
         }
+    }
+
+private:
+    /// Differences are rounded as T's are.
+    static double power(T score, T peak) {
+        const T below = score - peak;
+        return __builtin_exp(static_cast<double>(below));
+    }
+
+    bool sees(const Strip& s, std::size_t k) const {
+        if (s.visible != nullptr && (s.visible[k] >> lane_ & 1) == 0) return false;
+        for (std::size_t i = 0; i < t_.step_count; ++i)
+            if (t_.steps[i].kind == StepKind::bias &&
+                bias_of(t_.steps[i], lane_, s.first_key + k) == masked_score<T>)
+                return false;
+        return true;
     }
 
     void products(const std::size_t* keys, std::size_t count, T* sum) const {

@@ -18,6 +18,7 @@
 #include "core/kernels/product.hpp"
 #include "core/kernels/row_attention.hpp"
 #include "core/kernels/score_steps.hpp"
+#include "core/kernels/score_strip.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -229,24 +230,7 @@ private:
 
     /// Scores of a strip, modified and masked, and their maximum in each lane.
     void score(const Strip& s) {
-        const std::size_t first = s.first_vector;
-        T* scores = weights_of(s.first_key);
-        multiply<V>(s.end_vector - first, s.keys, keys_from(s.first_key),
-                    Vectors<T>{query_ + first * W, L}, t_.d_k,
-                    Store<V>{scores + first * W, L, nullptr, 0});
-        for (std::size_t v = first; v < s.end_vector; ++v) {
-            T* column = scores + v * W;
-            modify_column(t_, s, Column<V>{column, s.keys, v * W});
-            V peak[4];
-            for (V& p : peak) p = V::load(softmax_.peak() + v * W);
-            std::size_t k = 0;
-            for (; k + 4 <= s.keys; k += 4)
-                for (std::size_t i = 0; i < 4; ++i)
-                    peak[i] = V::max(V::load(column + (k + i) * L), peak[i]);
-            for (; k < s.keys; ++k) peak[0] = V::max(V::load(column + k * L), peak[0]);
-            V::max(V::max(peak[0], peak[1]), V::max(peak[2], peak[3]))
-                .store(softmax_.peak() + v * W);
-        }
+        score_strip<V>(t_, s, query_, weights_of(s.first_key), softmax_.peak());
     }
 
     void update_shifts() {

@@ -44,14 +44,15 @@ Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {
     return copies;
 }
 
-/// One row of each head: (batch, heads, rows, d) to (batch, heads, 1, d).
+/// Some rows of each head: (batch, heads, rows, d) to (batch, heads, count, d).
 template <class T>
-Tensor4<T> row_of_heads(const Tensor4<T>& x, std::size_t row) {
+Tensor4<T> rows_of_heads(const Tensor4<T>& x, std::size_t first, std::size_t count) {
     const std::size_t rows = x.shape(2), d = x.shape(3);
-    Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), 1, d});
+    Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), count, d});
     if (is_dry_run()) return picked;
     for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
-        std::copy_n(x.data() + (matrix * rows + row) * d, d, picked.data() + matrix * d);
+        std::copy_n(x.data() + (matrix * rows + first) * d, count * d,
+                    picked.data() + matrix * count * d);
     return picked;
 }
 

@@ -75,6 +75,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     call.first_query = plan.first_query;
     call.offset = plan.offset;
     call.sink = plan.sink;
+    call.top = plan.top;
     Masks masks = take_masks(plan, operands);
     for (Broadcast& bias : masks.biases) bias.template round_to<T>();
     call.mask = std::move(masks.rules);
@@ -144,9 +145,11 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     add_rules(call, plan, operands);
     call.dropout = dropout_of(plan, generator);
     Tensor4<T> context = attend(stage, std::move(call));
-    if (weights != nullptr && weights->out)
-        context = project_out(stage, *weights->out, std::move(context));
-    recorder.record("context_vectors", context);
+    if (recorder.records("context_vectors")) {
+        if (weights != nullptr && weights->out)
+            context = project_out(stage, *weights->out, std::move(context));
+        recorder.record("context_vectors", context);
+    }
     return {recorder.take(),
             weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
 }

@@ -24,7 +24,8 @@ HeadRows<T> rows_of(Tensor4<T>& x) {
 /// Only the query rows that are computed.
 template <class T>
 Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
-    return plan.rows == plan.q_len ? std::move(queries) : row_of_heads(queries, plan.first_query);
+    if (plan.rows == plan.q_len) return queries;
+    return rows_of_heads(queries, plan.first_query, plan.rows);
 }
 
 template <class T>
@@ -184,6 +185,10 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
 template <class T>
 Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
     const Plan& plan = stage.plan;
+    if (!plan.needs_context()) {
+        plan.backend->entries<T>().attend(plan, std::move(call), {}, stage.recorder, stage.pool);
+        return {};
+    }
     const bool separate = plan.shown.separate_heads;
     const std::size_t row = plan.heads * plan.d_v;
     Tensor4<T> context =

@@ -55,7 +55,7 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
                        Array<T> past_value);
 
 /// The context of each query: (batch, 1, rows, heads * d_v), or (batch, heads, rows, d_v) if the
-/// plan shows separate heads.
+/// plan shows separate heads; without elements if nothing needs it.
 template <class T>
 Tensor4<T> attend(const Stage& stage, AttentionCall<T> call);
 

@@ -36,7 +36,8 @@ enum class Axis {
     joined,       ///< columns of all heads, concatenated
     query_width,  ///< columns after a projection of one group
     key_width,
-    value_width
+    value_width,
+    top  ///< the setting of that name: keys listed for each query
 };
 
 /// Conditions for an array to exist in a question, as bits.
@@ -60,18 +61,24 @@ enum Need : unsigned {
 /// settings cannot name the latter.
 enum class From { any, reference, trace };
 
+/// Whether the name `all` has an array: statistics are named one by one, and what a rotation
+/// changes is only left out where there is none.
+enum class InAll { always, with_rope, never };
+
 struct ArrayRow {
     std::string_view name;
     /// At the positions of (batch, heads, rows, columns); rows of matrices have a fifth axis.
     std::array<Axis, 5> axes;
     unsigned needs;  ///< bits of needs::Need
     From from;
-    bool needs_rope_in_all = false;  ///< `all` has it only where it does not repeat another
+    InAll in_all = InAll::always;
 
     /// A weight or a bias; a weight may be transposed, depending on its initialiser or file.
     constexpr bool is_parameter() const {
         return (needs & (needs::projections | needs::out_proj)) != 0;
     }
+    /// Summarises the weights of a query, or of a key, and is computed without them.
+    constexpr bool is_statistic() const { return in_all == InAll::never; }
     /// Has an element for each query and key.
     constexpr bool counts_queries_and_keys() const {
         return axes[2] == Axis::q_len && axes[3] == Axis::kv_len;
@@ -85,7 +92,8 @@ using enum needs::Need;
 using enum From;
 
 using Axes = std::array<Axis, 5>;
-inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len};
+inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_len, kv_len},
+    listed{batch, heads, q_len, top}, of_keys{batch, heads, none, kv_len};
 
 /// In the order of computation; arrays only for explanations come last.
 inline constexpr ArrayRow rows[] = {
@@ -101,8 +109,8 @@ inline constexpr ArrayRow rows[] = {
     {"W_out", {none, none, d_out, joined}, out_proj, any},
     {"b_out", {none, none, none, d_out}, out_proj | out_bias, any},
     // Before the rotary embedding; without one they equal `queries` and `keys`.
-    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, any, true},
-    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, any, true},
+    {"unrotated_queries", {batch, heads, q_len, d_k}, softmax, any, InAll::with_rope},
+    {"unrotated_keys", {batch, kv_heads, new_keys, d_k}, softmax, any, InAll::with_rope},
     {"queries", {batch, heads, q_len, d_k}, nothing, any},
     {"keys", {batch, kv_heads, new_keys, d_k}, nothing, any},
     {"values", {batch, kv_heads, new_keys, d_v}, nothing, any},
@@ -117,6 +125,15 @@ inline constexpr ArrayRow rows[] = {
     {"dropout_mask", per_key, softmax, reference},
     {"attention_weights", per_key, nothing, any},
     {"logsumexp", per_query, softmax, any},
+    // Statistics of the weights before dropout, see row_statistics.hpp.
+    {"max_score", per_query, softmax, any, InAll::never},
+    {"entropy", per_query, softmax, any, InAll::never},
+    {"mean_distance", per_query, softmax, any, InAll::never},
+    {"argmax_key", per_query, softmax, any, InAll::never},
+    {"top_keys", listed, softmax, any, InAll::never},
+    {"top_weights", listed, softmax, any, InAll::never},
+    {"key_mass", of_keys, softmax, any, InAll::never},
+    {"key_max", of_keys, softmax, any, InAll::never},
     {"present_key", {batch, cache_heads, kv_len, d_k}, softmax, any},
     {"present_value", {batch, cache_heads, kv_len, d_v}, softmax, any},
     {"states", {batch, kv_heads, q_len, d_k, d_v}, linear, reference},
@@ -260,6 +277,7 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
         case Axis::d_in:
         case Axis::d_context:
         case Axis::joined: return "d_in";
+        case Axis::top: return "top";
         case Axis::d_k: return "d_k";
         case Axis::d_v: return "d_v";
         case Axis::d_out: return heads_apart ? "d_v" : "d_out";

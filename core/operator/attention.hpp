@@ -37,6 +37,7 @@ struct AttentionCall : ScoreSettings {
     std::vector<double> sink;     ///< a logit in the denominator, see sink_of; empty: none
     std::size_t first_query = 0;  ///< the index that the mask gives to query row 0
     PositionOffset offset;
+    std::size_t top = 0;  ///< keys of each query in top_keys and top_weights
     Dropout dropout;
     Recurrence<T> recurrence;  ///< of linear attention, which takes no masks, steps and dropout
 };

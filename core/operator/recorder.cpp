@@ -72,6 +72,7 @@ void Recorder::record(ArrayId array, const Tensor3<T>& values) {
 
 template float* Recorder::allocate(ArrayId, std::span<const std::size_t>);
 template double* Recorder::allocate(ArrayId, std::span<const std::size_t>);
+template std::int64_t* Recorder::allocate(ArrayId, std::span<const std::size_t>);
 template void Recorder::record(ArrayId, const Tensor4<float>&);
 template void Recorder::record(ArrayId, const Tensor4<double>&);
 template void Recorder::record_chosen(ArrayId, const Tensor4<float>&);

@@ -14,6 +14,7 @@
 #include "core/base/torch_math.hpp"
 #include "core/base/torch_sum.hpp"
 #include "core/operator/attention.hpp"
+#include "core/operator/row_statistics.hpp"
 #include "core/operator/score_steps.hpp"
 #include "core/operator/softmax.hpp"
 
@@ -225,6 +226,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
         recorder.step("logsumexp", logsumexp);
         weights = std::move(softmaxed);
+        record_statistics(call, biased, mask, weights, recorder);
     } else {
         recorder.step("biased_scores", modified);
         const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
@@ -235,6 +237,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         recorder.step("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
+        record_statistics(call, allowed, mask, weights, recorder);
     }
     recorder.step("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {

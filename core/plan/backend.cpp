@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/fused/attend_fused.hpp"
+#include "core/fused/fused_statistics.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
@@ -18,10 +19,10 @@ namespace attn {
 namespace {
 
 template <class T>
-void attend_by_reference(const Plan&, AttentionCall<T> call, const HeadRows<T>& context,
+void attend_by_reference(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
                          Recorder& recorder, ThreadPool&) {
     const Tensor4<T> heads = attend(call, recorder);
-    copy_heads(heads.data(), heads.shape(), context);
+    if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
 }
 
 template <class T>
@@ -75,10 +76,14 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     if (!plan.streams) outputs.scores = recorder.allocate<T>("scores", of_weights);
     AllHeads<T> sums(recorder, "logsumexp", {q[0], q[1], q[2], 1});
     outputs.logsumexp = sums.data();
-    attend_fused(kernel, call, outputs, pool);
+    const bool any = outputs.context.data != nullptr || outputs.weights != nullptr ||
+                     outputs.scores != nullptr || outputs.logsumexp != nullptr;
+    if (any || plan.needs_context()) attend_fused(kernel, call, outputs, pool);
     if (heads.data() != nullptr) copy_heads<T>(heads.data(), of_heads, context);
     heads.record();
     sums.record();
+    StatisticArrays<T> statistics(recorder, call);
+    if (statistics.any()) fused_statistics(kernel, call, statistics, pool);
     if (plan.streams)
         keep_streams(kernel, std::move(call), recorder, pool);
     else

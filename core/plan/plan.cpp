@@ -117,7 +117,9 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rot
     const ArraySet available =
         ArraySet::of([&](const ArrayRow& row) { return row.from != From::trace && plan.has(row); });
     const ArraySet all = ArraySet::of([&](const ArrayRow& row) {
-        return row.from != From::trace && plan.has(row) && (rotates || !row.needs_rope_in_all);
+        const bool is_in_all =
+            row.in_all == InAll::always || (row.in_all == InAll::with_rope && rotates);
+        return row.from != From::trace && plan.has(row) && is_in_all;
     });
     ArraySet wanted;
     for (const std::string& name : emit) {
@@ -132,6 +134,32 @@ ArraySet resolve_emit(std::vector<std::string>& emit, const Plan& plan, bool rot
     emit.clear();
     wanted.for_each([&](ArrayId id) { emit.emplace_back(id.row().name); });
     return wanted;
+}
+
+void check_top(const Plan& plan, const Settings& s) {
+    const std::string_view listed = plan.emit.has("top_keys")      ? "top_keys"
+                                    : plan.emit.has("top_weights") ? "top_weights"
+                                                                   : "";
+    if (!s.top && !listed.empty()) refuse("emit", std::string(listed) + " requires --top N");
+    if (s.top && listed.empty()) refuse("top", "requires --emit top_keys or top_weights");
+}
+
+/// The query rows that are computed.
+void choose_rows(Plan& plan, const Settings& s) {
+    const std::string queries = std::to_string(plan.q_len);
+    if (s.token && !s.rows.empty()) refuse("rows", "conflicts with --token; expected one of them");
+    if (s.token.value_or(0) >= plan.q_len)
+        refuse("token",
+               "there are " + queries + " tokens; expected 0 to " + std::to_string(plan.q_len - 1));
+    const std::uint64_t first = s.rows.empty() ? s.token.value_or(0) : s.rows[0],
+                        end = s.rows.empty() ? (s.token ? first + 1 : plan.q_len) : s.rows[1];
+    if (first >= end)
+        refuse("rows", "no row from " + std::to_string(first) + " to before " +
+                           std::to_string(end) + "; expected A:B with A below B");
+    if (end > plan.q_len)
+        refuse("rows", "there are " + queries + " rows; expected A:B with B at most " + queries);
+    plan.first_query = static_cast<std::size_t>(first);
+    plan.rows = static_cast<std::size_t>(end - first);
 }
 
 void resolve_draws(Settings& s) {
@@ -234,6 +262,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();
+        s.rows.clear();
     }
     Plan plan;
     plan.mode = s.mode;
@@ -252,11 +281,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
                            "the input has " + std::to_string(plan.q_len) +
                                " tokens; expected at most " + std::to_string(*s.context_length));
     if (options.trace) s.token = s.token.value_or(plan.middle_query());
-    if (s.token.value_or(0) >= plan.q_len)
-        refuse("token", "there are " + std::to_string(plan.q_len) + " tokens; expected 0 to " +
-                            std::to_string(plan.q_len - 1));
-    plan.first_query = s.token.value_or(0);
-    plan.rows = s.token ? 1 : plan.q_len;
+    choose_rows(plan, s);
     resolve_alignment(s, plan);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
@@ -268,6 +293,8 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
+    if (!options.emit) check_top(plan, s);
+    plan.top = static_cast<std::size_t>(s.top.value_or(0));
     if (!options.emit) s.emit = std::move(emit);
     plan.shown.average_heads = s.average_heads;
     take_settings(plan, s, operands.weights.has_value());

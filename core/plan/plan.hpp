@@ -63,6 +63,7 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::size_t first_query = 0, rows = 0;  ///< of scores and context: what is computed
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
+    std::size_t top = 0;    ///< keys of each query in top_keys and top_weights
     ShownAxes shown;        ///< with the chosen heads, if not all
     bool projects = false;  ///< queries, keys and values are projections of inputs
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
@@ -84,6 +85,12 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::string_view widest;           ///< the key of the largest width that was set
 
     Shapes shapes() const { return {batch, heads, kv_heads, rows, kv_len, d_in, d_k, d_v, d_out}; }
+
+    /// Whether the context is computed. Linear attention's states come with it.
+    bool needs_context() const {
+        return emit.has("context_vectors") || emit.has("head_outputs") ||
+               (met & needs::linear) != 0;
+    }
 
     /// Whether each head is a separate layer, with its own parameters and dropout.
     bool independent_heads() const { return shown.independent_heads; }

@@ -88,6 +88,8 @@ struct Settings : ScoreSettings, MaskSettings, LinearSettings {
     DropoutStream dropout_stream = DropoutStream::mt19937;
 
     std::optional<std::uint64_t> token;  ///< the only query row to compute, from 0
+    std::vector<std::uint64_t> rows;     ///< the first query row to compute, and the end; or empty
+    std::optional<std::uint64_t> top;    ///< keys of each query in top_keys and top_weights
     std::vector<std::string> emit{"context_vectors", "attention_weights"};
     std::vector<std::uint64_t> head;  ///< that arrays of each head hold, in order; empty: all
     bool average_heads = false;       ///< attention_weights are their mean over the heads

@@ -242,6 +242,7 @@ Number Plan::size_of(Axis axis) const {
         case Axis::q_len: return number(rows);
         case Axis::new_keys: return number(kv_len - past_len);
         case Axis::kv_len: return number(kv_len);
+        case Axis::top: return number(top);
         case Axis::d_in: return number(d_in);
         case Axis::d_context: return number(d_context);
         case Axis::d_k: return number(d_k);

@@ -142,9 +142,13 @@ std::vector<std::string> row_labels(const InputFile& file, const std::vector<std
         (has_own ? head.context_tokens : head.tokens).value_or(std::vector<std::string>{});
     const std::size_t rows = shape[shape.size() - 2];
     if (labels.size() == rows) return labels;
-    const auto query = head.number("token");
-    if (rows != 1 || of_keys || !query || *query >= labels.size()) return {};
-    return {labels[*query]};
+    const auto first = member(*head.layout, "first_query"), all = member(*head.layout, "queries");
+    const bool is_part = first.is_number_unsigned() && all == labels.size() &&
+                         first.get<std::size_t>() <= labels.size() &&
+                         rows <= labels.size() - first.get<std::size_t>();
+    if (of_keys || !is_part) return {};
+    const auto begin = labels.begin() + first.get<std::ptrdiff_t>();
+    return {begin, begin + static_cast<std::ptrdiff_t>(rows)};
 }
 
 ResultView::ResultView(InputFile file, Scope scope)

@@ -1,0 +1,221 @@
+#include "core/fused/fused_statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/worker_slots.hpp"
+#include "core/fused/fused_call.hpp"
+#include "core/kernels/dispatch.hpp"
+#include "core/operator/softmax.hpp"
+
+namespace attn {
+namespace {
+
+/// Sums by key are added in this many parts at most, whatever the number of threads: each has some
+/// of a head's tiles, in order.
+constexpr std::size_t max_parts = 32;
+
+template <class T>
+class FusedStatistics {
+    struct Worker {
+        FusedWorker<T> fused;
+        kernels::RowTotals<T> totals;
+        kernels::KeyTotals<T> by_key;
+        RowSums rows[kernels::max_lanes];
+        TopKeys top;
+        std::size_t lanes = 0;  // of the current tile
+    };
+
+public:
+    FusedStatistics(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                    StatisticArrays<T>& arrays, ThreadPool& threads)
+        : entries_(kernels::entries_of<T>(kernel)), call_(call), arrays_(arrays), threads_(threads),
+          fused_(kernel, call, no_outputs_, threads, {.totals = true}), grid_(fused_.grid()),
+          matrices_(grid_.sizes.batch * arrays.heads().size()),
+          tiles_(grid_.tiles() / (grid_.sizes.batch * grid_.sizes.heads)),
+          parts_(arrays.per_key() ? std::min(tiles_, (max_parts + matrices_ - 1) / matrices_)
+                                  : tiles_),
+          workers_(std::min(threads.threads(), matrices_ * parts_)) {
+        for (Worker& worker : workers_) allocate(worker);
+        if (!arrays.per_key()) return;
+        mass_.reserve(matrices_ * parts_ * arrays.keys());
+        most_.reserve(matrices_ * parts_ * arrays.keys());
+    }
+
+    void run() {
+        if (is_dry_run()) return;
+        WorkerSlots slots(threads_.threads());
+        threads_.run(matrices_ * parts_, [&](std::size_t item, std::size_t of_pool) {
+            run_part(item, workers_[slots.of(of_pool)]);
+        });
+        for (std::size_t i = 0; arrays_.per_key() && i < matrices_; ++i) merge_parts(i);
+    }
+
+private:
+    void allocate(Worker& worker) const {
+        const std::size_t d_k = call_.query.shape(3);
+        worker.fused.plans[0].reserve(call_.mask, grid_.sizes.keys, entries_.vector_lanes, false);
+        worker.fused.scratch.reserve(d_k * entries_.lanes);
+        worker.fused.weights.reserve(kernels::block_keys * entries_.lanes);
+        worker.top.reserve(kernels::max_lanes, arrays_.top());
+    }
+
+    /// Every parts_-th tile of a head.
+    void run_part(std::size_t item, Worker& worker) {
+        const std::size_t matrix = item / parts_, keys = arrays_.keys();
+        if (arrays_.per_key()) {
+            worker.by_key.sum = mass_.data() + item * keys;
+            worker.by_key.most = most_.data() + item * keys;
+            std::fill_n(worker.by_key.sum, keys, 0.0);
+            std::fill_n(worker.by_key.most, keys, T{0});
+        }
+        const std::size_t batch = matrix / arrays_.heads().size(),
+                          head = arrays_.heads()[matrix % arrays_.heads().size()];
+        const std::size_t first = (batch * grid_.sizes.heads + head) * tiles_;
+        for (std::size_t tile = item % parts_; tile < tiles_; tile += parts_)
+            run_tile(grid_.place(first + tile), matrix, worker);
+    }
+
+    void run_tile(const TilePlace& place, std::size_t matrix, Worker& worker) {
+        fused_.fill_tile(place, 0, worker.fused);
+        kernels::Tile<T>& tile = worker.fused.tiles[0];
+        worker.lanes = tile.lanes;
+        total_rows(tile, worker);
+        for (std::size_t l = 0; l < tile.lanes; ++l) {
+            worker.rows[l].finish(tile.has_sink ? std::optional<double>(tile.sink[l])
+                                                : std::nullopt);
+            arrays_.set_row(matrix * grid_.sizes.queries + place.query(l), worker.rows[l],
+                            worker.top.sorted(l));
+        }
+        if (arrays_.per_key()) total_keys(tile, worker);
+    }
+
+    void total_rows(kernels::Tile<T>& tile, Worker& worker) {
+        kernels::RowTotals<T>& totals = worker.totals;
+        totals.wants_scores = arrays_.wants("entropy");
+        totals.wants_distances = arrays_.wants("mean_distance");
+        totals.offer = arrays_.top() == 0 ? nullptr : take_offer;
+        totals.taker = &worker;
+        std::fill_n(totals.threshold, kernels::max_lanes, -std::numeric_limits<T>::infinity());
+        for (std::size_t l = 0; l < tile.lanes; ++l) worker.top.clear(l);
+        entries_.total_rows(tile, totals);
+        for (std::size_t l = 0; l < tile.lanes; ++l) {
+            if ((totals.out_of_range >> l & 1) != 0)
+                worker.rows[l] = plain_row(tile, l, worker);
+            else
+                worker.rows[l] = {static_cast<double>(totals.peak[l]),
+                                  static_cast<double>(totals.sum[l]),
+                                  static_cast<double>(totals.score_sum[l]),
+                                  static_cast<double>(totals.distance_sum[l])};
+        }
+    }
+
+    static void take_offer(void* taker, const T* scores, const T* peaks, std::size_t lane,
+                           std::size_t first_key, std::size_t keys) {
+        Worker& worker = *static_cast<Worker*>(taker);
+        kernels::RowTotals<T>& totals = worker.totals;
+        const std::size_t end = std::min(lane + totals.vector_lanes, worker.lanes);
+        for (std::size_t l = lane; l < end; ++l) {
+            if (!(peaks[l - lane] > totals.threshold[l])) continue;
+            for (std::size_t k = 0; k < keys; ++k) {
+                const T score = scores[k * totals.stride + l - lane];
+                if (!(score > totals.threshold[l])) continue;
+                worker.top.offer(l, static_cast<double>(score), first_key + k);
+                totals.threshold[l] = static_cast<T>(worker.top.threshold(l));
+            }
+        }
+    }
+
+    template <class Visit>
+    void visit_row(kernels::Tile<T>& tile, std::size_t lane, Visit visit) const {
+        entries_.visit_row(tile, lane, &visit, [](void* visitor, std::size_t key, T score) {
+            (*static_cast<Visit*>(visitor))(key, score);
+        });
+    }
+
+    /// The sums of a row that leaves T's range, and its largest scores.
+    RowSums plain_row(kernels::Tile<T>& tile, std::size_t lane, Worker& worker) const {
+        RowSums row;
+        worker.top.clear(lane);
+        visit_row(tile, lane, [&](std::size_t key, T score) {
+            if (score > row.peak || std::isnan(score)) row.peak = static_cast<double>(score);
+            if (worker.top.capacity() != 0) worker.top.offer(lane, static_cast<double>(score), key);
+        });
+        visit_row(tile, lane, [&](std::size_t key, T score) {
+            const double below = static_cast<double>(score) - row.peak, power = std::exp(below);
+            row.sum += power;
+            if (power != 0) row.score_sum += power * below;
+            row.distance_sum +=
+                power * static_cast<double>(
+                            std::abs(static_cast<std::ptrdiff_t>(key) - tile.position[lane]));
+        });
+        return row;
+    }
+
+    void total_keys(kernels::Tile<T>& tile, Worker& worker) const {
+        kernels::KeyTotals<T>& totals = worker.by_key;
+        const kernels::RowTotals<T>& rows = worker.totals;
+        totals.lanes = 0;
+        for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
+            const bool counts = l < tile.lanes && (rows.out_of_range >> l & 1) == 0;
+            if (counts) totals.lanes |= std::uint64_t{1} << l;
+            totals.peak[l] = counts ? rows.peak[l] : T{0};
+            totals.factor[l] =
+                counts ? static_cast<T>(worker.rows[l].factor() / kernels::weight_unit) : T{0};
+        }
+        entries_.total_keys(tile, totals);
+        for (std::size_t l = 0; l < tile.lanes; ++l)
+            if ((rows.out_of_range >> l & 1) != 0) {
+                const RowSums& row = worker.rows[l];
+                visit_row(tile, l, [&](std::size_t key, T score) {
+                    const auto weight = static_cast<T>(row.weight_of(static_cast<double>(score)));
+                    totals.sum[key] += static_cast<double>(weight);
+                    if (weight > totals.most[key] || std::isnan(weight)) totals.most[key] = weight;
+                });
+            }
+    }
+
+    void merge_parts(std::size_t matrix) {
+        const std::size_t keys = arrays_.keys();
+        double* const mass = mass_.data() + matrix * parts_ * keys;
+        T* const most = most_.data() + matrix * parts_ * keys;
+        for (std::size_t i = keys; i < parts_ * keys; ++i) {
+            mass[i % keys] += mass[i];
+            T& highest = most[i % keys];
+            if (most[i] > highest || std::isnan(most[i])) highest = most[i];
+        }
+        arrays_.set_keys(matrix, {mass, keys}, {most, keys});
+    }
+
+    const kernels::Entries<T>& entries_;
+    const AttentionCall<T>& call_;
+    StatisticArrays<T>& arrays_;
+    ThreadPool& threads_;
+    const FusedOutputs<T> no_outputs_{};
+    FusedCall<T> fused_;
+    const TileGrid& grid_;
+    std::size_t matrices_, tiles_, parts_;  // heads of all batch entries, and of each
+    std::vector<Worker> workers_;
+    AlignedArray<double> mass_;
+    AlignedArray<T> most_;
+};
+
+}  // namespace
+
+template <class T>
+void fused_statistics(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                      StatisticArrays<T>& arrays, ThreadPool& threads) {
+    FusedStatistics<T>(kernel, call, arrays, threads).run();
+}
+
+template void fused_statistics(const kernels::Kernel&, const AttentionCall<float>&,
+                               StatisticArrays<float>&, ThreadPool&);
+template void fused_statistics(const kernels::Kernel&, const AttentionCall<double>&,
+                               StatisticArrays<double>&, ThreadPool&);
+
+}  // namespace attn

@@ -1,0 +1,241 @@
+// Sums over the scores and weights of a tile of queries, by row and by key: no (q, k) array and no
+// product with the values.
+//
+// As in tile_attention.hpp queries are in the lanes, and rows that leave T's range are computed
+// again by plain_row.hpp. The shift of a row is its largest score so far, so that sums of
+// e^(score - shift) times a difference of scores do not cancel.
+#pragma once
+
+#include "core/kernels/math.hpp"
+#include "core/kernels/plain_row.hpp"
+#include "core/kernels/product.hpp"
+#include "core/kernels/score_strip.hpp"
+
+namespace attn::kernels {
+namespace {
+
+template <class V>
+class TotalRows {
+    using T = typename V::Scalar;
+    static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
+    /// Sums of a strip in each lane, added side by side.
+    static constexpr std::size_t partial = 4;
+
+public:
+    TotalRows(Tile<T>& tile, RowTotals<T>& totals)
+        : t_(tile), to_(totals), query_(tile.scratch), scores_(tile.weights_buffer) {}
+
+    void run() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
+        to_.stride = L;
+        to_.vector_lanes = W;
+        // Differences from the least finite shift are -Infinity for a masked score, not NaN.
+        for (std::size_t l = 0; l < L; l += W) {
+            V::set(min_score<T>).store(to_.peak + l);
+            V::set(0).store(to_.sum + l);
+            V::set(0).store(to_.score_sum + l);
+            V::set(0).store(to_.distance_sum + l);
+        }
+        for (const Strip* s = t_.strips; s != t_.strips + t_.strip_count;) {
+            const Strip* const first = s;
+            while (!s++->ends_block) {
+            }
+            add_block(first, s);
+        }
+        finish();
+    }
+
+private:
+    T* scores_of(const Strip& s) const { return scores_ + s.first_key % block_keys * L; }
+
+    void add_block(const Strip* first, const Strip* end) {
+        T shift[L];
+        for (std::size_t l = 0; l < L; l += W) V::load(to_.peak + l).store(shift + l);
+        for (const Strip* s = first; s != end; ++s) score(*s);
+        raise_shifts(shift);
+        for (const Strip* s = first; s != end; ++s) {
+            if (to_.wants_scores && to_.wants_distances)
+                add<true, true>(*s);
+            else if (to_.wants_scores)
+                add<true, false>(*s);
+            else if (to_.wants_distances)
+                add<false, true>(*s);
+            else
+                add<false, false>(*s);
+        }
+    }
+
+    void score(const Strip& s) {
+        T peak[L];
+        for (std::size_t l = 0; l < L; l += W) V::set(masked_score<T>).store(peak + l);
+        score_strip<V>(t_, s, query_, scores_of(s), peak);
+        for (std::size_t l = s.first_vector * W; l < s.end_vector * W; l += W) {
+            const V highest = V::load(peak + l);
+            V::max(highest, V::load(to_.peak + l)).store(to_.peak + l);
+            if (to_.offer != nullptr && V::any_above(highest, V::load(to_.threshold + l)))
+                to_.offer(to_.taker, scores_of(s) + l, peak + l, l, s.first_key, s.keys);
+        }
+    }
+
+    /// Earlier sums become relative to the new peaks.
+    void raise_shifts(const T* shift) {
+        for (std::size_t l = 0; l < L; l += W) {
+            const V old = V::load(shift + l), next = V::load(to_.peak + l);
+            if (!V::any_above(next, old)) continue;
+            const V factor = rescaling(old, next);
+            const V sum = V::load(to_.sum + l);
+            const V fall = V::where_above(sum, V::set(0), V::sub(old, next), V::set(0));
+            V::mul(V::fma(sum, fall, V::load(to_.score_sum + l)), factor).store(to_.score_sum + l);
+            V::mul(V::load(to_.distance_sum + l), factor).store(to_.distance_sum + l);
+            V::mul(sum, factor).store(to_.sum + l);
+        }
+    }
+
+    template <bool scores, bool distances>
+    void add(const Strip& s) {
+        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
+            const T* column = scores_of(s) + v * W;
+            const V shift = V::load(to_.peak + v * W);
+            T from[W] = {};
+            for (std::size_t l = 0; distances && l < W; ++l)
+                from[l] = static_cast<T>(static_cast<std::ptrdiff_t>(s.first_key) -
+                                         t_.position[v * W + l]);
+            const V first = V::load(from);
+            V sum[partial], score_sum[partial], distance_sum[partial];
+            for (std::size_t i = 0; i < partial; ++i)
+                sum[i] = score_sum[i] = distance_sum[i] = V::set(0);
+            const auto add_key = [&](std::size_t k, std::size_t i) {
+                const V below = V::sub(V::load(column + k * L), shift);
+                const V weight = exponential(below);
+                sum[i] = V::add(sum[i], weight);
+                // Masked keys are infinitely far below; from here on every weight is 0.
+                if constexpr (scores)
+                    score_sum[i] = V::fma(weight, V::max(below, V::set(T(-0x1p20))), score_sum[i]);
+                if constexpr (distances)
+                    distance_sum[i] = V::fma(
+                        weight, V::abs(V::add(first, V::set(static_cast<T>(k)))), distance_sum[i]);
+            };
+            std::size_t k = 0;
+            for (; k + partial <= s.keys; k += partial)
+#pragma GCC unroll 4
+                for (std::size_t i = 0; i < partial; ++i) add_key(k + i, i);
+            for (; k < s.keys; ++k) add_key(k, 0);
+            add_to(to_.sum + v * W, sum);
+            if constexpr (scores) add_to(to_.score_sum + v * W, score_sum);
+            if constexpr (distances) add_to(to_.distance_sum + v * W, distance_sum);
+        }
+    }
+
+    static void add_to(T* total, const V (&part)[partial]) {
+        const V sum = V::add(V::add(part[0], part[1]), V::add(part[2], part[3]));
+        V::add(V::load(total), sum).store(total);
+    }
+
+    void finish() {
+        to_.out_of_range = 0;
+        for (std::size_t l = 0; l < t_.lanes; ++l) {
+            to_.sum[l] *= T(1 / weight_unit);
+            to_.score_sum[l] *= T(1 / weight_unit);
+            to_.distance_sum[l] *= T(1 / weight_unit);
+            const T zero = (to_.sum[l] + to_.score_sum[l] + to_.distance_sum[l]) * 0;
+            if (zero != 0 || !(to_.sum[l] > 0)) to_.out_of_range |= std::uint64_t{1} << l;
+        }
+    }
+
+    Tile<T>& t_;
+    RowTotals<T>& to_;
+    T *query_, *scores_;
+};
+
+template <class V>
+class TotalKeys {
+    using T = typename V::Scalar;
+    static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
+
+public:
+    TotalKeys(Tile<T>& tile, const KeyTotals<T>& totals)
+        : t_(tile), to_(totals), query_(tile.scratch), weights_(tile.weights_buffer) {}
+
+    void run() {
+        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
+        for (std::size_t i = 0; i < t_.strip_count; ++i) {
+            const Strip& s = t_.strips[i];
+            T peak[L];
+            for (std::size_t l = 0; l < L; l += W) V::set(0).store(peak + l);
+            score_strip<V>(t_, s, query_, weights_, peak);
+            weigh(s);
+            for (std::size_t k = 0; k < s.keys; k += W) reduce(s, k);
+        }
+    }
+
+private:
+    void weigh(const Strip& s) const {
+        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
+            const V peak = V::load(to_.peak + v * W), factor = V::load(to_.factor + v * W);
+            const std::uint64_t lanes = to_.lanes >> (v * W);
+            for (std::size_t k = 0; k < s.keys; ++k) {
+                T* at = weights_ + k * L + v * W;
+                const V weight = V::mul(exponential(V::sub(V::load(at), peak)), factor);
+                V::where(lanes, weight, V::set(0)).store(at);
+            }
+        }
+    }
+
+    /// W keys of the strip from the k-th on, over all lanes.
+    void reduce(const Strip& s, std::size_t k) const {
+        const std::size_t filled = s.keys - k < W ? s.keys - k : W, first = s.first_key + k;
+        if (to_.sum != nullptr) {
+            T sums[W];
+            fold(s, k, filled, [](V a, V b) { return V::add(a, b); }).store(sums);
+            for (std::size_t i = 0; i < filled; ++i)
+                to_.sum[first + i] += static_cast<double>(sums[i]);
+        }
+        if (to_.most != nullptr) {
+            const V most = fold(s, k, filled, [](V a, V b) { return V::max(a, b); });
+            V::max(most, V::load_first(to_.most + first, filled))
+                .store_first(to_.most + first, filled);
+        }
+    }
+
+    template <class Combine>
+    V fold(const Strip& s, std::size_t k, std::size_t filled, Combine combine) const {
+        V key[W];
+        for (std::size_t i = 0; i < W; ++i) {
+            const T* row = weights_ + (k + (i < filled ? i : 0)) * L;
+            key[i] = V::load(row + s.first_vector * W);
+            for (std::size_t v = s.first_vector + 1; v < s.end_vector; ++v)
+                key[i] = combine(key[i], V::load(row + v * W));
+        }
+        V::transpose(key);
+#pragma GCC unroll 8
+        for (std::size_t half = W / 2; half != 0; half /= 2)
+#pragma GCC unroll 16
+            for (std::size_t i = 0; i < half; ++i) key[i] = combine(key[i], key[i + half]);
+        return key[0];
+    }
+
+    Tile<T>& t_;
+    const KeyTotals<T>& to_;
+    T *query_, *weights_;
+};
+
+template <class V, class T = typename V::Scalar>
+void total_rows(Tile<T>& tile, RowTotals<T>& totals) noexcept {
+    TotalRows<V>(tile, totals).run();
+}
+
+template <class V, class T = typename V::Scalar>
+void total_keys(Tile<T>& tile, const KeyTotals<T>& totals) noexcept {
+    TotalKeys<V>(tile, totals).run();
+}
+
+template <class V, class T = typename V::Scalar>
+void visit_row(Tile<T>& tile, std::size_t lane, void* visitor,
+               void (*visit)(void* visitor, std::size_t key, T score)) noexcept {
+    PlainRow<T>(tile, lane, V::lanes).each_key([&](std::size_t key, T score) {
+        visit(visitor, key, score);
+    });
+}
+
+}  // namespace
+}  // namespace attn::kernels

@@ -1,0 +1,174 @@
+// Statistics of the weights, and --rows: those of the whole weights, by the definitions.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t heads = 2, top = 3;
+
+Json matrices(std::mt19937& random, std::size_t rows, std::size_t columns) {
+    Json all = Json::array();
+    for (std::size_t h = 0; h < heads; ++h) {
+        Json matrix = Json::array();
+        for (std::size_t i = 0; i < rows; ++i) {
+            Json row = Json::array();
+            for (std::size_t j = 0; j < columns; ++j)
+                row.push_back((double(random() % 2001) - 1000) / 500);
+            matrix.push_back(row);
+        }
+        all.push_back(matrix);
+    }
+    return all;
+}
+
+Json answer_to(const Json& question, int threads) {
+    write_text("q.json", question.dump());
+    const Outcome outcome = run_attn({"sdpa", "q.json", "--threads", std::to_string(threads)});
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return Json::parse(outcome.out);
+}
+
+double number(const Json& value) {
+    return value.is_string() ? -std::numeric_limits<double>::infinity() : value.get<double>();
+}
+
+/// What the statistics are by their definitions, from all scores and weights of one head.
+Json expected_of(const Json& scores, const Json& mask, const Json& weights, std::size_t first,
+                 std::ptrdiff_t offset) {
+    const std::size_t keys = weights[0].size();
+    Json all;
+    std::vector<double> mass(keys), most(keys);
+    for (std::size_t q = 0; q < weights.size(); ++q) {
+        double peak = -std::numeric_limits<double>::infinity(), entropy = 0, distance = 0;
+        std::vector<std::size_t> order;
+        for (std::size_t k = 0; k < keys; ++k) {
+            const double w = number(weights[q][k]);
+            mass[k] += w;
+            most[k] = std::max(most[k], w);
+            if (number(mask[q][k]) == 0) continue;
+            order.push_back(k);
+            peak = std::max(peak, number(scores[q][k]));
+            if (w > 0) entropy -= w * std::log(w);
+            distance += w * std::abs(double(k) - double(std::ptrdiff_t(first + q) + offset));
+        }
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return number(scores[q][a]) > number(scores[q][b]);
+        });
+        Json listed = Json::array(), of_listed = Json::array();
+        for (std::size_t i = 0; i < top; ++i) {
+            listed.push_back(i < order.size() ? double(order[i]) : -1);
+            of_listed.push_back(i < order.size() ? number(weights[q][order[i]]) : 0);
+        }
+        all["max_score"].push_back(std::isinf(peak) ? Json("-Infinity") : Json(peak));
+        all["entropy"].push_back(entropy);
+        all["mean_distance"].push_back(distance);
+        all["argmax_key"].push_back(listed[0]);
+        all["top_keys"].push_back(listed);
+        all["top_weights"].push_back(of_listed);
+    }
+    all["key_mass"] = mass;
+    all["key_max"] = most;
+    return all;
+}
+
+void check_near(const Json& found, const Json& expected, double most) {
+    if (!expected.is_array()) {
+        const double a = number(found), b = number(expected);
+        CHECK((a == b || std::abs(a - b) <= most * std::max(1.0, std::abs(b))));
+        return;
+    }
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) check_near(found[i], expected[i], most);
+}
+
+/// Each setting is chosen or not, from the bits of the case.
+Json question_of(unsigned which, std::size_t queries, std::size_t keys) {
+    std::mt19937 random(which);
+    Json q{{"mode", "sdpa"},
+           {"query", matrices(random, queries, 4)},
+           {"key", matrices(random, keys, 4)},
+           {"value", matrices(random, keys, 3)},
+           {"dtype", (which & 1) != 0 ? "float64" : "float32"}};
+    if ((which & 2) != 0) {
+        q["causal"] = true;
+        q["causal_align"] = "bottom-right";
+    }
+    if ((which & 4) != 0) q["window"] = {2, 1};
+    if ((which & 8) != 0) q["softcap"] = 1.5;
+    if ((which & 16) != 0) q["sink"] = {0.5, -1};
+    if ((which & 32) != 0) q["alibi"] = true;
+    if ((which & 64) != 0) {
+        Json mask = Json::array();
+        for (std::size_t i = 0; i < queries; ++i) {
+            Json row = Json::array();
+            for (std::size_t k = 0; k < keys; ++k) row.push_back(i != 1 && random() % 3 != 0);
+            mask.push_back(row);
+        }
+        q["mask"] = mask;
+        q["mask_true"] = "keep";
+    }
+    if ((which & 128) != 0) q["rows"] = {1, queries - 1};
+    return q;
+}
+
+}  // namespace
+
+TEST_CASE("statistics are those of the whole weights, for every thread count") {
+    scratch_folder();
+    const std::vector<std::string> names{"max_score", "entropy",     "mean_distance", "argmax_key",
+                                         "top_keys",  "top_weights", "key_mass",      "key_max"};
+    for (unsigned which = 0; which < 256; ++which) {
+        CAPTURE(which);
+        const std::size_t queries = which % 3 == 0 ? 5 : 37, keys = queries + which % 2 * 4;
+        Json question = question_of(which, queries, keys);
+        question["emit"] = {"weights_before_dropout", "biased_scores", "mask"};
+        const Json whole = answer_to(question, 1);
+        question["emit"] = names;
+        question["top"] = top;
+        question["kernel"] = which % 5 == 0 ? "reference" : "generic";
+        const Json found = answer_to(question, 1);
+        if (which % 16 == 0) CHECK(answer_to(question, 2) == found);
+        for (std::size_t head = 0; head < heads; ++head) {
+            const Json expected =
+                expected_of(whole["biased_scores"][head],
+                            whole["mask"].size() == heads ? whole["mask"][head] : whole["mask"],
+                            whole["weights_before_dropout"][head], whole["layout"]["first_query"],
+                            whole["layout"]["offset"][0]);
+            for (const std::string& name : names) {
+                CAPTURE(name);
+                check_near(found[name][head], expected[name], (which & 1) != 0 ? 1e-11 : 1e-4);
+            }
+        }
+    }
+}
+
+TEST_CASE("--rows computes rows of the whole result") {
+    scratch_folder();
+    Json question = question_of(1, 9, 9);
+    const Json whole = answer_to(question, 1);
+    for (std::size_t first = 0; first < 9; ++first)
+        for (std::size_t end = first + 1; end <= 9; ++end) {
+            question["rows"] = std::to_string(first) + ":" + std::to_string(end);
+            const Json part = answer_to(question, 1);
+            for (const char* name : {"attention_weights", "context_vectors"})
+                for (std::size_t head = 0; head < heads; ++head) {
+                    const Json& all = whole[name][head];
+                    const Json expected(Json::array_t(all.begin() + std::ptrdiff_t(first),
+                                                      all.begin() + std::ptrdiff_t(end)));
+                    check_near(part[name][head], expected, 1e-13);
+                }
+        }
+}
