@@ -163,6 +163,8 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
     const char* const negated = is_negated ? explanation_of(as_listed(bare), "") : nullptr;
     const bool is_switch = known != nullptr && is_boolean(*known);
     if (negated != nullptr && !is_switch) return unknown + negated;
+    const std::string_view other = key_of_other_name(listed_word);
+    const Option* const renamed = other.empty() ? nullptr : find_taken(program, command, other);
     if (known != nullptr && !is_letter) {
         const Option* const taken = find_taken(program, command, key);
         if (is_negated && taken != nullptr && !is_boolean(*taken))
@@ -172,7 +174,8 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
                         : " takes a value and has no negation");
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
         // `--head` of explain is more likely a typo of --heads.
-        const bool is_own = known->modes == 0 || (command.takes & in_model) != 0 ||
+        const bool is_own = known->modes == 0 || (command.takes & in_explain) != 0 ||
+                            (command.takes & in_model) != 0 ||
                             (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
@@ -182,18 +185,20 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
             std::string_view(words).starts_with("attn calls it"))
             return "not a flag of " + name + "; " + elsewhere(program, command, *known) + "; " +
                    words;
+        if (known->modes == 0 && renamed != nullptr)
+            return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
+                   "; attn calls it " + spelled(*renamed);
         return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
-               (near.empty() || near.size() > flag.size() + 2 ? ""
-                                                              : "; did you mean " + near + "?");
+               (near.empty() || near.size() > flag.size() + 2 || near.size() + 2 < flag.size()
+                    ? ""
+                    : "; did you mean " + near + "?");
     }
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const char* const words = explanation_of(word, "");
             words != nullptr && (!is_letter || flag == "-v" || flag == "-V" || flag == "-i"))
             return unknown + words;
-    const std::string_view other = key_of_other_name(listed_word);
-    const Option* const taken = other.empty() ? nullptr : find_taken(program, command, other);
-    if (taken != nullptr && (!is_letter || flag.starts_with("--")))
-        return unknown + "attn calls it " + spelled(*taken);
+    if (renamed != nullptr && (!is_letter || flag.starts_with("--")))
+        return unknown + "attn calls it " + spelled(*renamed);
     if (!other.empty() && !is_letter) {
         const Option& option = *find_anywhere(program, other);
         return unknown + "attn calls it " + spelled(option) + "; " +

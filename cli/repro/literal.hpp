@@ -1,0 +1,33 @@
+// Numbers and arrays in the text of a program.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+
+namespace attn::cli {
+
+/// How a language writes an array.
+struct LiteralStyle {
+    std::string_view open, close;  ///< of a row: "[", "]"
+    std::string_view infinity;     ///< "inf"
+};
+
+/// The shortest decimal that reads back as the same number of its type.
+std::string number_literal(double value, Dtype dtype = Dtype::float64,
+                           std::string_view infinity = "inf");
+
+/// Three digits, not below the value: "1.24e-07".
+std::string tolerance_literal(double value);
+
+/// Rows in rows, each on a line of its own, wrapped before column 100. The first line begins at
+/// column `indent`, below which the others are aligned.
+std::string array_literal(const std::vector<std::size_t>& shape, const std::vector<double>& values,
+                          Dtype dtype, std::size_t indent, const LiteralStyle& style);
+
+/// "2, 6, 3".
+std::string listed_sizes(const std::vector<std::size_t>& sizes);
+
+}  // namespace attn::cli

@@ -1,0 +1,284 @@
+#include "cli/repro/program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "cli/repro/bounds.hpp"
+#include "core/base/error.hpp"
+#include "core/layer/mask_rows.hpp"
+
+namespace attn::cli {
+namespace {
+
+using Axes = std::vector<std::size_t>;
+
+/// Adds the operands of one question, with all axes and with those that the question has.
+class OperandList {
+public:
+    OperandList(const PlannedQuestion& planned, const Result& result, Repro& program)
+        : given_(planned.question.operands), result_(result), program_(program) {}
+
+    void add_all() {
+        if (plan().projects)
+            add_inputs();
+        else
+            add_heads_given();
+        for (const auto& [name, cached] :
+             {std::pair("past_key", &given_.past_key), {"past_value", &given_.past_value}})
+            if (cached->dimension() != 0) add_of_heads(name, *cached);
+        if (program_.is_linear()) add_gates();
+        for (const auto& [name, mask, is_boolean] :
+             {std::tuple("mask", &given_.mask, given_.mask_is_boolean),
+              {"key_padding_mask", &given_.key_padding_mask, given_.key_padding_mask_is_boolean}})
+            if (mask->dimension() != 0) add_mask(name, *mask, is_boolean);
+        if (plan().dropout.p != 0) add_dropout();
+    }
+
+private:
+    const Plan& plan() const { return program_.plan; }
+
+    std::vector<double> rounded(const RealArray& array) const {
+        RealArray copy = array;
+        return for_dtype(plan().dtype, [&]<class T>(T) {
+            const Array<T> numbers = copy.take<T>();
+            return std::vector<double>(numbers.begin(), numbers.end());
+        });
+    }
+
+    void add(std::string name, Axes full, const std::vector<bool>& shown,
+             std::vector<double> values, bool is_boolean = false) {
+        ProgramArray array{std::move(name), std::move(full), {}, std::move(values), is_boolean};
+        for (std::size_t axis = 0; axis < array.full.size(); ++axis)
+            if (shown[axis]) array.shape.push_back(array.full[axis]);
+        program_.operands.push_back(std::move(array));
+    }
+
+    /// (batch, tokens, columns).
+    void add_matrix(const char* name, const RealArray& x) {
+        const Axes& shape = x.shape();
+        add(name, {plan().batch, shape[shape.size() - 2], shape.back()},
+            {program_.batched(), true, true}, rounded(x));
+    }
+
+    /// (batch, heads, rows, columns), in any rank that the plan admits.
+    void add_of_heads(const char* name, const RealArray& x) {
+        std::vector<double> values = rounded(x);
+        const std::size_t rows = x.shape(x.dimension() - 2), columns = x.shape(x.dimension() - 1),
+                          heads = values.size() / (plan().batch * rows * columns);
+        add(name, {plan().batch, heads, rows, columns},
+            {program_.batched(), program_.with_heads(), true, true}, std::move(values));
+    }
+
+    void add_inputs() {
+        add_matrix("inputs", given_.inputs);
+        if (given_.context.dimension() != 0) add_matrix("context", given_.context);
+        if (given_.norm) add_norm(program_.input_norm, *given_.norm, "norm", false);
+        const bool grouped = plan().independent_heads();
+        for (const NamedArray& array : result_.arrays) {
+            const auto id = find_array(array.name);
+            if (!id || !id->row().is_parameter()) continue;
+            const Axes shape =
+                std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values);
+            Axes full = shape;
+            std::vector<bool> shown(shape.size(), true);
+            if (!grouped || id->row().axes[1] != Axis::groups) {
+                full.insert(full.begin(), 1);
+                shown.insert(shown.begin(), false);
+            }
+            add(array.name, std::move(full), shown, numbers_of(array));
+        }
+        if (!result_.weights) return;
+        std::visit(
+            [&](const auto& weights) {
+                for (const auto& [norm, to, name] :
+                     {std::tuple(&weights->query_norm, &program_.query_norm, "query_norm"),
+                      {&weights->key_norm, &program_.key_norm, "key_norm"}})
+                    if (*norm) add_norm(*to, **norm, name, (*norm)->weight.size() != plan().d_k);
+            },
+            *result_.weights);
+    }
+
+    void add_norm(std::optional<ProgramNorm>& to, const InputNorm& norm, const std::string& name,
+                  bool spans_all_heads) {
+        to.emplace(ProgramNorm{norm, name, spans_all_heads});
+        add(name + "_weight", {norm.weight.size()}, {true}, norm.weight);
+        if (!norm.bias.empty()) add(name + "_bias", {norm.bias.size()}, {true}, norm.bias);
+    }
+
+    void add_heads_given() {
+        for (const auto& [name, x] :
+             {std::pair("query", &given_.query), {"key", &given_.key}, {"value", &given_.value}})
+            plan().packed ? add_matrix(name, *x) : add_of_heads(name, *x);
+    }
+
+    /// Decay and beta as (batch, kv_heads, tokens, columns): constants are repeated.
+    void add_gates() {
+        const LinearSettings& settings = plan();
+        if (has_decay(*plan().rule)) add_gate("decay", given_.decay, settings.decay);
+        if (has_beta(*plan().rule)) add_gate("beta", given_.beta, settings.beta);
+        if (given_.past_state.dimension() == 0) return;
+        add("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
+            {program_.batched(), program_.with_heads(), true, true}, rounded(given_.past_state));
+    }
+
+    void add_gate(const char* name, const RealArray& array, const std::vector<double>& constants) {
+        const std::size_t batch = plan().batch, heads = plan().kv_heads, tokens = plan().q_len;
+        const std::vector<double> given = rounded(array);
+        const bool in_columns = plan().projects || plan().packed;
+        std::size_t columns = 1, of_token = heads;  // numbers of a token in the array
+        if (constants.empty()) {
+            of_token = given.size() / (batch * tokens);
+            columns = in_columns ? std::max<std::size_t>(of_token / heads, 1) : of_token / heads;
+        }
+        std::vector<double> values;
+        values.reserve(batch * heads * tokens * columns);
+        for (std::size_t b = 0; b < batch; ++b)
+            for (std::size_t h = 0; h < heads; ++h)
+                for (std::size_t t = 0; t < tokens; ++t)
+                    for (std::size_t i = 0; i < columns; ++i) {
+                        const std::size_t column = of_token == 1 ? 0 : h * columns + i;
+                        const std::size_t at = in_columns
+                                                   ? (b * tokens + t) * of_token + column
+                                                   : ((b * heads + h) * tokens + t) * columns + i;
+                        values.push_back(constants.empty() ? given[at]
+                                                           : rounded_number(constants, h));
+                    }
+        add(name, {batch, heads, tokens, columns},
+            {program_.batched(), program_.with_heads(), true, true}, std::move(values));
+    }
+
+    double rounded_number(const std::vector<double>& constants, std::size_t head) const {
+        return row_of(plan().dtype).round(constants[constants.size() == 1 ? 0 : head]);
+    }
+
+    /// Right-aligned with (batch, heads, q_len, kv_len). Keys past its last column are excluded by
+    /// the lengths anyway.
+    void add_mask(const char* name, const Array<double>& mask, bool is_boolean) {
+        Axes full(4, 1);
+        if (std::string_view(name) == "mask") {
+            std::copy_backward(mask.shape().begin(), mask.shape().end(), full.end());
+        } else {
+            full[3] = mask.shape(mask.dimension() - 1);
+            full[0] = mask.size() / full[3];
+        }
+        const std::size_t columns = full[3], rows = mask.size() / columns;
+        const std::size_t wanted = columns == 1 ? 1 : plan().kv_len;
+        std::vector<double> values;
+        values.reserve(rows * wanted);
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t k = 0; k < wanted; ++k) {
+                const double x = k < columns ? mask.data()[row * columns + k] : 0;
+                values.push_back(is_boolean ? (x != 0 ? 1 : 0) : row_of(plan().dtype).round(x));
+            }
+        full[3] = wanted;
+        add(name, full, {program_.batched(), program_.with_heads(), true, true}, std::move(values),
+            is_boolean);
+        (is_boolean ? program_.boolean_masks : program_.additive_masks).emplace_back(name);
+    }
+
+    /// Which weights dropout keeps.
+    void add_dropout() {
+        std::vector<double> kept = numbers_of(*array_named("dropout_mask", result_.arrays));
+        for (double& x : kept) {
+            if (x != 0) program_.kept_weight = x;
+            x = x != 0 ? 1 : 0;
+        }
+        add("dropout_kept", {plan().batch, plan().heads, plan().q_len, plan().kv_len},
+            {program_.batched(), program_.with_heads(), true, true}, std::move(kept), true);
+    }
+
+    const Operands& given_;
+    const Result& result_;
+    Repro& program_;
+};
+
+void check_finite(const ProgramArray& array) {
+    const bool may_be_minus_infinity =
+        array.name == "mask" || array.name == "key_padding_mask" || array.name == "decay";
+    for (std::size_t at = 0; at < array.values.size(); ++at) {
+        const double x = array.values[at];
+        if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;
+        throw Error(ErrorKind::input, element_name(array.name, array.full, at),
+                    std::string(std::isnan(x) ? "NaN"
+                                : x > 0       ? "Infinity"
+                                              : "-Infinity") +
+                        "; expected a finite number, whose rounding errors have a bound");
+    }
+}
+
+void add_expected(Repro& program, const Result& result, const Tolerances& tolerances) {
+    const Plan& plan = program.plan;
+    const auto add = [&](const char* name, Axes full, double tolerance) {
+        const NamedArray& array = *array_named(name, result.arrays);
+        ProgramArray expected{
+            name,
+            std::move(full),
+            std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values),
+            numbers_of(array),
+            false,
+            tolerance};
+        check_finite(expected);
+        if (!std::isfinite(tolerance))
+            throw Error(ErrorKind::input, name,
+                        "the bound on its rounding errors is not finite; expected smaller numbers, "
+                        "or --dtype float64");
+        program.expected.push_back(std::move(expected));
+    };
+    add("attention_weights", {plan.batch, plan.heads, plan.q_len, plan.kv_len},
+        tolerances.attention_weights);
+    const std::size_t heads = plan.shown.separate_heads ? plan.heads : 1;
+    add("context_vectors", {plan.batch, heads, plan.q_len, plan.d_out}, tolerances.context_vectors);
+}
+
+/// Masked keys may have any content in attn, and a product by a weight of 0 in the program.
+bool has_masked_rows(const Repro& program, const Result& result) {
+    if (program.is_linear()) return false;
+    const std::vector<double> mask = numbers_of(*array_named("mask", result.arrays));
+    const std::size_t keys = program.plan.kv_len;
+    for (std::size_t row = 0; row < mask.size(); row += keys)
+        if (std::all_of(&mask[row], &mask[row] + keys, [](double x) { return x == 0; }))
+            return true;
+    return false;
+}
+
+}  // namespace
+
+const ProgramArray* Repro::find(std::string_view operand) const {
+    const auto found = std::find_if(operands.begin(), operands.end(),
+                                    [&](const auto& array) { return array.name == operand; });
+    return found == operands.end() ? nullptr : &*found;
+}
+
+bool Repro::divides_by_root() const {
+    return plan.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k));
+}
+
+std::vector<double> numbers_of(const NamedArray& array) {
+    std::vector<double> numbers;
+    for_each_piece(array, [&](const auto& piece) {
+        for (const auto x : piece) numbers.push_back(static_cast<double>(x));
+    });
+    return numbers;
+}
+
+std::string element_name(const std::string& array, const std::vector<std::size_t>& shape,
+                         std::size_t at) {
+    std::string index;
+    for (std::size_t axis = shape.size(); axis-- > 0; at /= shape[axis])
+        index = std::to_string(at % shape[axis]) + (index.empty() ? "" : ", ") + index;
+    return array + " [" + index + "]";
+}
+
+Repro make_program(const PlannedQuestion& planned, const Result& result) {
+    Repro program{.plan = planned.plan};
+    OperandList(planned, result, program).add_all();
+    for (const ProgramArray& operand : program.operands) check_finite(operand);
+    program.has_masked_rows = has_masked_rows(program, result);
+    add_expected(program, result, tolerances_of(program, result));
+    return program;
+}
+
+}  // namespace attn::cli

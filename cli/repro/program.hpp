@@ -1,0 +1,98 @@
+// What a program of `attn repro` computes, whatever its language: the question's plan, its operands
+// and the numbers to compare with.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/question/question.hpp"
+#include "core/layer/norm.hpp"
+#include "core/layer/result.hpp"
+#include "core/plan/plan.hpp"
+
+namespace attn::cli {
+
+/// An array of numbers in the program.
+struct ProgramArray {
+    std::string name;
+    /// All axes that attn computes with: (batch, heads, q_len, kv_len), (groups, d_out, d_in), ...
+    std::vector<std::size_t> full;
+    /// Without the axes that the question does not have.
+    std::vector<std::size_t> shape;
+    std::vector<double> values;
+    bool is_boolean = false;
+    double tolerance = 0;  ///< of an array to compare with
+};
+
+/// A norm whose weights are operands of the program.
+struct ProgramNorm {
+    const InputNorm& norm;
+    std::string name;      ///< of its operands: NAME_weight, NAME_bias
+    bool spans_all_heads;  ///< of a norm of heads: over all of them together
+};
+
+/// A question as a program.
+struct Repro {
+    const Plan& plan;
+    std::string command{};  ///< as a comment shows it
+    std::vector<ProgramArray> operands{}, expected{};
+    std::optional<ProgramNorm> input_norm{}, query_norm{}, key_norm{};
+    std::vector<std::string> additive_masks{}, boolean_masks{};  ///< names of operands
+    bool has_masked_rows = false;                                ///< a query with no key
+    double kept_weight = 1;                                      ///< 1 / (1 - p) of dropout
+
+    bool has(std::string_view operand) const { return find(operand) != nullptr; }
+    const ProgramArray* find(std::string_view operand) const;
+
+    bool is_linear() const { return plan.rule.has_value(); }
+    /// Whether arrays of heads have axes of batch and heads; if not, the size is 1.
+    bool batched() const { return plan.shown.batched; }
+    bool with_heads() const { return plan.shown.with_heads; }
+    std::size_t new_keys() const { return plan.kv_len - plan.past_len; }
+    /// Query heads for each key head.
+    std::size_t group() const { return plan.heads / plan.kv_heads; }
+    /// Whether a weight is stored as (d_in, d_out).
+    bool is_in_out(ArrayId weight) const { return plan.is_transposed(weight); }
+    bool uses_positions() const { return plan.causal || has_window() || uses_position(plan); }
+    /// Whether a rule excludes keys; -Infinity of an additive mask does so without one.
+    bool has_rules() const {
+        return plan.causal || has_window() || !plan.kv_lengths.empty() || !boolean_masks.empty();
+    }
+    bool has_window() const {
+        return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
+    }
+    bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
+    bool divides_by_root() const;  ///< the scale is 1 / sqrt(d_k)
+
+    /// The names of head_outputs, and of what the output projection takes: context_vectors if no
+    /// step follows.
+    std::string heads_name() const {
+        return merges_heads() || has("W_out") ? "head_outputs" : "context_vectors";
+    }
+    std::string merged_name() const { return merges_heads() ? "context_vectors" : "head_outputs"; }
+    bool merges_heads() const { return with_heads() && !plan.shown.separate_heads; }
+
+    /// What projections start from: `normed_inputs` with a norm, and their source of keys.
+    std::string_view tokens() const { return input_norm ? "normed_inputs" : "inputs"; }
+    std::string_view source() const { return row_of(plan.mode).context ? "context" : tokens(); }
+};
+
+/// The operands of a question that is planned with `emit_of_program`, before it is computed, and
+/// the arrays to compare with, from its result. Errors: kind unsupported for what programs do not
+/// have, kind input for operands and results that are infinite or NaN.
+Repro make_program(const PlannedQuestion& planned, const Result& result);
+
+/// The arrays that a program needs from its question's result.
+inline const std::vector<std::string> emit_of_program{"all"};
+
+/// The elements of an array, in float64.
+std::vector<double> numbers_of(const NamedArray& array);
+
+/// "array [1, 2]" of the element at `at` in row-major order.
+std::string element_name(const std::string& array, const std::vector<std::size_t>& shape,
+                         std::size_t at);
+
+}  // namespace attn::cli

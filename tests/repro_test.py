@@ -1,0 +1,230 @@
+"""Runs the programs of `attn repro`, over generated questions that cover every option.
+
+    python3 tests/repro_test.py ATTN LANGUAGE [COUNT]
+
+LANGUAGE is numpy, torch or c. Each program must confirm attn's numbers. One number of every tenth
+program is then changed, and the program must find it. Exit code 77: there is no such library or
+compiler.
+"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+attn, language = os.path.abspath(sys.argv[1]), sys.argv[2]
+count = int(sys.argv[3]) if len(sys.argv) > 3 else 200
+rng = random.Random(20)
+
+
+def array(*shape):
+    if len(shape) == 1:
+        return [round(rng.uniform(-2, 2), 3) for _ in range(shape[0])]
+    return [array(*shape[1:]) for _ in range(shape[0])]
+
+
+def additive(*shape):
+    """Some of them -Infinity, which masks."""
+    if len(shape) == 1:
+        return [x if rng.random() < 0.7 else "-Infinity" for x in array(*shape)]
+    return [additive(*shape[1:]) for _ in range(shape[0])]
+
+
+def booleans(*shape):
+    if len(shape) == 1:
+        return [rng.random() < 0.7 for _ in range(shape[0])]
+    return [booleans(*shape[1:]) for _ in range(shape[0])]
+
+
+def chance(p=0.3):
+    return rng.random() < p
+
+
+def positions(request, heads, d, kv_len, q_len, batch, mode):
+    """The options of softmax attention."""
+    flags = []
+    if chance(): flags += ["--scale", rng.choice(["1", "0.25", "-0.5"])]
+    if chance(): flags += ["--softcap", rng.choice(["2", "30"])]
+    if chance(): flags += ["--alibi"]
+    if chance(): flags += ["--window", rng.choice(["1", "2,0", "0,1", "1,-1"])]
+    if chance(): flags += ["--sink", ",".join(str(rng.choice([-1, 0, 0.5])) for _ in range(heads))]
+    if mode in ("cross", "sdpa") and chance(0.5): flags += ["--causal"]
+    if mode == "multihead" and chance(): flags += ["--no-causal"]
+    is_aligned = "--causal" in flags and q_len != kv_len or mode == "sdpa" and "--causal" in flags
+    if is_aligned or chance(): flags += ["--causal-align", rng.choice(["top-left", "bottom-right"])]
+    if chance(): flags += ["--mask-method", rng.choice(["neg-inf", "renormalize"])]
+    if chance() and batch: flags += ["--kv-lengths", ",".join(str(rng.randint(1, kv_len)) for _ in range(batch))]
+    if chance(0.2): flags += ["--dropout", "0.4", "--dropout-seed", "3"]
+    if chance(0.4):
+        shape = rng.choice([(q_len, kv_len), (1, kv_len), (heads, 1, kv_len), (batch or 1, heads, q_len, kv_len)])
+        request["mask"] = rng.choice([booleans, array, additive])(*shape)
+    if chance(0.2): request["key_padding_mask"] = (booleans if chance(0.5) else additive)(batch or 1, kv_len)
+    if re.search("true|false", json.dumps(request)): flags += ["--mask-true", rng.choice(["keep", "drop"])]
+    if chance() and d % 2 == 0:
+        flags += ["--rope", rng.choice(["half", "interleaved"])]
+        if chance(): flags += ["--rope-base", "500"]
+        if chance(): flags += ["--rope-dims", "2"]
+        if chance(): flags += ["--rope-scaling", rng.choice(["4", "8,1,4,64"])]
+    return flags
+
+
+def question():
+    mode = rng.choice(["self", "causal", "multihead", "multihead", "cross", "cross", "sdpa", "sdpa", "linear"])
+    batch = rng.choice([0, 0, 1, 2])
+    leading = (batch,) if batch else ()
+    tokens, keys, past = rng.randint(1, 5), rng.randint(1, 6), rng.choice([0, 0, 1, 3])
+    kv_heads = rng.choice([1, 2])
+    heads = kv_heads * rng.choice([1, 2, 3])
+    d, d_v = rng.choice([2, 3, 4]), rng.choice([1, 2, 4])
+    request, flags = {}, []
+    if mode == "linear":
+        keys, past = tokens, 0
+    if mode in ("sdpa", "linear") and not (mode == "linear" and chance()):
+        if not batch and chance():
+            heads = kv_heads = 1
+            request = {"query": array(tokens, d), "key": array(keys, d), "value": array(keys, d_v)}
+            if past and mode == "sdpa":
+                request |= {"past_key": array(past, d), "past_value": array(past, d_v)}
+        elif chance():
+            flags += ["--heads", str(heads), "--kv-heads", str(kv_heads)]
+            request = {"query": array(*leading, tokens, heads * d), "key": array(*leading, keys, kv_heads * d),
+                       "value": array(*leading, keys, kv_heads * d_v)}
+            past = 0
+        else:
+            request = {"query": array(*leading, heads, tokens, d), "key": array(*leading, kv_heads, keys, d),
+                       "value": array(*leading, kv_heads, keys, d_v)}
+            if past and mode == "sdpa":
+                request |= {"past_key": array(*leading, kv_heads, past, d),
+                            "past_value": array(*leading, kv_heads, past, d_v)}
+    else:
+        past = 0
+        d_in = heads * d
+        request = {"inputs": array(*leading, tokens, d_in)}
+        flags += ["--seed", str(rng.randint(0, 99))]
+        if mode == "cross":
+            request["context"] = array(*leading, keys, rng.choice([2, d_in]))
+        else:
+            keys = tokens
+        inits = ["linear", "rand", "xavier"] + ["mha"] * (mode in ("multihead", "cross"))
+        flags += ["--init", rng.choice(inits)]
+        if mode in ("multihead", "cross", "linear"):
+            flags += ["--heads", str(heads)]
+            if chance(): flags += ["--kv-heads", str(kv_heads)]
+            if mode == "multihead" and chance():
+                flags += ["--style", "wrapper"]
+        if chance(): flags += ["--qkv-bias"]
+        if mode in ("self", "causal"):
+            heads = kv_heads = 1
+            if chance(): flags += ["--d-out", "4"]
+            d = 4 if "--d-out" in flags else d_in
+        elif chance():
+            flags += [rng.choice(["--out-proj", "--no-out-proj"])]
+    if mode == "linear":
+        rule = rng.choice(["linear", "gated", "delta", "gated_delta"])
+        if chance(0.5): flags += ["--rule", rule]
+        if rule in ("gated", "gated_delta"):
+            if chance(0.5) and not batch and "--heads" not in flags and heads == 1 and "inputs" in request:
+                request["decay"] = [[-abs(x) for x in row] for row in array(tokens, 1)]
+            else:
+                flags += ["--decay", rng.choice(["-0.2", "0", "-Infinity"])]
+        if rule in ("delta", "gated_delta"):
+            if chance(0.5) and "query" in request and "--heads" not in flags and isinstance(request["query"][0][0], list):
+                request["beta"] = array(*leading, kv_heads, tokens)
+            else:
+                flags += ["--beta", "0.6"]
+        if "query" in request and "--heads" not in flags and chance():
+            state = (kv_heads,) if isinstance(request["query"][0][0], list) else ()
+            request["past_state"] = array(*leading, *state, d, d_v)
+        if chance(): flags += ["--qk-norm"]
+    else:
+        flags += positions(request, heads, d, keys + past, tokens, batch, mode)
+    flags += ["--dtype", rng.choice(["float32", "float64"])]
+    return mode, request, flags
+
+
+def run_python(program, _):
+    """In this process, which has the library loaded. Returns what went wrong, or nothing."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(program, "program", "exec"), {"__name__": "program"})
+    except SystemExit as end:
+        return str(end.code)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def run_c(program, folder):
+    source, binary = folder / "program.c", folder / "program"
+    source.write_text(program)
+    built = subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", binary, source, "-lm"],
+                           capture_output=True, text=True)
+    if built.returncode: return built.stderr
+    ran = subprocess.run([binary], capture_output=True, text=True)
+    return ran.stderr + ("" if ran.returncode in (0, 1) else f"exit code {ran.returncode}")
+
+
+def with_one_number_changed(program):
+    """The last expected number, which is of the last array."""
+    pattern = r"expected_context_vectors\S* = \{.*?\};" if language == "c" else r"(?s:.*)expected = .*?dtype"
+    block = re.search(pattern, program, re.S)
+    numbers = list(re.finditer(r"-?\d+(\.\d+)?(e[-+]?\d+)?(?=[\]}])", block.group()))
+    last = numbers[-1]
+    at = block.start()
+    return program[: at + last.start()] + str(float(last.group()) + 1) + program[at + last.end():]
+
+
+compiler = os.environ.get("CC") or shutil.which("cc")
+if language == "c":
+    if compiler is None:
+        print("skipped: there is no C compiler")
+        sys.exit(77)
+    run = run_c
+else:
+    try:
+        __import__(language)
+        import numpy
+    except ImportError as error:
+        print(f"skipped: {error}")
+        sys.exit(77)
+    numpy.seterr(all="raise", under="ignore")
+    run = run_python
+
+wrong, refused, options, ran = [], {}, {}, 0
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    while ran < count and sum(refused.values()) < 9 * count:
+        mode, request, flags = question()
+        (folder / "request.json").write_text(json.dumps(request))
+        command = [attn, "repro", mode, "request.json", *flags, "--to", language]
+        made = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        if made.returncode:  # a combination that the mode itself refuses
+            plain = subprocess.run([attn, mode, "request.json", *flags], capture_output=True, text=True, cwd=folder)
+            words = made.stderr.strip()
+            if plain.returncode == 0 or made.stdout:
+                wrong.append(f"{command[1:]}: {words}")
+            reason = re.sub(r"[\d\[\]]+", "N", words)[:90]
+            refused[reason] = refused.get(reason, 0) + 1
+            continue
+        ran += 1
+        for option in [mode] + [flag for flag in flags if flag.startswith("--")] + list(request):
+            options[option] = options.get(option, 0) + 1
+        said = run(made.stdout, folder)
+        if said: wrong.append(f"{command[1:]} {json.dumps(request)}: {said}")
+        elif ran % 10 == 0 and not run(with_one_number_changed(made.stdout), folder):
+            wrong.append(f"{command[1:]}: a changed number is not found")
+
+for line in wrong[:10]: print(line)
+if "-v" in sys.argv:
+    print(json.dumps(options))
+    for reason, times in sorted(refused.items(), key=lambda item: -item[1]): print(times, reason)
+missing = {"self", "causal", "multihead", "cross", "sdpa", "linear"} - set(options)
+print(f"{ran} programs, {len(wrong)} wrong, {sum(refused.values())} combinations refused by the mode")
+sys.exit(1 if wrong or missing or ran < count else 0)
