@@ -35,7 +35,7 @@ std::map<std::string, Array<T>> steps_of(const AttentionCall<T>& call) {
     std::map<std::string, Array<T>> steps;
     attend(call, recorder);
     for (const NamedArray& array : recorder.take())
-        steps[array.name] = std::get<Array<T>>(array.values);
+        if (const auto* values = std::get_if<Array<T>>(&array.values)) steps[array.name] = *values;
     return steps;
 }
 
