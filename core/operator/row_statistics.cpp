@@ -21,9 +21,10 @@ double mean_distance(const RowSums& row) {
     return row.distance_sum * row.factor();
 }
 
-constexpr RowStatistic rows[] = {{"max_score", [](const RowSums& row) { return row.peak; }},
-                                 {"entropy", entropy},
-                                 {"mean_distance", mean_distance}};
+constexpr RowStatistic all_statistics[] = {
+    {"max_score", [](const RowSums& row) { return row.peak; }},
+    {"entropy", entropy},
+    {"mean_distance", mean_distance}};
 
 bool is_larger(const TopKeys::Entry& a, const TopKeys::Entry& b) {
     if (std::isnan(a.score) != std::isnan(b.score)) return std::isnan(a.score);
@@ -57,7 +58,7 @@ RowSums sums_of(const T* score, const T* allowed, std::size_t keys, std::int64_t
 }  // namespace
 
 std::span<const RowStatistic> row_statistics() {
-    return rows;
+    return all_statistics;
 }
 
 void RowSums::finish(std::optional<double> sink) {
@@ -120,14 +121,14 @@ StatisticArrays<T>::StatisticArrays(Recorder& recorder, const AttentionCall<T>& 
     using Sizes = std::array<std::size_t, 4>;
     const Sizes row{batch, heads_.size(), queries_, 1},
         listed{batch, heads_.size(), queries_, listed_}, key{batch, heads_.size(), 1, keys_};
-    for (const RowStatistic& statistic : rows)
+    for (const RowStatistic& statistic : all_statistics)
         values_.push_back(recorder.allocate<T>(statistic.array, row));
     argmax_key_ = recorder.allocate<std::int64_t>("argmax_key", row);
     top_keys_ = recorder.allocate<std::int64_t>("top_keys", listed);
     top_weights_ = recorder.allocate<T>("top_weights", listed);
     key_mass_ = recorder.allocate<T>("key_mass", key);
     key_max_ = recorder.allocate<T>("key_max", key);
-    has_rows_ = std::any_of(std::begin(rows), std::end(rows),
+    has_rows_ = std::any_of(std::begin(all_statistics), std::end(all_statistics),
                             [&](const RowStatistic& s) { return wants(s.array); }) ||
                 top() != 0;
 }
@@ -142,7 +143,7 @@ template <class T>
 void StatisticArrays<T>::set_row(std::size_t row, const RowSums& sums,
                                  std::span<const TopKeys::Entry> top) {
     for (std::size_t i = 0; i < values_.size(); ++i)
-        if (values_[i] != nullptr) values_[i][row] = static_cast<T>(rows[i].value(sums));
+        if (values_[i] != nullptr) values_[i][row] = static_cast<T>(all_statistics[i].value(sums));
     const auto key_of = [&](std::size_t i) {
         return i < top.size() ? static_cast<std::int64_t>(top[i].key) : -1;
     };
