@@ -89,6 +89,6 @@ inline constexpr std::array<LanguageRow, 3> language_rows{{{"numpy", {".py"}, nu
                                                            {"c", {".c"}, c_program}}};
 
 /// The whole program.
-std::string program_text(const LanguageRow& language, const Repro& program);
+std::string program_text(const LanguageRow& row, const Repro& program);
 
 }  // namespace attn::cli

@@ -20,7 +20,7 @@ public:
     PythonLanguage(const Repro& program, const PythonDialect& dialect)
         : Language(program), d_(dialect) {}
 
-    void operand(const ProgramArray& array) override;
+    void operand(const ProgramArray& operand) override;
     void begin_steps() override;
 
     void norm() override;
