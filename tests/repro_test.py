@@ -3,8 +3,8 @@
     python3 tests/repro_test.py ATTN LANGUAGE [COUNT]
 
 LANGUAGE is numpy, torch or c. Each program must confirm attn's numbers. One number of every tenth
-program is then changed, and the program must find it. Exit code 77: there is no such library or
-compiler.
+program is then changed, and the program must report it. Exit code 77: the library or the compiler
+is missing.
 """
 
 import contextlib
@@ -184,7 +184,7 @@ def with_one_number_changed(program):
 compiler = os.environ.get("CC") or shutil.which("cc")
 if language == "c":
     if compiler is None:
-        print("skipped: there is no C compiler")
+        print("skipped: requires a C compiler")
         sys.exit(77)
     run = run_c
 else:

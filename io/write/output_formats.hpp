@@ -39,9 +39,9 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle& sty
 /// as macros. Accepts streams.
 void write_c(Output& out, const Report& report, const NumberStyle& style);
 
-/// The words of Verilog's $readmemh: the bits of each number in hexadecimal digits, one a line. If
-/// there are several arrays, each begins with its address. Accepts streams. Errors: kind usage, of
-/// the setting `emit`, for arrays of different widths.
+/// The words of Verilog's $readmemh: the bits of each number in hexadecimal digits, one per line.
+/// If there are several arrays, each begins with its address. Accepts streams. Errors: kind usage,
+/// of the setting `emit`, for arrays of different widths.
 void write_memh(Output& out, const Report& report, const NumberStyle& style);
 
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);

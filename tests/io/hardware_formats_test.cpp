@@ -234,7 +234,9 @@ TEST_CASE("hardware formats: npy and safetensors hold the bits of 16-bit types")
         }
 }
 
-TEST_CASE("hardware formats: NaN is no integer, and several arrays need words of one width") {
+TEST_CASE(
+    "hardware formats: integer types refuse NaN, and arrays of one file have words of the same "
+    "width") {
     StoredType type;
     REQUIRE(parse_stored_type("fixed:8,4", type) == "");
     auto with_nan = Array<double>::from_shape({2, 2});
