@@ -137,8 +137,7 @@ std::string program_page(const Program& program, std::size_t columns) {
     return page + "\n" +
            io::wrapped(
                "attn COMMAND -h shows the common flags, --help all of them, attn --version (-V) "
-               "the "
-               "version; attn help lists pages on formats, models and more.",
+               "the version; attn help lists pages on formats, models and more.",
                columns) +
            "\n";
 }

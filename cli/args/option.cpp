@@ -54,11 +54,15 @@ std::string listed(const std::vector<std::string_view>& names) {
     return joined(names, ", ", " or ");
 }
 
-std::string listed_modes() {
+std::vector<std::string_view> mode_names() {
     std::vector<std::string_view> names;
     names.reserve(std::size(mode_rows));
     for (const ModeRow& row : mode_rows) names.push_back(row.name);
-    return listed(names);
+    return names;
+}
+
+std::string listed_modes() {
+    return listed(mode_names());
 }
 
 }  // namespace attn::cli

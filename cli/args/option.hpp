@@ -128,6 +128,8 @@ std::string expected_of(const Option& option);
 /// "a, b or c".
 std::string listed(const std::vector<std::string_view>& names);
 
+std::vector<std::string_view> mode_names();
+
 /// The names of all modes, for errors.
 std::string listed_modes();
 

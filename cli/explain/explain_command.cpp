@@ -60,20 +60,6 @@ void check_result_flags(const Args& args, const std::string& result) {
                         listed_modes());
 }
 
-/// The words are a mode and an optional input.
-Request request_of_words(const Args& args) {
-    const std::vector<std::string>& words = args.names();
-    Request request;
-    request.settings.mode = mode_named(words[0])->mode;
-    if (words.size() > 2)
-        throw Error(ErrorKind::usage, words[2], "unexpected second input; expected only one");
-    if (words.size() < 2) return request;
-    if (words[1].empty())
-        throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
-    request.input = words[1];
-    return request;
-}
-
 int run_explain(const Args& args) {
     ExplainRequest request;
     if (const auto format = args.place("format")) request.format = page_format_names[*format].first;
@@ -85,7 +71,7 @@ int run_explain(const Args& args) {
         check_result_flags(args, *result);
         return explain_result(request, *result, with_flags({}, args)), 0;
     }
-    const Request flags = with_flags(request_of_words(args), args);
+    const Request flags = with_flags(request_of_mode(args.names()), args);
     check_defaults(flags);
     require_input(flags, "attn explain");
     show_notes(explain(request, flags));
@@ -116,13 +102,6 @@ constexpr HelpOverride explain_help[] = {
     {"precision", "digits after the point (default 4)"},
     {"output", "write there, whole or not at all (default -, standard output)"}};
 
-std::vector<std::string_view> mode_names(const Program&) {
-    std::vector<std::string_view> names;
-    names.reserve(mode_rows.size());
-    for (const ModeRow& row : mode_rows) names.push_back(row.name);
-    return names;
-}
-
 }  // namespace
 
 constexpr CommandRow explain_command{
@@ -143,7 +122,7 @@ constexpr CommandRow explain_command{
     .takes = in_explain,
     .shown_flags = explain_help,
     .own = explain_options,
-    .names = mode_names,
+    .names = [](const Program&) { return mode_names(); },
     .run = run_explain};
 
 }  // namespace attn::cli

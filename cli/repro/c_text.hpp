@@ -71,7 +71,7 @@ public:
     void check(const ProgramArray& expected) override {
         const std::string first = "[0][0][0][0]";
         line("    check(\"" + expected.name + "\", " + size(expected.shape.size()) +
-             ", (const int[]){" + listed_sizes(expected.shape) + "}, &" + expected.name + first +
+             ", (const int[]){" + listed_integers(expected.shape) + "}, &" + expected.name + first +
              ", &expected_" + expected.name + first + ", " + tolerance_literal(expected.tolerance) +
              ");");
     }
@@ -126,9 +126,7 @@ protected:
     }
 
     std::string listed(const std::vector<double>& numbers) const {
-        std::string text;
-        for (const double x : numbers) text += (text.empty() ? "" : ", ") + number(x);
-        return text;
+        return listed_numbers(numbers, number);
     }
 
     /// The arguments of a norm after x.

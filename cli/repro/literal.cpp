@@ -81,10 +81,4 @@ std::string array_literal(const std::vector<std::size_t>& shape, const std::vect
     return ArrayText(values, dtype, style).of(shape, indent);
 }
 
-std::string listed_sizes(const std::vector<std::size_t>& sizes) {
-    std::string text;
-    for (const std::size_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
-    return text;
-}
-
 }  // namespace attn::cli

@@ -28,6 +28,15 @@ std::string array_literal(const std::vector<std::size_t>& shape, const std::vect
                           Dtype dtype, std::size_t indent, const LiteralStyle& style);
 
 /// "2, 6, 3".
-std::string listed_sizes(const std::vector<std::size_t>& sizes);
+template <class Numbers, class Text>
+std::string listed_numbers(const Numbers& numbers, const Text& text_of) {
+    std::string text;
+    for (const auto number : numbers) text += (text.empty() ? "" : ", ") + text_of(number);
+    return text;
+}
+template <class Integers>
+std::string listed_integers(const Integers& integers) {
+    return listed_numbers(integers, [](auto integer) { return std::to_string(integer); });
+}
 
 }  // namespace attn::cli

@@ -201,7 +201,7 @@ void check_finite(const ProgramArray& array) {
     for (std::size_t at = 0; at < array.values.size(); ++at) {
         const double x = array.values[at];
         if (std::isfinite(x) || (may_be_minus_infinity && x < 0)) continue;
-        throw Error(ErrorKind::input, element_name(array.name, array.full, at),
+        throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
                     std::string(std::isnan(x) ? "NaN"
                                 : x > 0       ? "Infinity"
                                               : "-Infinity") +
@@ -262,14 +262,6 @@ std::vector<double> numbers_of(const NamedArray& array) {
         for (const auto x : piece) numbers.push_back(static_cast<double>(x));
     });
     return numbers;
-}
-
-std::string element_name(const std::string& array, const std::vector<std::size_t>& shape,
-                         std::size_t at) {
-    std::string index;
-    for (std::size_t axis = shape.size(); axis-- > 0; at /= shape[axis])
-        index = std::to_string(at % shape[axis]) + (index.empty() ? "" : ", ") + index;
-    return array + " [" + index + "]";
 }
 
 Repro make_program(const PlannedQuestion& planned, const Result& result) {

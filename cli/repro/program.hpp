@@ -91,8 +91,4 @@ inline const std::vector<std::string> emit_of_program{"all"};
 /// The elements of an array, in float64.
 std::vector<double> numbers_of(const NamedArray& array);
 
-/// "array [1, 2]" of the element at `at` in row-major order.
-std::string element_name(const std::string& array, const std::vector<std::size_t>& shape,
-                         std::size_t at);
-
 }  // namespace attn::cli

@@ -44,7 +44,6 @@ public:
     void merge_heads() override;
     void project_out() override;
     void check(const ProgramArray& expected) override;
-    void end() override;
 
 protected:
     /// The axes of an array in the program.

@@ -53,7 +53,7 @@ std::string PythonLanguage::shape_of_heads(std::size_t heads, std::size_t rows,
     if (has_batch_axis()) shape.push_back(plan.batch);
     if (has_heads_axis()) shape.push_back(heads);
     shape.insert(shape.end(), {rows, columns});
-    return "(" + listed_sizes(shape) + ")";
+    return shape_text(shape);
 }
 
 std::string PythonLanguage::with_axes_of_batch(const std::string& x) const {
@@ -78,9 +78,8 @@ void PythonLanguage::positions() {
     const std::vector<std::int64_t>& offsets = plan.offset.values();
     std::string offset;
     if (offsets.size() > 1) {
-        for (const std::int64_t x : offsets)
-            offset += (offset.empty() ? "" : ", ") + std::to_string(x);
-        offset = " + " + with_axes_of_batch(of_module(d_.array) + "([" + offset + "])");
+        offset = " + " +
+                 with_axes_of_batch(of_module(d_.array) + "([" + listed_integers(offsets) + "])");
     } else if (offsets[0] != 0) {
         offset = offsets[0] > 0 ? " + " + std::to_string(offsets[0])
                                 : " - " + std::to_string(-offsets[0]);
@@ -127,9 +126,7 @@ std::string PythonLanguage::rules() {
     }
     if (!plan.kv_lengths.empty()) {
         keys_at();
-        std::string lengths;
-        for (const std::uint64_t n : plan.kv_lengths)
-            lengths += (lengths.empty() ? "" : ", ") + std::to_string(n);
+        const std::string lengths = listed_integers(plan.kv_lengths);
         if (has_batch_axis()) {
             line("kv_lengths = " + with_axes_of_batch(of_module(d_.array) + "([" + lengths + "])"));
             add("(j < kv_lengths)");
@@ -141,9 +138,9 @@ std::string PythonLanguage::rules() {
 }
 
 std::string PythonLanguage::sinks() {
-    std::string all;
-    for (const double logit : plan.sink) all += (all.empty() ? "" : ", ") + python_number(logit);
-    return with_axes_of_heads(of_module(d_.array) + "([" + all + "], dtype=" + real() + ")");
+    return with_axes_of_heads(of_module(d_.array) + "([" +
+                              listed_numbers(plan.sink, python_number) + "], dtype=" + real() +
+                              ")");
 }
 
 std::string PythonLanguage::weights_name() const {
@@ -156,7 +153,5 @@ void PythonLanguage::check(const ProgramArray& expected) {
     line("check(\"" + expected.name + "\", " + expected.name + ", expected, " +
          tolerance_literal(expected.tolerance) + ")");
 }
-
-void PythonLanguage::end() {}
 
 }  // namespace attn::cli

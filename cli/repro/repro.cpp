@@ -64,8 +64,7 @@ void check_size(const Repro& program) {
 
 }  // namespace
 
-std::vector<std::string> write_repro(const LanguageRow& language, const std::string& command,
-                                     const Request& flags) {
+std::vector<std::string> write_repro(const LanguageRow& language, const Request& flags) {
     check_name(language, flags);
     RequestWithInput asked = open_request(flags);
     ThreadPool workers;
@@ -80,7 +79,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const std::str
     check_size(planned.plan);
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result);
-    program.command = command;
+    program.command = flags.command;
     check_size(program);
     const std::string text = program_text(language, program);
     io::OutputFile out(flags.output);

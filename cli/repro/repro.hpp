@@ -14,11 +14,10 @@ inline constexpr auto language_names = names_of(language_rows);
 /// The most numbers in a program: it is read and pasted.
 inline constexpr std::size_t max_program_numbers = 20000;
 
-/// Computes the request's question, and writes the program to the request's output; `command` is
-/// its comment. Settings for the form of an answer are ignored. Errors: those of the question; kind
-/// usage for a single query or chosen heads, and for questions of too many numbers; kind input for
-/// numbers that are not finite. Returns the question's notes.
-std::vector<std::string> write_repro(const LanguageRow& language, const std::string& command,
-                                     const Request& flags);
+/// Computes the request's question, and writes the program, with the request's command in a
+/// comment, to the request's output. Settings for the form of an answer are ignored. Errors: those
+/// of the question; kind usage for a single query or chosen heads, and for questions of too many
+/// numbers; kind input for numbers that are not finite. Returns the question's notes.
+std::vector<std::string> write_repro(const LanguageRow& language, const Request& flags);
 
 }  // namespace attn::cli

@@ -1,6 +1,6 @@
 #include "cli/request/command_text.hpp"
 
-#include <string_view>
+#include <algorithm>
 
 namespace attn::cli {
 namespace {
@@ -24,13 +24,25 @@ std::string text_of_flag(const FlagValue& flag) {
 
 }  // namespace
 
+std::string words_text(std::span<const std::string> words) {
+    std::string text;
+    for (const std::string& word : words) text += " " + quoted_word(word);
+    return text;
+}
+
+std::string flags_text(std::span<const FlagValue> flags,
+                       std::initializer_list<std::string_view> left_out) {
+    std::string text;
+    for (const FlagValue& flag : flags)
+        if (std::find(left_out.begin(), left_out.end(), flag.option->key) == left_out.end())
+            text += " " + text_of_flag(flag);
+    return text;
+}
+
 std::string command_text(const Args& args) {
     std::string text = "attn " + std::string(args.command->name);
-    if (args.input) text += " " + quoted_word(*args.input);
-    for (const std::string& word : args.words) text += " " + quoted_word(word);
-    for (const FlagValue& flag : args.flags)
-        if (std::string_view(flag.option->key) != "threads") text += " " + text_of_flag(flag);
-    return text;
+    if (args.input) text += words_text({&*args.input, 1});
+    return text + words_text(args.words) + flags_text(args.flags, {"threads"});
 }
 
 }  // namespace attn::cli

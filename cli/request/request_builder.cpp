@@ -219,6 +219,18 @@ void check_input_name(const std::string& input, const CommandRow& command) {
 
 }  // namespace
 
+Request request_of_mode(const std::vector<std::string>& words) {
+    Request request;
+    request.settings.mode = mode_named(words[0])->mode;
+    if (words.size() > 2)
+        throw Error(ErrorKind::usage, words[2], "unexpected second input; expected only one");
+    if (words.size() < 2) return request;
+    if (words[1].empty())
+        throw Error(ErrorKind::usage, "INPUT", "an empty name; expected a path or -");
+    request.input = words[1];
+    return request;
+}
+
 Request make_request(const Args& args) {
     Request request;
     request.settings.mode = args.command->mode->mode;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -41,6 +42,10 @@ void check_defaults(const Request& request);
 
 /// The request with the given flags. Errors: kind usage.
 Request with_flags(Request request, const Args& args);
+
+/// The request of the words MODE [INPUT], the first of which must be a mode's name. Errors: kind
+/// usage.
+Request request_of_mode(const std::vector<std::string>& words);
 
 /// The request for one question, from the words and flags of a mode's command. Errors: kind usage.
 Request make_request(const Args& args);

@@ -150,6 +150,9 @@ using Tensor4 = ShapedArray<T, std::array<std::size_t, 4>>;
 /// "(2, 6, 3)".
 std::string shape_text(const std::vector<std::size_t>& shape);
 
+/// "[1, 0]": the index of an element, given its position in row-major order.
+std::string index_text(std::size_t element, const std::vector<std::size_t>& shape);
+
 /// The number of axes, from the last but one on, that start at row `row`; with `next` 1, that end
 /// there. Rows are runs of the last axis: these are the brackets that open before a row or close
 /// after it.

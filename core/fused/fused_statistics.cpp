@@ -143,16 +143,12 @@ private:
         RowSums row;
         worker.top.clear(lane);
         visit_row(tile, lane, [&](std::size_t key, T score) {
-            if (score > row.peak || std::isnan(score)) row.peak = static_cast<double>(score);
+            row.raise_peak(static_cast<double>(score));
             if (worker.top.capacity() != 0) worker.top.offer(lane, static_cast<double>(score), key);
         });
         visit_row(tile, lane, [&](std::size_t key, T score) {
-            const double below = static_cast<double>(score) - row.peak, power = std::exp(below);
-            row.sum += power;
-            if (power != 0) row.score_sum += power * below;
-            row.distance_sum +=
-                power * static_cast<double>(
-                            std::abs(static_cast<std::ptrdiff_t>(key) - tile.position[lane]));
+            row.add(static_cast<double>(score),
+                    static_cast<std::int64_t>(key) - tile.position[lane]);
         });
         return row;
     }
@@ -175,7 +171,7 @@ private:
                 visit_row(tile, l, [&](std::size_t key, T score) {
                     const auto weight = static_cast<T>(row.weight_of(static_cast<double>(score)));
                     totals.sum[key] += static_cast<double>(weight);
-                    if (weight > totals.most[key] || std::isnan(weight)) totals.most[key] = weight;
+                    raise_to(totals.most[key], weight);
                 });
             }
     }
@@ -186,8 +182,7 @@ private:
         T* const most = most_.data() + matrix * parts_ * keys;
         for (std::size_t i = keys; i < parts_ * keys; ++i) {
             mass[i % keys] += mass[i];
-            T& highest = most[i % keys];
-            if (most[i] > highest || std::isnan(most[i])) highest = most[i];
+            raise_to(most[i % keys], most[i]);
         }
         arrays_.set_keys(matrix, {mass, keys}, {most, keys});
     }

@@ -41,16 +41,12 @@ RowSums sums_of(const T* score, const T* allowed, std::size_t keys, std::int64_t
     for (std::size_t k = 0; k < keys; ++k) {
         if (allowed[k] == T{0}) continue;
         const auto x = static_cast<double>(score[k]);
-        if (x > row.peak || std::isnan(x)) row.peak = x;
+        row.raise_peak(x);
         if (top.capacity() != 0) top.offer(0, x, k);
     }
     for (std::size_t k = 0; k < keys; ++k) {
         if (allowed[k] == T{0}) continue;
-        const double below = static_cast<double>(score[k]) - row.peak, power = std::exp(below);
-        row.sum += power;
-        if (power != 0) row.score_sum += power * below;
-        row.distance_sum +=
-            power * static_cast<double>(std::abs(static_cast<std::int64_t>(k) - position));
+        row.add(static_cast<double>(score[k]), static_cast<std::int64_t>(k) - position);
     }
     return row;
 }
@@ -59,6 +55,13 @@ RowSums sums_of(const T* score, const T* allowed, std::size_t keys, std::int64_t
 
 std::span<const RowStatistic> row_statistics() {
     return all_statistics;
+}
+
+void RowSums::add(double score, std::int64_t distance) {
+    const double below = score - peak, power = std::exp(below);
+    sum += power;
+    if (power != 0) score_sum += power * below;
+    distance_sum += power * static_cast<double>(std::abs(distance));
 }
 
 void RowSums::finish(std::optional<double> sink) {
@@ -194,7 +197,7 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
             for (std::size_t k = 0; k < keys; ++k) {
                 const T weight = weights.data()[first + k];
                 mass[k] += static_cast<double>(weight);
-                if (weight > most[k] || std::isnan(weight)) most[k] = weight;
+                raise_to(most[k], weight);
             }
         }
         arrays.set_keys(i, mass, most);

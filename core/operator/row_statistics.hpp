@@ -2,6 +2,7 @@
 // `row_statistics()` is one that a query has a number of.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,12 +17,22 @@
 
 namespace attn {
 
+/// NaN is larger than any number.
+template <class T>
+void raise_to(T& most, T x) {
+    if (x > most || std::isnan(x)) most = x;
+}
+
 /// One query's scores and distances, summed over the keys that it may attend to.
 struct RowSums {
     double peak = -std::numeric_limits<double>::infinity();
     /// Of e^(score - peak), of that times (score - peak), and times |key - position|.
     double sum = 0, score_sum = 0, distance_sum = 0;
     double log_denominator = 0;  ///< of the softmax of score - peak, the sink included
+
+    /// Every score first raises the peak, then all are added.
+    void raise_peak(double score) { raise_to(peak, score); }
+    void add(double score, std::int64_t distance);
 
     /// Sets the denominator.
     void finish(std::optional<double> sink);

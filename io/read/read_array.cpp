@@ -25,14 +25,6 @@ constexpr std::size_t piece_bytes = std::size_t{1} << 18;
     throw Error(ErrorKind::input, array.place(), message);
 }
 
-/// "[1, 0]": the index of an element, given its position in row-major order.
-std::string index_text(std::size_t element, const std::vector<std::size_t>& shape) {
-    std::string text = "]";
-    for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-        text = (axis == 0 ? "[" : ", ") + std::to_string(element % shape[axis]) + text;
-    return text;
-}
-
 bool holds_whole_numbers(const StoredArray& array) {
     return !array.type || !is_float(*array.type);
 }
