@@ -13,7 +13,7 @@ sh cli/install.sh g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libxtens
 with_tests=
 target=attn
 if [ "$what" = tests ]; then
-    sh cli/install.sh doctest-dev jq python3-jsonschema # the manual's commands, the schemas
+    sh cli/install.sh doctest-dev jq python3-jsonschema python3-numpy # the manual, schemas, repro
     with_tests=-DATTN_TESTS=ON
     target=all
 elif [ ! -e "build/$preset/CMakeCache.txt" ]; then
