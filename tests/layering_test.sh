@@ -8,7 +8,7 @@ core/operator core/kernels
 core/fused core/linear
 core/plan
 core/layer
-core/model
+core/model core/check
 io/text
 io/file
 io/read
@@ -21,6 +21,7 @@ cli/question
 cli/output
 cli/model
 cli/batch cli/explain cli/repro cli/compare cli/help cli/inspect cli/tokenize cli/plot
+cli/check
 cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v modules="$modules" '

@@ -1,0 +1,175 @@
+// The conventions of a computation of attention: everything in which two correct-looking programs
+// differ. A question's own are one set of values; the search changes them one at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/base/names.hpp"
+#include "core/check/precision.hpp"
+#include "core/operator/choices.hpp"
+
+namespace attn {
+
+/// The names of `convention` in reports.
+enum class Convention {
+    mask_polarity,
+    masked_value,
+    causal_align,
+    causal,
+    window_left,
+    window_right,
+    scale,
+    rope_pairs,
+    rope_base,
+    rope_dims,
+    rope_positions,
+    rope_keys,
+    head_groups,
+    softcap,
+    softcap_order,
+    alibi_sign,
+    alibi_slopes,
+    sink,
+    kv_lengths,
+    softmax_axis,
+    transposed,
+    heads_split,
+    bias,
+    exchanged,
+    dropout,
+    precision,
+    mask_method
+};
+inline constexpr std::string_view convention_names[] = {
+    "mask_polarity",  "masked_value", "causal_align", "causal",     "window_left",
+    "window_right",   "scale",        "rope_pairs",   "rope_base",  "rope_dims",
+    "rope_positions", "rope_keys",    "head_groups",  "softcap",    "softcap_order",
+    "alibi_sign",     "alibi_slopes", "sink",         "kv_lengths", "softmax_axis",
+    "transposed",     "heads_split",  "bias",         "exchanged",  "dropout",
+    "precision",      "mask_method"};
+
+/// The tensors that projections make, and the output.
+enum class Tensor { query, key, value, out };
+template <class T>
+using PerTensor = std::array<T, 4>;  // by Tensor
+
+/// How the columns of (tokens, heads * d) become heads.
+enum class HeadSplit {
+    columns,      ///< head h has columns h * d to (h + 1) * d
+    reshaped,     ///< reshaped to (heads, tokens, d) without transposing
+    interleaved,  ///< head h has columns h, h + heads, ...
+};
+
+/// Which key head a query head uses.
+enum class HeadGroups { blocks, interleaved };  ///< h / group, or h % kv_heads
+
+/// The order of what is done to scores before the softmax.
+enum class ScoreStage { scale, softcap, alibi, bias, block };  ///< bias: additive masks
+inline constexpr std::array default_score_order{
+    ScoreStage::scale, ScoreStage::softcap, ScoreStage::alibi, ScoreStage::bias, ScoreStage::block};
+
+/// How masked keys are excluded.
+enum class Blocking {
+    before,       ///< their scores are replaced before the softmax
+    renormalize,  ///< their weights are set to 0 after it, and rows are divided by their sums
+    after,        ///< their weights are set to 0 after it, rows not divided
+};
+
+/// How a boolean mask that is an operand enters.
+enum class BooleanUse {
+    blocks,      ///< excludes keys
+    added,       ///< added to the scores as 0 and 1
+    multiplied,  ///< times the scores, as 0 and 1
+    ignored
+};
+
+enum class AlibiSlopes {
+    from_one,   ///< 2^(-8 (h + 1) / heads)
+    from_zero,  ///< 2^(-8 h / heads)
+    published,  ///< as from_one for powers of two; else the paper's own interleaving
+    reversed,   ///< of the heads in the opposite order
+};
+
+enum class SoftmaxAxis { keys, queries, heads };
+
+/// The arrays that a program may have rounded to a smaller type.
+enum class Rounded { operands, projected, scores, weights, outputs };
+
+struct RopeConvention {
+    std::optional<Rope> pairs;  ///< none: not rotated
+    double base = 0;
+    std::size_t dims = 0;
+    std::vector<double> scaling;
+    std::int64_t first_query = 0, first_key = 0;  ///< positions of the first rows
+    int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
+
+    bool operator==(const RopeConvention&) const = default;
+};
+
+/// The rules that exclude keys by their position. `offset` leads from a query's index to its
+/// position among the keys, one for all batch entries, or one each.
+struct BandConvention {
+    bool causal = false;
+    std::int64_t causal_shift = 0;  ///< a query sees keys up to its position + this
+    bool causal_reversed = false;   ///< sees keys from its position + the shift on instead
+    std::vector<std::int64_t> offset{0};
+    std::int64_t left = -1, right = -1;       ///< the window; -1 is unbounded
+    std::vector<std::int64_t> window_offset;  ///< empty: as `offset`
+
+    bool operator==(const BandConvention&) const = default;
+};
+
+struct Conventions {
+    // Projections.
+    PerTensor<bool> transposed{};  ///< the weight; without projections, the operand itself
+    PerTensor<bool> adds_bias{};
+    HeadSplit split = HeadSplit::columns;   ///< of queries, keys and values
+    HeadSplit merged = HeadSplit::columns;  ///< of the outputs of heads
+    /// The tensor that is used in place of each: {query, key, value} if none are exchanged.
+    std::array<Tensor, 3> used{Tensor::query, Tensor::key, Tensor::value};
+    HeadGroups groups = HeadGroups::blocks;
+    RopeConvention rope;
+
+    // Scores.
+    double scale = 1;
+    double softcap = 0;  ///< 0 is off
+    std::array<ScoreStage, 5> order = default_score_order;
+    bool alibi = false;
+    double alibi_sign = 1;
+    AlibiSlopes slopes = AlibiSlopes::from_one;
+    bool alibi_scaled = false;  ///< the slopes are multiplied by the scale
+
+    // Masks.
+    BandConvention band;
+    std::vector<std::uint64_t> kv_lengths;       ///< empty: all keys are valid
+    std::array<bool, 2> true_keeps{true, true};  ///< of mask and key_padding_mask
+    std::array<BooleanUse, 2> boolean_use{};     ///< likewise
+    std::array<double, 2> bias_factor{1, 1};     ///< of the additive masks likewise; 0: ignored
+    Blocking blocking = Blocking::before;
+    double masked_value = -std::numeric_limits<double>::infinity();
+    bool masked_value_is_added = false;  ///< else it replaces the score
+
+    // Weights.
+    SoftmaxAxis axis = SoftmaxAxis::keys;
+    std::vector<double> sink;  ///< empty: none
+    bool drops = false;        ///< the question's dropout is applied
+    bool rescales_dropout = true;
+
+    /// Arrays that are rounded to a type after they are computed.
+    struct Rounding {
+        Rounded what;
+        Precision to;
+        bool operator==(const Rounding&) const = default;
+    };
+    std::vector<Rounding> roundings;
+
+    bool operator==(const Conventions&) const = default;
+};
+
+}  // namespace attn

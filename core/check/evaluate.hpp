@@ -1,0 +1,58 @@
+// Attention in float64 under any conventions, row by row, with bounds on the errors of arithmetic
+// in another type. Independent of core/operator, core/fused and core/linear.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/check/problem.hpp"
+#include "core/operator/arrays.hpp"
+
+namespace attn {
+
+/// Rounding errors are bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2 / (1 - u)) - 1 with a
+/// probability of at least 1 - 2 exp(-lambda^2 (1 - u)^2 / 2): Higham and Mary 2019, "A new
+/// approach to probabilistic rounding error analysis", theorem 2.4; n u / (1 - n u) where that is
+/// smaller.
+inline constexpr double lambda = 6;
+
+/// Prepares what candidates have in common and keeps it: projected tensors, rotated tensors.
+/// Threads may share it. `problem` must outlive it.
+class Evaluator {
+public:
+    Evaluator(const Problem& problem, Precision arithmetic);
+    ~Evaluator();
+
+    /// Whether rows of this array can be computed.
+    static bool has(ArrayId array);
+
+    const Problem& problem() const;
+    Precision arithmetic() const;
+
+private:
+    friend class Candidate;
+    struct Shared;
+    std::unique_ptr<Shared> shared_;
+};
+
+/// A computation under some conventions, lazily. For one thread. The evaluator must outlive it.
+class Candidate {
+public:
+    Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors);
+    ~Candidate();
+
+    const Conventions& conventions() const;
+
+    /// One row of an array whose full shape is (batch, heads, rows, columns), the row counted from
+    /// plan.first_query for axes of queries; axes that the array does not have are indexed by 0.
+    /// `error` bounds the difference of two programs' values: this one's in float64, and another's
+    /// in the evaluator's arithmetic, rounded to that type. Valid until the next call. Only what
+    /// the row depends on is computed.
+    const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace attn

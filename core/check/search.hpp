@@ -1,0 +1,42 @@
+// Which conventions reproduce another program's arrays: single changes first, then pairs, then
+// triples.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/thread_pool.hpp"
+#include "core/check/conventions.hpp"
+#include "core/check/problem.hpp"
+#include "core/check/their_array.hpp"
+
+namespace attn {
+
+/// One convention that differs from the question's.
+struct Change {
+    Convention convention;
+    std::string asked, found;  ///< "keep", "drop"
+    std::string flag;          ///< "--mask-true drop"; empty: attn has none
+};
+
+/// Changes that together reproduce every array to rounding.
+struct Match {
+    std::vector<Change> changes;
+    double ulp = 0;    ///< the largest error, in units in the last place of the arrays' type
+    double bound = 0;  ///< the largest error as a multiple of its bound, at most 1
+};
+
+struct SearchOptions {
+    std::size_t most_changes = 3;
+    /// Called by one thread at a time: how many candidates of how many of this size are done.
+    std::function<void(std::size_t changes, std::size_t done, std::size_t of)> progress;
+};
+
+/// All matches with the smallest number of changes, best first: the data cannot tell them apart.
+/// Empty: none. The arrays are not empty, and `Evaluator::has` each.
+std::vector<Match> search_conventions(const Problem& problem, const std::vector<TheirArray>& arrays,
+                                      const SearchOptions& options, ThreadPool& pool);
+
+}  // namespace attn
