@@ -32,7 +32,7 @@ struct GivenArray {
     /// That the array is stored in, or that it was said to be computed in.
     Precision type = Precision::float32;
     bool type_is_certain = false;          ///< it was said: no smaller type is considered
-    std::optional<PrintedDigits> printed;  ///< empty: the numbers are exact
+    std::optional<PrintedDigits> printed = {};  ///< empty: the numbers are exact
 };
 
 /// One way to read an array's axes.
