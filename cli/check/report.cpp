@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/check/matches.hpp"
 #include "cli/request/schemas.hpp"
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
@@ -111,7 +112,8 @@ std::string text_of_program(const ProgramJudgement& program, std::size_t columns
     for (const std::string& name : program.not_compared)
         others += (others.empty() ? "" : ", ") + name;
     if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
-    return text + text_of_matches(program);
+    if (program.is_searched) text += matches_text(program.matches);
+    return text;
 }
 
 std::string ranking_of(const std::vector<ProgramJudgement>& ranked) {
@@ -172,62 +174,14 @@ ordered_json json_of_program(const ProgramJudgement& program) {
     if (!program.is_searched) return entry;
     for (const char* list : {"matches", "indistinguishable"}) entry[list] = ordered_json::array();
     for (const Match& match : program.matches) {
-        entry["matches"].push_back(json_of_match(match));
+        entry["matches"].push_back(match_json(match));
         if (&match != &program.matches.front())
-            entry["indistinguishable"].push_back(json_of_match(match));
+            entry["indistinguishable"].push_back(match_json(match));
     }
     return entry;
 }
 
-/// Where attn has no flag: "softmax over queries".
-std::string change_in_words(const Change& change) {
-    constexpr std::pair<Convention, std::string_view> phrases[] = {
-        {Convention::softmax_axis, "softmax over "}, {Convention::transposed, "transposed: "},
-        {Convention::heads_split, "heads split: "},  {Convention::bias, "bias: "},
-        {Convention::exchanged, "exchanged: "},      {Convention::masked_value, "masked scores "},
-        {Convention::precision, "rounding to "},     {Convention::dropout, "dropout "},
-    };
-    for (const auto& [convention, phrase] : phrases)
-        if (convention == change.convention) return std::string(phrase) + change.found;
-    std::string name(convention_names[static_cast<std::size_t>(change.convention)]);
-    std::replace(name.begin(), name.end(), '_', ' ');
-    return name + " " + change.found;
-}
-
-/// The changes that reproduce the arrays, and those that do so as well.
-std::string text_of_matches(const ProgramJudgement& program) {
-    if (!program.is_searched) return {};
-    if (program.matches.empty()) return "no change of conventions reproduces it\n";
-    std::string text;
-    for (const Match& match : program.matches)
-        text += (text.empty() ? "matches with " : "indistinguishable: ") + changes_text(match) +
-                ": " + brief_number(match.ulp) + " ulp\n";
-    return text;
-}
-
-ordered_json json_of_match(const Match& match) {
-    ordered_json changes = ordered_json::array();
-    for (const Change& change : match.changes)
-        changes.push_back({{"convention", convention_names[static_cast<std::size_t>(
-                                              change.convention)]},
-                           {"asked", change.asked},
-                           {"found", change.found},
-                           {"flag", change.flag.empty() ? ordered_json()
-                                                        : ordered_json(change.flag)}});
-    return {{"changes", std::move(changes)}, {"ulp", finite_or_null(match.ulp)}};
-}
-
 }  // namespace
-
-std::string changes_text(const Match& match) {
-    std::string found, asked;
-    for (const Change& change : match.changes) {
-        found += (found.empty() ? "" : " and ") +
-                 (change.flag.empty() ? change_in_words(change) : change.flag);
-        asked += (asked.empty() ? "" : ", ") + change.asked;
-    }
-    return found + " (asked: " + asked + ")";
-}
 
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {
     std::string text = ranked.size() > 1 ? ranking_of(ranked) : "";

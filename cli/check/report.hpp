@@ -15,7 +15,4 @@ std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t 
 /// One line of JSON, attn.check/1. Several programs are its `candidates`.
 std::string check_json(const std::vector<ProgramJudgement>& ranked);
 
-/// "--rope interleaved and --window 127,0 (asked: half, 128,0)".
-std::string changes_text(const Match& match);
-
 }  // namespace attn::cli
