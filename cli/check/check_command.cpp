@@ -3,11 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/check/check.hpp"
+#include "cli/check/check_records.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/request/options.hpp"
@@ -30,35 +32,35 @@ constexpr Names<Precision, 4> precision_names{{{Precision::float64, "float64"},
                                                {Precision::float16, "float16"},
                                                {Precision::bfloat16, "bfloat16"}}};
 
-/// The mode that a request names, and the request as INPUT. Errors: kind usage if it names none.
-std::vector<std::string> words_of_request(const std::vector<std::string>& words) {
-    const std::string& path = words[0];
+/// Whether the words begin with a file in place of a mode. Errors: kind usage if they are neither.
+bool names_request(const std::vector<std::string>& words) {
     const std::string expected = "expected " + listed_modes() + ", then INPUT; or a request";
-    if (words.size() > 1 || (path != "-" && !io::path_exists(io::split_data_path(path).file)))
-        throw Error(ErrorKind::usage, io::shortened(path), "is not a mode; " + expected);
-    if (path == "-")
+    if (words.empty())
+        throw Error(ErrorKind::usage, "attn check", "no mode and no request; " + expected);
+    const std::string& first = words[0];
+    if (mode_named(first) != nullptr) return false;
+    if (first == "-")
         throw Error(ErrorKind::usage, "-",
                     "a request from standard input requires its mode; expected attn check MODE -");
-    const io::InputFile file = io::open_input_file(path);
+    if (words.size() > 1 || !io::path_exists(io::split_data_path(first).file))
+        throw Error(ErrorKind::usage, io::shortened(first), "is not a mode; " + expected);
+    return true;
+}
+
+/// The mode that a request names. Errors: kind usage if it names none.
+std::string mode_of_request(const io::InputFile& file) {
     const io::JsonMember* const member =
         file.holds_object() ? file.document->find("mode") : nullptr;
     if (member == nullptr)
         throw Error(ErrorKind::usage, file.place,
                     "no request that names its mode; expected \"mode\" in it, or attn check MODE " +
-                        io::shortened(path));
+                        io::shortened(file.name));
     const nlohmann::json mode = file.document->read_value(*member);
-    const std::string name = mode.is_string() ? mode.get<std::string>() : "";
+    std::string name = mode.is_string() ? mode.get<std::string>() : "";
     if (mode_named(name) == nullptr)
         throw Error(ErrorKind::usage, file.document->place(*member),
                     "unknown mode " + io::shortened(mode.dump()) + "; expected " + listed_modes());
-    return {name, path};
-}
-
-std::vector<std::string> mode_and_input(const std::vector<std::string>& words) {
-    if (words.empty())
-        throw Error(ErrorKind::usage, "attn check",
-                    "no mode and no request; expected " + listed_modes() + ", then INPUT");
-    return mode_named(words[0]) != nullptr ? words : words_of_request(words);
+    return name;
 }
 
 std::optional<CheckTolerance> tolerance_of(const Args& args) {
@@ -66,9 +68,8 @@ std::optional<CheckTolerance> tolerance_of(const Args& args) {
     return CheckTolerance{args.real("atol").value_or(0), args.real("rtol").value_or(0)};
 }
 
-int run_check(const Args& args) {
+CheckRequest check_of(const Args& args) {
     CheckRequest request;
-    const std::vector<std::string> words = mode_and_input(args.names());
     const std::string against = args.text("against").value_or("");
     if (against.empty())
         throw Error(ErrorKind::usage, "attn check",
@@ -79,6 +80,29 @@ int run_check(const Args& args) {
     request.tolerance = tolerance_of(args);
     if (const auto form = args.place("format"))
         request.json = check_forms[*form].first == CheckForm::json;
+    return request;
+}
+
+/// Requests of several lines, whose flags are defaults.
+int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
+    if (args.has("format") && !request.json)
+        throw Error(ErrorKind::usage, "--format text",
+                    "the verdicts on many requests are lines of JSON; expected json");
+    request.flags.of_batch = true;
+    request.flags.has_mode = false;
+    request.flags = with_flags(std::move(request.flags), args);
+    return check_records(file, request) ? 0 : found_wrong;
+}
+
+int run_check(const Args& args) {
+    std::vector<std::string> words = args.names();
+    const bool is_request = names_request(words);
+    CheckRequest request = check_of(args);
+    if (is_request) {
+        const io::InputFile file = io::open_input_file(words[0]);
+        if (holds_requests(file)) return run_check_records(args, file, std::move(request));
+        words.insert(words.begin(), mode_of_request(file));
+    }
     request.flags = with_flags(request_of_mode(words), args);
     check_defaults(request.flags);
     require_input(request.flags, "attn check");

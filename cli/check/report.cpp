@@ -193,6 +193,7 @@ std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t 
 std::string check_json(const std::vector<ProgramJudgement>& ranked) {
     ordered_json document{{"schema", schemas::check}};
     if (ranked.size() == 1) {
+        if (!ranked.front().id.empty()) document["id"] = ordered_json::parse(ranked.front().id);
         document.update(json_of_program(ranked.front()));
     } else {
         document["verdict"] = name_of(verdict_names, ranked.back().verdict);
