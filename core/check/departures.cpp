@@ -8,34 +8,34 @@
 namespace attn {
 namespace {
 
-constexpr Departure departure_rows[] = {
-    {Convention::mask_polarity, mask_polarities},
-    {Convention::masked_value, masked_values},
-    {Convention::causal_align, causal_alignments},
-    {Convention::causal, causal_masks},
-    {Convention::window_left, left_windows},
-    {Convention::window_right, right_windows},
-    {Convention::scale, scales},
-    {Convention::rope_pairs, rope_pairs},
-    {Convention::rope_base, rope_bases},
-    {Convention::rope_dims, rope_widths},
-    {Convention::rope_positions, rope_positions},
-    {Convention::rope_keys, rope_uses},
-    {Convention::head_groups, head_groups},
-    {Convention::softcap, softcaps},
-    {Convention::softcap_order, score_orders},
-    {Convention::alibi_sign, alibi_signs},
-    {Convention::alibi_slopes, alibi_slopes},
-    {Convention::sink, sinks},
-    {Convention::kv_lengths, valid_keys},
-    {Convention::softmax_axis, softmax_axes},
-    {Convention::transposed, transpositions},
-    {Convention::heads_split, head_splits},
-    {Convention::bias, biases},
-    {Convention::exchanged, exchanges},
-    {Convention::dropout, dropouts},
-    {Convention::precision, precisions},
-    {Convention::mask_method, mask_methods},
+constexpr DepartureRow departure_rows[] = {
+    {Convention::mask_polarity, alternatives::mask_polarities},
+    {Convention::masked_value, alternatives::masked_values},
+    {Convention::causal_align, alternatives::causal_alignments},
+    {Convention::causal, alternatives::causal_masks},
+    {Convention::window_left, alternatives::left_windows},
+    {Convention::window_right, alternatives::right_windows},
+    {Convention::scale, alternatives::scales},
+    {Convention::rope_pairs, alternatives::rope_pairs},
+    {Convention::rope_base, alternatives::rope_bases},
+    {Convention::rope_dims, alternatives::rope_widths},
+    {Convention::rope_positions, alternatives::rope_positions},
+    {Convention::rope_keys, alternatives::rope_uses},
+    {Convention::head_groups, alternatives::head_groups},
+    {Convention::softcap, alternatives::softcaps},
+    {Convention::softcap_order, alternatives::score_orders},
+    {Convention::alibi_sign, alternatives::alibi_signs},
+    {Convention::alibi_slopes, alternatives::alibi_slopes},
+    {Convention::sink, alternatives::sinks},
+    {Convention::kv_lengths, alternatives::valid_keys},
+    {Convention::softmax_axis, alternatives::softmax_axes},
+    {Convention::transposed, alternatives::transpositions},
+    {Convention::heads_split, alternatives::head_splits},
+    {Convention::bias, alternatives::biases},
+    {Convention::exchanged, alternatives::exchanges},
+    {Convention::dropout, alternatives::dropouts},
+    {Convention::precision, alternatives::precisions},
+    {Convention::mask_method, alternatives::mask_methods},
 };
 static_assert(std::size(departure_rows) == std::size(convention_names));
 
@@ -48,7 +48,7 @@ static_assert(rows_are_in_order());
 
 }  // namespace
 
-std::span<const Departure> departures() {
+std::span<const DepartureRow> departures() {
     return departure_rows;
 }
 

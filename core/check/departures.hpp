@@ -20,14 +20,14 @@ struct Alternative {
     std::size_t most_changes = 3;  ///< in a match that has this one
 };
 
-struct Departure {
+struct DepartureRow {
     Convention convention;
     /// Those that can apply to the question; none of them leaves `problem.asked` as it is.
     std::vector<Alternative> (*alternatives)(const Problem& problem);
 };
 
 /// One row for each convention, in the order of the enumeration.
-std::span<const Departure> departures();
+std::span<const DepartureRow> departures();
 
 /// The flag with which attn computes `found`'s value of a convention; empty: there is none.
 std::string flag_of(Convention convention, const Problem& problem, const Conventions& found);
@@ -35,7 +35,8 @@ std::string flag_of(Convention convention, const Problem& problem, const Convent
 /// In words, where they depend on several changes of a match; else empty.
 std::string words_of(Convention convention, const Conventions& found);
 
-// The rows, by file.
+/// The rows of the table.
+namespace alternatives {
 
 std::vector<Alternative> mask_polarities(const Problem& problem);
 std::vector<Alternative> masked_values(const Problem& problem);
@@ -68,6 +69,8 @@ std::vector<Alternative> biases(const Problem& problem);
 std::vector<Alternative> exchanges(const Problem& problem);
 std::vector<Alternative> dropouts(const Problem& problem);
 std::vector<Alternative> precisions(const Problem& problem);
+
+}  // namespace alternatives
 
 /// The shortest decimal that reads back the same.
 std::string shortest_decimal(double number);

@@ -63,7 +63,7 @@ constexpr std::size_t few_keys = 16;
 
 }  // namespace
 
-std::vector<Alternative> causal_alignments(const Problem& problem) {
+std::vector<Alternative> alternatives::causal_alignments(const Problem& problem) {
     std::vector<Alternative> found;
     const BandConvention& band = problem.asked.band;
     const std::string asked = words_of_offset(problem, band.offset);
@@ -96,7 +96,7 @@ std::vector<Alternative> causal_alignments(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> causal_masks(const Problem& problem) {
+std::vector<Alternative> alternatives::causal_masks(const Problem& problem) {
     std::vector<Alternative> found;
     const bool causal = problem.asked.band.causal;
     const std::string asked = causal ? "on" : "off";
@@ -116,7 +116,7 @@ std::vector<Alternative> causal_masks(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> left_windows(const Problem& problem) {
+std::vector<Alternative> alternatives::left_windows(const Problem& problem) {
     std::vector<Alternative> found;
     const std::int64_t asked = problem.asked.band.left, right = problem.asked.band.right;
     const auto keys = static_cast<std::int64_t>(problem.plan.kv_len);
@@ -150,7 +150,7 @@ std::vector<Alternative> left_windows(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> right_windows(const Problem& problem) {
+std::vector<Alternative> alternatives::right_windows(const Problem& problem) {
     std::vector<Alternative> found;
     const std::int64_t asked = problem.asked.band.right, left = problem.asked.band.left;
     const auto keys = static_cast<std::int64_t>(problem.plan.kv_len);
@@ -180,7 +180,7 @@ std::vector<Alternative> right_windows(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> valid_keys(const Problem& problem) {
+std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
     std::vector<Alternative> found;
     const Plan& plan = problem.plan;
     const std::vector<std::uint64_t> lengths = lengths_of(problem);

@@ -1,5 +1,6 @@
 // Projections, heads, and what is done to arrays as a whole.
 #include <algorithm>
+#include <cmath>
 
 #include "core/check/departures.hpp"
 
@@ -110,7 +111,7 @@ bool same_sources(const Problem& problem) {
 
 }  // namespace
 
-std::vector<Alternative> head_groups(const Problem& problem) {
+std::vector<Alternative> alternatives::head_groups(const Problem& problem) {
     std::vector<Alternative> found;
     const Plan& plan = problem.plan;
     if (plan.kv_heads == 1 || plan.kv_heads == plan.heads) return found;
@@ -121,7 +122,7 @@ std::vector<Alternative> head_groups(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> transpositions(const Problem& problem) {
+std::vector<Alternative> alternatives::transpositions(const Problem& problem) {
     std::vector<Alternative> found;
     const std::vector<Subset> subsets =
         subsets_of_tensors([&](Tensor tensor) { return is_square(problem, tensor); });
@@ -140,7 +141,7 @@ std::vector<Alternative> transpositions(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> head_splits(const Problem& problem) {
+std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
     std::vector<Alternative> found;
     const Plan& plan = problem.plan;
     if (plan.heads == 1 || plan.independent_heads()) return found;
@@ -166,7 +167,7 @@ std::vector<Alternative> head_splits(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> biases(const Problem& problem) {
+std::vector<Alternative> alternatives::biases(const Problem& problem) {
     std::vector<Alternative> found;
     const std::vector<Subset> subsets = subsets_of_tensors(
         [&](Tensor tensor) { return problem.asked.adds_bias[static_cast<std::size_t>(tensor)]; });
@@ -182,7 +183,7 @@ std::vector<Alternative> biases(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> exchanges(const Problem& problem) {
+std::vector<Alternative> alternatives::exchanges(const Problem& problem) {
     std::vector<Alternative> found;
     const std::string asked = words_of_used(in_place);
     for (std::size_t i = 0; i < std::size(other_uses); ++i) {
@@ -219,9 +220,25 @@ std::vector<Alternative> exchanges(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> dropouts(const Problem& problem) {
+std::vector<Alternative> alternatives::dropouts(const Problem& problem) {
     std::vector<Alternative> found;
-    if (!problem.asked.drops) return found;
+    if (!problem.asked.drops) {
+        if (problem.dropout_kept.empty()) return found;
+        // Of a mask that their weights show; the factor is known only if nothing else differs.
+        const double seen = 1 - 1 / problem.kept_weight;
+        const auto applied = [&](const std::string& words, double factor) {
+            found.push_back({"p = 0", words, [factor](Conventions& c) {
+                                 c.drops = true;
+                                 c.rescales_dropout = false;
+                                 c.weight_factor = factor;
+                             }});
+        };
+        for (double p : {0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3, 0.4, 0.6, 0.7, 0.75, 0.8, 0.9})
+            applied("p = " + shortest_decimal(p), 1 / (1 - p));
+        applied("kept weights not divided by 1 - p", 1);
+        applied("p = " + shortest_decimal(std::round(seen * 1e4) / 1e4), problem.kept_weight);
+        return found;
+    }
     const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);
     found.push_back({asked, "p = 0", [](Conventions& c) { c.drops = false; }});
     found.push_back({asked, asked + ", kept weights not divided by 1 - p",
@@ -229,7 +246,7 @@ std::vector<Alternative> dropouts(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> precisions(const Problem& problem) {
+std::vector<Alternative> alternatives::precisions(const Problem& problem) {
     (void)problem;
     using enum Rounded;
     struct Some {

@@ -46,7 +46,7 @@ constexpr MaskedValue masked_value_rows[] = {
 
 }  // namespace
 
-std::vector<Alternative> mask_polarities(const Problem& problem) {
+std::vector<Alternative> alternatives::mask_polarities(const Problem& problem) {
     std::vector<Alternative> found;
     for (std::size_t which : {0U, 1U}) {
         if (has_boolean_mask(problem, which)) {
@@ -69,7 +69,7 @@ std::vector<Alternative> mask_polarities(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> masked_values(const Problem& problem) {
+std::vector<Alternative> alternatives::masked_values(const Problem& problem) {
     std::vector<Alternative> found;
     found.push_back({"0 for queries without keys", "NaN for queries without keys",
                      [](Conventions& c) { c.empty_rows_are_nan = true; }});
@@ -88,7 +88,7 @@ std::vector<Alternative> masked_values(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> mask_methods(const Problem& problem) {
+std::vector<Alternative> alternatives::mask_methods(const Problem& problem) {
     std::vector<Alternative> found;
     const auto words = [](Blocking blocking) -> std::string {
         switch (blocking) {

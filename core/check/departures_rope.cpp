@@ -25,7 +25,7 @@ std::string words_of_first(const std::string& query, const std::string& key) {
 
 }  // namespace
 
-std::vector<Alternative> rope_pairs(const Problem& problem) {
+std::vector<Alternative> alternatives::rope_pairs(const Problem& problem) {
     std::vector<Alternative> found;
     const std::optional<Rope> asked = problem.asked.rope.pairs;
     const std::string words = words_of_pairs(asked);
@@ -44,7 +44,7 @@ std::vector<Alternative> rope_pairs(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> rope_bases(const Problem& problem) {
+std::vector<Alternative> alternatives::rope_bases(const Problem& problem) {
     std::vector<Alternative> found;
     const RopeConvention& rope = problem.asked.rope;
     if (!rope.pairs) return found;
@@ -65,7 +65,7 @@ std::vector<Alternative> rope_bases(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> rope_widths(const Problem& problem) {
+std::vector<Alternative> alternatives::rope_widths(const Problem& problem) {
     std::vector<Alternative> found;
     const RopeConvention& rope = problem.asked.rope;
     const std::size_t d_k = problem.plan.d_k;
@@ -91,7 +91,7 @@ std::vector<Alternative> rope_widths(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> rope_positions(const Problem& problem) {
+std::vector<Alternative> alternatives::rope_positions(const Problem& problem) {
     std::vector<Alternative> found;
     const RopeConvention& rope = problem.asked.rope;
     if (!rope.pairs) return found;
@@ -135,7 +135,7 @@ std::vector<Alternative> rope_positions(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> rope_uses(const Problem& problem) {
+std::vector<Alternative> alternatives::rope_uses(const Problem& problem) {
     std::vector<Alternative> found;
     const RopeConvention& rope = problem.asked.rope;
     if (!rope.pairs) return found;

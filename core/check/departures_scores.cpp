@@ -93,7 +93,7 @@ bool is_power_of_two(std::size_t number) {
 
 }  // namespace
 
-std::vector<Alternative> scales(const Problem& problem) {
+std::vector<Alternative> alternatives::scales(const Problem& problem) {
     const double asked = problem.asked.scale;
     const std::vector<NamedScale> named = named_scales(problem);
     std::string asked_words = shortest_decimal(asked);
@@ -123,7 +123,7 @@ std::vector<Alternative> scales(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> softcaps(const Problem& problem) {
+std::vector<Alternative> alternatives::softcaps(const Problem& problem) {
     std::vector<Alternative> found;
     const double asked = problem.asked.softcap;
     const std::string words = asked == 0 ? "off" : shortest_decimal(asked);
@@ -139,7 +139,7 @@ std::vector<Alternative> softcaps(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> score_orders(const Problem& problem) {
+std::vector<Alternative> alternatives::score_orders(const Problem& problem) {
     using Order = std::array<ScoreStage, 5>;
     using enum ScoreStage;
     const bool caps = problem.asked.softcap != 0, slopes = problem.asked.alibi;
@@ -195,7 +195,7 @@ std::vector<Alternative> score_orders(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> alibi_signs(const Problem& problem) {
+std::vector<Alternative> alternatives::alibi_signs(const Problem& problem) {
     if (!problem.asked.alibi)
         return {{"off", "far keys larger",
                  [](Conventions& c) {
@@ -207,7 +207,7 @@ std::vector<Alternative> alibi_signs(const Problem& problem) {
              [sign = -problem.asked.alibi_sign](Conventions& c) { c.alibi_sign = sign; }}};
 }
 
-std::vector<Alternative> alibi_slopes(const Problem& problem) {
+std::vector<Alternative> alternatives::alibi_slopes(const Problem& problem) {
     const bool on = problem.asked.alibi;
     std::vector<Alternative> found;
     const std::string asked = on ? std::string(words_of_slopes(problem.asked.slopes)) : "off";
@@ -249,7 +249,7 @@ std::vector<Alternative> alibi_slopes(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> sinks(const Problem& problem) {
+std::vector<Alternative> alternatives::sinks(const Problem& problem) {
     const std::vector<double>& asked = problem.asked.sink;
     const std::string words = words_of_sink(asked);
     std::vector<Alternative> found;
@@ -280,7 +280,7 @@ std::vector<Alternative> sinks(const Problem& problem) {
     return found;
 }
 
-std::vector<Alternative> softmax_axes(const Problem& problem) {
+std::vector<Alternative> alternatives::softmax_axes(const Problem& problem) {
     std::vector<Alternative> found;
     if (problem.plan.q_len > 1)
         found.push_back({"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }});
