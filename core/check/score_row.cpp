@@ -44,13 +44,8 @@ void State::find_allowed(QueryRow& q) {
     const std::size_t keys = plan_.kv_len;
     q.is_allowed.assign(keys, 1);
     const auto block_unless = [&](std::int64_t first, std::int64_t end) {
-        const auto in_range = [&](std::int64_t x) {
-            return static_cast<std::size_t>(std::clamp(x, std::int64_t{0}, signed_of(keys)));
-        };
-        std::fill_n(q.is_allowed.begin(), in_range(first), char{0});
-        const std::size_t last = in_range(end);
-        std::fill(q.is_allowed.begin() + static_cast<std::ptrdiff_t>(last), q.is_allowed.end(),
-                  char{0});
+        for (std::size_t k = 0; k < keys; ++k)
+            if (signed_of(k) < first || signed_of(k) >= end) q.is_allowed[k] = 0;
     };
     const BandConvention& band = c_.band;
     const std::int64_t position = position_of(q), all = signed_of(keys);
