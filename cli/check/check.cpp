@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/check/report.hpp"
+#include "cli/check/search_progress.hpp"
 #include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -123,11 +124,31 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.arrays.push_back(judge_.judge(given));
         judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
     }
+    judgement.is_searched = asked_.search;
+    if (asked_.search && judgement.verdict == Verdict::wrong) search(judgement, file.arrays);
     for (GivenArray& given : file.arrays) {
         given.values.clear();
         judgement.given.push_back(std::move(given));
     }
     return judgement;
+}
+
+/// Only arrays with a number for each head and element of attn's can be reproduced.
+void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
+    std::vector<TheirArray> theirs;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const ArrayJudgement& array = judgement.arrays[i];
+        const bool holds_keys = array.id == "argmax_key" || array.id == "top_keys";
+        if (!array.layout || holds_keys || problem_.plan.shown.averages(array.id)) continue;
+        theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
+    }
+    if (theirs.empty()) return;
+    SearchProgress progress;
+    SearchOptions options;
+    options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
+        progress.show(changes, done, of);
+    };
+    judgement.matches = search_conventions(problem_, theirs, options, pool_);
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {
