@@ -65,7 +65,7 @@ PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& req
 }
 
 /// Right ones first, then by the largest error; the order of the command line among equals.
-std::vector<ProgramJudgement> ranked(std::vector<ProgramJudgement> programs) {
+std::vector<ProgramJudgement> best_first(std::vector<ProgramJudgement> programs) {
     const auto key = [](const ProgramJudgement& program) {
         std::size_t wrong = 0;
         double bound = 0;
@@ -78,6 +78,18 @@ std::vector<ProgramJudgement> ranked(std::vector<ProgramJudgement> programs) {
     std::stable_sort(programs.begin(), programs.end(),
                      [&](const auto& a, const auto& b) { return key(a) < key(b); });
     return programs;
+}
+
+/// Refuses `--top` without arrays that have it.
+void check_top(const Request& request, const TheirFile& file) {
+    const bool lists_keys =
+        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
+            return array.id == "top_keys" || array.id == "top_weights";
+        });
+    if (is_from_flag(request, "top") && !lists_keys)
+        throw setting_error(
+            request, "top",
+            "requires top_keys or top_weights; expected one of them in " + file.path);
 }
 
 /// Standard input can be read only once.
@@ -116,6 +128,7 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
+    check_top(request_, file);
     ProgramJudgement judgement;
     judgement.path = std::move(file.path);
     judgement.not_compared = std::move(file.not_compared);
@@ -172,7 +185,7 @@ bool check(const CheckRequest& request, std::vector<std::string>& notes) {
         programs.push_back(question.judge(files[0]));
     }
     notes = question.notes();
-    programs = ranked(std::move(programs));
+    programs = best_first(std::move(programs));
     io::OutputFile out(request.flags.output);
     out.fill([&](io::Output& to) {
         to << (request.json ? check_json(programs)
