@@ -83,31 +83,34 @@ RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
     const int times = is_key ? c_.rope.key_times : c_.rope.value_times;
     const bool rotates = c_.rope.pairs && times != 0;
     if (past.empty() && !rotates && !rounds_projected_) return unrotated(slot, batch, kv_head);
-    std::unique_ptr<Rows>& made = (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
-    if (!made) {
-        const RowsView fresh = unrotated(slot, batch, kv_head);
-        const std::size_t d = fresh.columns, cached = past.empty() ? 0 : plan_.past_len;
-        made = std::make_unique<Rows>(cached + fresh.rows, d, with_errors_);
-        std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
-                    made->at(0));
-        std::copy_n(fresh.value, fresh.rows * d, made->at(cached));
-        if (with_errors_) {
-            for (std::size_t i = 0; i < cached * d; ++i)
-                made->error[i] = model_.of_operand(made->value[i]);
-            std::copy_n(fresh.error, fresh.rows * d, made->error_at(cached));
-        }
-        made->spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
-        if (rotates) {
-            const std::shared_ptr<const Rotation> rotation =
-                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
-            for (std::size_t row = 0; row < fresh.rows; ++row)
-                rotate_row(model_, *rotation, *c_.rope.pairs, row, made->at(cached + row),
-                           made->error_at(cached + row));
-        }
-        round_rows(c_, Rounded::projected, made->value.data(),
-                   with_errors_ ? made->error.data() : nullptr, made->value.size());
-        made->set_norms();
-    }
+    std::shared_ptr<const Rows>& made =
+        (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
+    if (!made)
+        made = shared_.joined(slot, batch, kv_head, c_, with_errors_, [&] {
+            const RowsView fresh = unrotated(slot, batch, kv_head);
+            const std::size_t d = fresh.columns, cached = past.empty() ? 0 : plan_.past_len;
+            Rows rows(cached + fresh.rows, d, with_errors_);
+            std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
+                        rows.at(0));
+            std::copy_n(fresh.value, fresh.rows * d, rows.at(cached));
+            if (with_errors_) {
+                for (std::size_t i = 0; i < cached * d; ++i)
+                    rows.error[i] = model_.of_operand(rows.value[i]);
+                std::copy_n(fresh.error, fresh.rows * d, rows.error_at(cached));
+            }
+            rows.spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
+            if (rotates) {
+                const std::shared_ptr<const Rotation> rotation =
+                    shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
+                for (std::size_t row = 0; row < fresh.rows; ++row)
+                    rotate_row(model_, *rotation, *c_.rope.pairs, row, rows.at(cached + row),
+                               rows.error_at(cached + row));
+            }
+            round_rows(c_, Rounded::projected, rows.value.data(),
+                       with_errors_ ? rows.error.data() : nullptr, rows.value.size());
+            rows.set_norms();
+            return rows;
+        });
     return {made->rows,
             made->columns,
             made->at(0),

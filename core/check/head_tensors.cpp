@@ -14,6 +14,9 @@ void add_roundings(Key& key, const Conventions& c) {
         if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
 }
 
+/// That each kind of tensor may take besides those in use.
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
+
 /// out = x W^T, with the errors of the products.
 void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
     for (std::size_t row = 0; row < x.rows; ++row) {
@@ -164,7 +167,8 @@ void round_rows(const Conventions& c, Rounded what, double* value, double* error
 }
 
 Shared::Shared(const Problem& problem, Precision arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {}
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(most_bytes),
+      projected_(most_bytes), joined_(most_bytes), heads_(most_bytes), rotations_(most_bytes) {}
 
 std::size_t Shared::head_count(Tensor tensor) const {
     return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
@@ -256,7 +260,7 @@ std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& 
     });
 }
 
-std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
+Key Shared::key_of_heads(Tensor slot, const Conventions& c, bool with_errors) {
     const Tensor tensor = c.used[place_of(slot)];
     Key key{static_cast<double>(slot), static_cast<double>(tensor), static_cast<double>(c.split),
             with_errors ? 1.0 : 0.0};
@@ -270,6 +274,11 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
         key.push_back(c.adds_bias[by] ? 1 : 0);
     }
     add_roundings(key, c);
+    return key;
+}
+
+std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
+    const Key key = key_of_heads(slot, c, with_errors);
     return heads_.of(key, [&] {
         Heads x = split(slot, c, with_errors);
         const std::optional<InputNorm>& norm =

@@ -2,6 +2,7 @@
 // conventions that it depends on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -40,6 +41,9 @@ struct Rows : Numbers {
         return has_errors() ? error.data() + row * columns : nullptr;
     }
     void set_norms();
+    std::size_t bytes() const {
+        return (value.size() + error.size()) * sizeof(double) + norms.size() * sizeof(Norms);
+    }
 };
 
 /// Two errors of an inner product, those that are independent of the other products of the same
@@ -60,25 +64,36 @@ struct Rotation {
     std::size_t pairs = 0;
     std::vector<double> cosine, sine;  ///< (positions, pairs)
     std::vector<double> error;         ///< of the result, relative to the pair
+
+    std::size_t bytes() const { return 3 * cosine.size() * sizeof(double); }
 };
 
 /// The numbers of a memo's entry are what it depends on.
 using Key = std::vector<double>;
 
-/// Values by key, each made once, whichever threads ask.
+/// Values by key, each made once, whichever threads ask. If they take more memory than the limit,
+/// those that were not asked for longest are forgotten, and made again when they are.
 template <class Value>
 class Memo {
 public:
+    explicit Memo(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
     template <class Make>
     std::shared_ptr<const Value> of(const Key& key, const Make& make) {
         std::shared_ptr<Entry> entry;
         {
             const std::lock_guard lock(mutex_);
-            std::shared_ptr<Entry>& found = entries_[key];
-            if (!found) found = std::make_shared<Entry>();
-            entry = found;
+            Place& place = entries_[key];
+            if (!place.entry) place.entry = std::make_shared<Entry>();
+            place.last_use = ++uses_;
+            entry = place.entry;
         }
-        std::call_once(entry->once, [&] { entry->value = make(); });
+        bool is_new = false;
+        std::call_once(entry->once, [&] {
+            entry->value = make();
+            is_new = true;
+        });
+        if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
@@ -87,8 +102,29 @@ private:
         std::once_flag once;
         Value value;
     };
+    struct Place {
+        std::shared_ptr<Entry> entry;
+        std::size_t last_use = 0, bytes = 0;
+    };
+
+    void count(const Key& key, const std::shared_ptr<Entry>& entry) {
+        const std::lock_guard lock(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end() || found->second.entry != entry) return;
+        found->second.bytes = entry->value.bytes();
+        bytes_ += found->second.bytes;
+        while (bytes_ > most_bytes_ && entries_.size() > 1) {
+            const auto oldest = std::min_element(
+                entries_.begin(), entries_.end(),
+                [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+            bytes_ -= oldest->second.bytes;
+            entries_.erase(oldest);
+        }
+    }
+
     std::mutex mutex_;
-    std::map<Key, std::shared_ptr<Entry>> entries_;
+    std::map<Key, Place> entries_;
+    std::size_t most_bytes_, bytes_ = 0, uses_ = 0;
 };
 
 constexpr std::size_t place_of(Tensor tensor) {
@@ -112,6 +148,20 @@ public:
     std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c, bool with_errors);
     /// The queries, keys or values of new tokens, before the rotation.
     std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c, bool with_errors);
+    /// The keys or values of a key head, cached ones first, as `make` makes them.
+    template <class Make>
+    std::shared_ptr<const Rows> joined(Tensor slot, std::size_t batch, std::size_t kv_head,
+                                       const Conventions& c, bool with_errors, const Make& make) {
+        Key key = key_of_heads(slot, c, with_errors);
+        key.push_back(static_cast<double>(batch));
+        key.push_back(static_cast<double>(kv_head));
+        add_rotation(key, c.rope, c.rope.first_key,
+                     slot == Tensor::key ? c.rope.key_times : c.rope.value_times);
+        for (const Conventions::Rounding& rounding : c.roundings)
+            if (rounding.what == Rounded::projected)
+                key.push_back(static_cast<double>(rounding.to));
+        return joined_.of(key, make);
+    }
     /// Of positions first, first + 1, ...; `times`: how often each is rotated.
     std::shared_ptr<const Rotation> rotation(const RopeConvention& rope, std::int64_t first,
                                              std::size_t positions, int times);
@@ -122,6 +172,10 @@ public:
     std::size_t tokens(Tensor tensor) const;
 
 private:
+    /// What heads and rotations depend on.
+    static Key key_of_heads(Tensor slot, const Conventions& c, bool with_errors);
+    static void add_rotation(Key& key, const RopeConvention& rope, std::int64_t first, int times);
+
     /// The source, as its program reads it.
     Rows source(Tensor tensor, const Conventions& c, bool with_errors) const;
     std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
@@ -132,7 +186,7 @@ private:
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    Memo<Rows> weights_, projected_;
+    Memo<Rows> weights_, projected_, joined_;
     Memo<Heads> heads_;
     Memo<Rotation> rotations_;
 };
