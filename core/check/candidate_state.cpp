@@ -6,14 +6,6 @@
 #include "core/check/rotation.hpp"
 
 namespace attn::check_detail {
-namespace {
-
-constexpr std::size_t slot_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
-}  // namespace
-
 State::State(Shared& shared, Conventions conventions, bool with_errors)
     : shared_(shared), problem_(shared.problem()), plan_(problem_.plan), model_(shared.model()),
       c_(std::move(conventions)), with_errors_(with_errors), is_linear_(plan_.rule.has_value()),
@@ -36,7 +28,7 @@ void State::answer_rows(const RowsView& rows, std::size_t row) {
 }
 
 RowsView State::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
-    std::shared_ptr<const Heads>& heads = heads_[slot_of(slot)];
+    std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
     if (!heads) heads = shared_.heads(slot, c_, with_errors_);
     const std::size_t first = (batch * heads->heads + head) * heads->tokens;
     return {heads->tokens,

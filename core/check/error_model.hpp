@@ -20,6 +20,12 @@ public:
     double unit() const { return unit_; }
     double least() const { return row_->least; }
 
+    /// Exponentials below this are 0 in many programs, though the type has smaller numbers: those
+    /// are slow. Those of float16 are not.
+    double least_power() const {
+        return row_->precision == Precision::float16 ? row_->least : row_->least / (2 * row_->unit);
+    }
+
     /// Of angles and of what else programs compute in float32 at least: the positions of tokens are
     /// not exact in the smaller types.
     double fine_unit() const { return std::min(unit_, 0x1p-23); }

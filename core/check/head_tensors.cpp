@@ -8,12 +8,8 @@
 namespace attn::check_detail {
 namespace {
 
-std::size_t place_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
 /// The types that operands are rounded to.
-void add_roundings(Key& key, const Conventions& c) {
+void add_operand_types(Key& key, const Conventions& c) {
     for (const Conventions::Rounding& rounding : c.roundings)
         if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
 }
@@ -34,8 +30,8 @@ void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, R
 }
 
 /// y = (x - mean) factor w + b of one row in place, with the errors of x and of the steps.
-void normalise_row(const ErrorModel& model, const InputNorm& norm, double* x, double* error,
-                   std::size_t count) {
+void normalise_with_error(const ErrorModel& model, const InputNorm& norm, double* x, double* error,
+                          std::size_t count) {
     const double n = static_cast<double>(count);
     const double mean = norm.is_rms ? 0 : std::accumulate(x, x + count, 0.0) / n;
     double squares = 0;
@@ -65,7 +61,8 @@ void normalise_row(const ErrorModel& model, const InputNorm& norm, double* x, do
 }
 
 /// x / sqrt(sum of squares + 1e-6), as Gated DeltaNet.
-void normalise_length(const ErrorModel& model, double* x, double* error, std::size_t count) {
+void normalise_length_with_error(const ErrorModel& model, double* x, double* error,
+                                 std::size_t count) {
     constexpr double eps = 1e-6;
     const double squares = inner_product(x, x, count), factor = 1 / std::sqrt(squares + eps);
     double factor_error = 0;
@@ -179,15 +176,15 @@ std::size_t Shared::head_width(Tensor tensor) const {
 }
 
 std::size_t Shared::tokens(Tensor tensor) const {
-    return problem_.source[place_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
+    return problem_.source[index_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
 }
 
 std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, bool with_errors) {
-    const bool is_transposed = c.transposed[place_of(tensor)];
+    const bool is_transposed = c.transposed[index_of(tensor)];
     Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
-    add_roundings(key, c);
+    add_operand_types(key, c);
     return weights_.of(key, [&] {
-        const ProjectionNumbers& p = *problem_.projection[place_of(tensor)];
+        const ProjectionNumbers& p = *problem_.projection[index_of(tensor)];
         Rows rows(p.d_out, p.d_in, with_errors);
         rows.value = p.weight;
         if (is_transposed) {
@@ -212,13 +209,25 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, 
     });
 }
 
-Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const {
-    const Numbers& from = problem_.source[place_of(tensor)];
+std::shared_ptr<const Rows> Shared::normed_inputs(bool with_errors) {
+    return normed_.of({with_errors ? 1.0 : 0.0}, [&] {
+        Rows x(problem_.inputs.rows, problem_.inputs.columns, with_errors);
+        x.value = problem_.inputs.value;
+        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
+        for (std::size_t row = 0; row < x.rows; ++row)
+            normalise_with_error(model_, *problem_.input_norm, x.at(row), x.error_at(row),
+                                 x.columns);
+        return x;
+    });
+}
+
+Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) {
+    const Numbers& from = problem_.source[index_of(tensor)];
     Rows x(from.rows, from.columns, with_errors);
     x.value = from.value;
     const std::size_t columns = from.columns;
-    const bool is_operand = !problem_.projection[place_of(tensor)].has_value();
-    if (is_operand && c.transposed[place_of(tensor)]) {
+    const bool is_operand = !problem_.projection[index_of(tensor)].has_value();
+    if (is_operand && c.transposed[index_of(tensor)]) {
         const std::size_t len = tokens(tensor),
                           parts = problem_.heads_in == HeadsIn::axis ? head_count(tensor) : 1,
                           d = columns / parts;
@@ -232,12 +241,12 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const
                     }
     }
     round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
-    for (std::size_t i = 0; i < x.error.size(); ++i) {
-        x.error[i] = model_.of_operand(x.value[i]);
-        // A normed input is not an operand, but computed: its own steps round.
-        if (problem_.input_norm && tensor == Tensor::query)
-            x.error[i] += 8 * model_.rounding(x.value[i]);
-    }
+    const bool is_normed =
+        problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
+    if (is_normed && with_errors && !rounds(c, Rounded::operands))
+        x.error = normed_inputs(true)->error;
+    else
+        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
     x.spread = spread_of(columns);
     x.set_norms();
     return x;
@@ -245,12 +254,12 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const
 
 std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c,
                                               bool with_errors) {
-    Key key{static_cast<double>(tensor), c.transposed[place_of(tensor)] ? 1.0 : 0.0,
+    Key key{static_cast<double>(tensor), c.transposed[index_of(tensor)] ? 1.0 : 0.0,
             with_errors ? 1.0 : 0.0};
-    add_roundings(key, c);
+    add_operand_types(key, c);
     return projected_.of(key, [&] {
         Rows x = source(tensor, c, with_errors);
-        if (!problem_.projection[place_of(tensor)]) return x;
+        if (!problem_.projection[index_of(tensor)]) return x;
         const std::shared_ptr<const Rows> w = weight(tensor, c, with_errors);
         Rows product(x.rows, w->rows, with_errors);
         multiply_rows(model_, x, *w, product);
@@ -260,9 +269,9 @@ std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& 
 }
 
 Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
-    const Tensor tensor = c.used[place_of(slot)];
+    const Tensor tensor = c.used[index_of(slot)];
     const std::shared_ptr<const Rows> from = projected(tensor, c, with_errors);
-    const std::optional<ProjectionNumbers>& p = problem_.projection[place_of(tensor)];
+    const std::optional<ProjectionNumbers>& p = problem_.projection[index_of(tensor)];
     Heads to;
     to.heads = head_count(tensor);
     to.tokens = tokens(tensor);
@@ -271,10 +280,11 @@ Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
     static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, with_errors);
     to.spread = from->spread;
     std::vector<double> bias;
-    if (p && c.adds_bias[place_of(tensor)]) {
+    if (p && c.adds_bias[index_of(tensor)]) {
         bias = p->bias;
         round_rows(c, Rounded::operands, bias.data(), nullptr, bias.size());
     }
+    const double bias_gamma = p ? model_.gamma(p->d_in + 1) : 0;
     std::size_t at = 0;
     for (std::size_t b = 0; b < problem_.plan.batch; ++b)
         for (std::size_t h = 0; h < to.heads; ++h)
@@ -299,7 +309,9 @@ Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
                     if (!bias.empty()) {
                         x += bias[column];
                         if (with_errors)
-                            error = model_.stored(x, error + model_.of_operand(bias[column]));
+                            // The bias may be where the sum begins.
+                            error = model_.stored(x, error + model_.of_operand(bias[column]) +
+                                                         bias_gamma * std::abs(bias[column]));
                     }
                     to.value[at] = x;
                     if (with_errors) to.error[at] = error;
@@ -308,14 +320,14 @@ Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
 }
 
 std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
-    const Tensor tensor = c.used[place_of(slot)];
+    const Tensor tensor = c.used[index_of(slot)];
     Key key{static_cast<double>(slot),
             static_cast<double>(tensor),
-            c.transposed[place_of(tensor)] ? 1.0 : 0.0,
-            c.adds_bias[place_of(tensor)] ? 1.0 : 0.0,
+            c.transposed[index_of(tensor)] ? 1.0 : 0.0,
+            c.adds_bias[index_of(tensor)] ? 1.0 : 0.0,
             static_cast<double>(c.split),
             with_errors ? 1.0 : 0.0};
-    add_roundings(key, c);
+    add_operand_types(key, c);
     return heads_.of(key, [&] {
         Heads x = split(slot, c, with_errors);
         const std::optional<InputNorm>& norm =
@@ -334,8 +346,8 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
                             }
                         };
                         each([&](const double* from, double* to) { std::copy_n(from, d, to); });
-                        normalise_row(model_, *norm, row.data(),
-                                      with_errors ? error.data() : nullptr, row.size());
+                        normalise_with_error(model_, *norm, row.data(),
+                                             with_errors ? error.data() : nullptr, row.size());
                         each([&](double* to, const double* from) { std::copy_n(from, d, to); });
                     }
         }
@@ -344,7 +356,7 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
             x.spread = std::sqrt(static_cast<double>(x.columns));
         if (problem_.plan.qk_norm && slot != Tensor::value)
             for (std::size_t row = 0; row < x.rows; ++row)
-                normalise_length(model_, x.at(row), x.error_at(row), x.columns);
+                normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns);
         x.set_norms();
         return x;
     });

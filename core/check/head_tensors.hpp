@@ -13,6 +13,11 @@
 
 namespace attn::check_detail {
 
+/// The place in arrays by tensor.
+constexpr std::size_t index_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
+
 /// Norms of a vector and of its errors: of order 2, and of order 4 for sums of squares of products,
 /// by Cauchy's inequality.
 struct Norms {
@@ -103,6 +108,8 @@ public:
     std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c, bool with_errors);
     /// The queries, keys or values of new tokens, before the rotation.
     std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c, bool with_errors);
+    /// Inputs after their norm, (batch * tokens, d_in).
+    std::shared_ptr<const Rows> normed_inputs(bool with_errors);
     /// Of positions first, first + 1, ...; `times`: how often each is rotated.
     std::shared_ptr<const Rotation> rotation(const RopeConvention& rope, std::int64_t first,
                                              std::size_t positions, int times);
@@ -114,14 +121,14 @@ public:
 
 private:
     /// The source, as its program reads it.
-    Rows source(Tensor tensor, const Conventions& c, bool with_errors) const;
+    Rows source(Tensor tensor, const Conventions& c, bool with_errors);
     std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
     Heads split(Tensor slot, const Conventions& c, bool with_errors);
 
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    Memo<Rows> weights_, projected_;
+    Memo<Rows> weights_, normed_, projected_;
     Memo<Heads> heads_;
     Memo<Rotation> rotations_;
 };

@@ -40,7 +40,7 @@ void State::weigh_values(QueryRow& q) {
             const double of_weight = dropped(q, k, q.weight_error[k]);
             if (w == 0 && of_weight == 0) continue;
             if (is_softmax_row) {
-                const double independent = 1.25 * w * q.independent[k] + model_.least(),
+                const double independent = 1.25 * w * q.independent[k] + model_.least_power(),
                              common = w == 0 ? of_weight : 1.25 * w * q.common[k];
                 for (std::size_t i = 0; i < d; ++i) {
                     const double apart = std::abs(value[i] - output[i]);
@@ -99,7 +99,7 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
             copy(answered(batch, i, row), 0, i * d, 1, d);
         }
     }
-    constexpr auto out = static_cast<std::size_t>(Tensor::out);
+    constexpr auto out = index_of(Tensor::out);
     const std::optional<ProjectionNumbers>& p = problem_.projection[out];
     if (!p) {
         answer_ = static_cast<Numbers&>(joined);
@@ -121,7 +121,7 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
                                                  weight->norms[o], weight->spread, joined.columns);
         answer_.error[o] =
             model_.stored(y, error.independent + error.common + model_.of_operand(bias) +
-                                 (adds ? model_.rounding(y) : 0));
+                                 model_.gamma(joined.columns + 1) * std::abs(bias));
     }
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, answer_.value.data(), answer_error(), weight->rows);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double masked_out = -std::numeric_limits<double>::infinity();
 
-std::int64_t signed_of(std::size_t x) {
+std::int64_t signed_size(std::size_t x) {
     return static_cast<std::int64_t>(x);
 }
 
@@ -37,7 +37,7 @@ MaskRowView row_of_mask(const MaskNumbers& mask, std::size_t batch, std::size_t 
 
 std::int64_t State::position_of(const QueryRow& q) const {
     const std::vector<std::int64_t>& offset = c_.band.offset;
-    return signed_of(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
+    return signed_size(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
 }
 
 void State::find_allowed(QueryRow& q) {
@@ -45,17 +45,17 @@ void State::find_allowed(QueryRow& q) {
     q.is_allowed.assign(keys, 1);
     const auto block_unless = [&](std::int64_t first, std::int64_t end) {
         for (std::size_t k = 0; k < keys; ++k)
-            if (signed_of(k) < first || signed_of(k) >= end) q.is_allowed[k] = 0;
+            if (signed_size(k) < first || signed_size(k) >= end) q.is_allowed[k] = 0;
     };
     const BandConvention& band = c_.band;
-    const std::int64_t position = position_of(q), all = signed_of(keys);
+    const std::int64_t position = position_of(q), all = signed_size(keys);
     if (band.causal && band.causal_reversed)
         block_unless(position + band.causal_shift, all);
     else if (band.causal)
         block_unless(0, position + band.causal_shift + 1);
     std::int64_t at = position;
     if (!band.window_offset.empty())
-        at = signed_of(plan_.first_query + q.row) +
+        at = signed_size(plan_.first_query + q.row) +
              band.window_offset[band.window_offset.size() == 1 ? 0 : q.batch];
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
@@ -187,7 +187,7 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        const double term = slope * static_cast<double>(signed_of(k) - position);
+        const double term = slope * static_cast<double>(signed_size(k) - position);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
 }

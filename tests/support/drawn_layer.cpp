@@ -140,7 +140,8 @@ void draw_linear(Draw& draw, DrawnLayer& layer, const Extent& size) {
             constants.push_back(low + (high - low) * 0.25 * static_cast<double>(draw.size(0, 4)));
         return constants;
     };
-    const bool has_columns = layer.operands.query.dimension() == 0;
+    const bool has_columns =
+        layer.operands.query.dimension() == 0 || layer.operands.query.dimension() == 3;
     const auto gate = [&](double low, double high, std::size_t columns) {
         const std::size_t d = has_columns ? size.kv_heads * columns : columns;
         std::vector<std::size_t> shape{size.batch, size.kv_heads, size.q_len, d};
