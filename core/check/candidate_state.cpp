@@ -29,13 +29,13 @@ void State::answer_rows(const RowsView& rows, std::size_t row) {
 
 RowsView State::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
     std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
-    if (!heads) heads = shared_.heads(slot, c_, with_errors_);
+    if (!heads) heads = shared_.heads(slot, c_);
     const std::size_t first = (batch * heads->heads + head) * heads->tokens;
     return {heads->tokens,
             heads->columns,
             heads->at(first),
             heads->error_at(first),
-            with_errors_ ? heads->norms.data() + first : nullptr,
+            heads->norms.data() + first,
             heads->spread};
 }
 
@@ -49,12 +49,7 @@ RowsView State::query_of(std::size_t batch, std::size_t head, std::size_t row) {
     const std::size_t token = plan_.first_query + row;
     const bool rotates = c_.rope.pairs && c_.rope.query_times != 0;
     if (!rotates && !rounds_projected_)
-        return {1,
-                all.columns,
-                all.at(token),
-                all.error_at(token),
-                with_errors_ ? all.norms + token : nullptr,
-                all.spread};
+        return {1, all.columns, all.at(token), all.error_at(token), all.norms + token, all.spread};
     query_ = Rows(1, all.columns, with_errors_);
     query_.spread = all.spread;
     std::copy_n(all.at(token), all.columns, query_.at(0));

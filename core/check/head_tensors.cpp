@@ -20,10 +20,9 @@ void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, R
         double* const to = out.at(row);
         for (std::size_t o = 0; o < weight.rows; ++o)
             to[o] = inner_product(x.at(row), weight.at(o), x.columns);
-        if (!out.has_errors()) continue;
         for (std::size_t o = 0; o < weight.rows; ++o) {
-            const ProductError error = product_error(model, x.norms[row], x.spread, weight.norms[o],
-                                                     weight.spread, x.columns);
+            const ProductError error = product_error(model, to[o], x.norms[row], x.spread,
+                                                     weight.norms[o], weight.spread, x.columns);
             out.error_at(row)[o] = model.stored(to[o], error.independent + error.common);
         }
     }
@@ -130,14 +129,13 @@ void Rows::set_norms() {
         norms[row] = norms_of(at(row), error_at(row), columns);
 }
 
-ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
-                           double spread_b, std::size_t count) {
+ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
+                           const Norms& b, double spread_b, std::size_t count) {
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
     // Two more roundings: the other program may scale one factor first.
-    const double sums =
-        model.gamma(count + 2) * a.two * b.two + static_cast<double>(count) * model.least();
+    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two);
     double independent = sums, common = 0;
     if (b.error_two != 0)
         independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
@@ -179,13 +177,13 @@ std::size_t Shared::tokens(Tensor tensor) const {
     return problem_.source[index_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
 }
 
-std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, bool with_errors) {
+std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) {
     const bool is_transposed = c.transposed[index_of(tensor)];
-    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
+    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0};
     add_operand_types(key, c);
     return weights_.of(key, [&] {
         const ProjectionNumbers& p = *problem_.projection[index_of(tensor)];
-        Rows rows(p.d_out, p.d_in, with_errors);
+        Rows rows(p.d_out, p.d_in, true);
         rows.value = p.weight;
         if (is_transposed) {
             // What is stored as a matrix of one shape is read as one of the other shape.
@@ -209,9 +207,9 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, 
     });
 }
 
-std::shared_ptr<const Rows> Shared::normed_inputs(bool with_errors) {
-    return normed_.of({with_errors ? 1.0 : 0.0}, [&] {
-        Rows x(problem_.inputs.rows, problem_.inputs.columns, with_errors);
+std::shared_ptr<const Rows> Shared::normed_inputs() {
+    return normed_.of({}, [&] {
+        Rows x(problem_.inputs.rows, problem_.inputs.columns, true);
         x.value = problem_.inputs.value;
         for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
         for (std::size_t row = 0; row < x.rows; ++row)
@@ -221,9 +219,9 @@ std::shared_ptr<const Rows> Shared::normed_inputs(bool with_errors) {
     });
 }
 
-Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) {
+Rows Shared::source(Tensor tensor, const Conventions& c) {
     const Numbers& from = problem_.source[index_of(tensor)];
-    Rows x(from.rows, from.columns, with_errors);
+    Rows x(from.rows, from.columns, true);
     x.value = from.value;
     const std::size_t columns = from.columns;
     const bool is_operand = !problem_.projection[index_of(tensor)].has_value();
@@ -243,8 +241,8 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) {
     round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
     const bool is_normed =
         problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
-    if (is_normed && with_errors && !rounds(c, Rounded::operands))
-        x.error = normed_inputs(true)->error;
+    if (is_normed && !rounds(c, Rounded::operands))
+        x.error = normed_inputs()->error;
     else
         for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
     x.spread = spread_of(columns);
@@ -252,32 +250,33 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) {
     return x;
 }
 
-std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c,
-                                              bool with_errors) {
-    Key key{static_cast<double>(tensor), c.transposed[index_of(tensor)] ? 1.0 : 0.0,
-            with_errors ? 1.0 : 0.0};
+std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c) {
+    Key key{
+        static_cast<double>(tensor),
+        c.transposed[index_of(tensor)] ? 1.0 : 0.0,
+    };
     add_operand_types(key, c);
     return projected_.of(key, [&] {
-        Rows x = source(tensor, c, with_errors);
+        Rows x = source(tensor, c);
         if (!problem_.projection[index_of(tensor)]) return x;
-        const std::shared_ptr<const Rows> w = weight(tensor, c, with_errors);
-        Rows product(x.rows, w->rows, with_errors);
+        const std::shared_ptr<const Rows> w = weight(tensor, c);
+        Rows product(x.rows, w->rows, true);
         multiply_rows(model_, x, *w, product);
         product.spread = spread_of_sums(x.columns);
         return product;
     });
 }
 
-Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
+Heads Shared::split(Tensor slot, const Conventions& c) {
     const Tensor tensor = c.used[index_of(slot)];
-    const std::shared_ptr<const Rows> from = projected(tensor, c, with_errors);
+    const std::shared_ptr<const Rows> from = projected(tensor, c);
     const std::optional<ProjectionNumbers>& p = problem_.projection[index_of(tensor)];
     Heads to;
     to.heads = head_count(tensor);
     to.tokens = tokens(tensor);
     const bool copies = problem_.heads_in == HeadsIn::copies && !p;
     const std::size_t width = from->columns, d = copies ? width : width / to.heads;
-    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, with_errors);
+    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, true);
     to.spread = from->spread;
     std::vector<double> bias;
     if (p && c.adds_bias[index_of(tensor)]) {
@@ -305,36 +304,36 @@ Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
                         }
                     }
                     const std::size_t place = (b * to.tokens + token) * width + column;
-                    double x = from->value[place], error = with_errors ? from->error[place] : 0;
+                    double x = from->value[place], error = from->error[place];
                     if (!bias.empty()) {
                         x += bias[column];
-                        if (with_errors)
-                            // The bias may be where the sum begins.
-                            error = model_.stored(x, error + model_.of_operand(bias[column]) +
-                                                         bias_gamma * std::abs(bias[column]));
+                        // The bias may be where the sum begins.
+                        error = model_.stored(x, error + model_.of_operand(bias[column]) +
+                                                     bias_gamma * std::abs(bias[column]));
                     }
                     to.value[at] = x;
-                    if (with_errors) to.error[at] = error;
+                    to.error[at] = error;
                 }
     return to;
 }
 
-std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
+std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c) {
     const Tensor tensor = c.used[index_of(slot)];
-    Key key{static_cast<double>(slot),
-            static_cast<double>(tensor),
-            c.transposed[index_of(tensor)] ? 1.0 : 0.0,
-            c.adds_bias[index_of(tensor)] ? 1.0 : 0.0,
-            static_cast<double>(c.split),
-            with_errors ? 1.0 : 0.0};
+    Key key{
+        static_cast<double>(slot),
+        static_cast<double>(tensor),
+        c.transposed[index_of(tensor)] ? 1.0 : 0.0,
+        c.adds_bias[index_of(tensor)] ? 1.0 : 0.0,
+        static_cast<double>(c.split),
+    };
     add_operand_types(key, c);
     return heads_.of(key, [&] {
-        Heads x = split(slot, c, with_errors);
+        Heads x = split(slot, c);
         const std::optional<InputNorm>& norm =
             slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
         if (norm && slot != Tensor::value) {
             const std::size_t d = x.columns, together = norm->weight.size() / d;
-            std::vector<double> row(norm->weight.size()), error(with_errors ? row.size() : 0);
+            std::vector<double> row(norm->weight.size()), error(row.size());
             for (std::size_t b = 0; b < problem_.plan.batch; ++b)
                 for (std::size_t t = 0; t < x.tokens; ++t)
                     for (std::size_t first = 0; first < x.heads; first += together) {
@@ -342,12 +341,11 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
                             for (std::size_t i = 0; i < together; ++i) {
                                 const std::size_t at = (b * x.heads + first + i) * x.tokens + t;
                                 copy(x.at(at), row.data() + i * d);
-                                if (with_errors) copy(x.error_at(at), error.data() + i * d);
+                                copy(x.error_at(at), error.data() + i * d);
                             }
                         };
                         each([&](const double* from, double* to) { std::copy_n(from, d, to); });
-                        normalise_with_error(model_, *norm, row.data(),
-                                             with_errors ? error.data() : nullptr, row.size());
+                        normalise_with_error(model_, *norm, row.data(), error.data(), row.size());
                         each([&](double* to, const double* from) { std::copy_n(from, d, to); });
                     }
         }

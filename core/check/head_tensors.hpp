@@ -47,13 +47,13 @@ struct Rows : Numbers {
     void set_norms();
 };
 
-/// Two errors of an inner product, those that are independent of the other products of the same
-/// vector `a`, and those that come from its errors.
+/// The two errors of an inner product of so many terms, those that are independent of the other
+/// products of the same vector `a`, and those that come from its errors.
 struct ProductError {
     double independent, common;
 };
-ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
-                           double spread_b, std::size_t count);
+ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
+                           const Norms& b, double spread_b, std::size_t count);
 
 /// (batch * heads * tokens, d), contiguous for each head.
 struct Heads : Rows {
@@ -96,6 +96,7 @@ private:
     std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
+/// All with errors. For several threads.
 class Shared {
 public:
     Shared(const Problem& problem, Precision arithmetic);
@@ -105,11 +106,11 @@ public:
     Precision arithmetic() const { return arithmetic_; }
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
-    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c);
     /// The queries, keys or values of new tokens, before the rotation.
-    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c);
     /// Inputs after their norm, (batch * tokens, d_in).
-    std::shared_ptr<const Rows> normed_inputs(bool with_errors);
+    std::shared_ptr<const Rows> normed_inputs();
     /// Of positions first, first + 1, ...; `times`: how often each is rotated.
     std::shared_ptr<const Rotation> rotation(const RopeConvention& rope, std::int64_t first,
                                              std::size_t positions, int times);
@@ -121,9 +122,9 @@ public:
 
 private:
     /// The source, as its program reads it.
-    Rows source(Tensor tensor, const Conventions& c, bool with_errors);
-    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
-    Heads split(Tensor slot, const Conventions& c, bool with_errors);
+    Rows source(Tensor tensor, const Conventions& c);
+    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c);
+    Heads split(Tensor slot, const Conventions& c);
 
     const Problem& problem_;
     Precision arithmetic_;

@@ -21,7 +21,7 @@ constexpr ParameterPlace parameter_places[] = {{"W_query", "b_query", Tensor::qu
 void State::fill_input(ArrayId array, std::size_t batch, std::size_t, std::size_t row) {
     const std::size_t at = batch * plan_.q_len + row;
     if (array == "normed_inputs") {
-        const std::shared_ptr<const Rows> x = shared_.normed_inputs(with_errors_);
+        const std::shared_ptr<const Rows> x = shared_.normed_inputs();
         start(x->columns);
         std::copy_n(x->at(at), x->columns, answer_.value.data());
         if (with_errors_) std::copy_n(x->error_at(at), x->columns, answer_.error.data());

@@ -89,8 +89,8 @@ void State::score(QueryRow& q) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
         for (std::size_t k = 0; k < count; ++k) {
-            const ProductError error =
-                product_error(model_, query.norms[0], query.spread, keys.norms[k], keys.spread, d);
+            const ProductError error = product_error(model_, q.raw.value[k], query.norms[0],
+                                                     query.spread, keys.norms[k], keys.spread, d);
             q.raw.independent[k] = model_.stored(q.raw.value[k], error.independent);
             q.raw.common[k] = error.common;
         }
