@@ -89,29 +89,44 @@ double inner_product(const double* a, const double* b, std::size_t count) {
            ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
 }
 
+namespace {
+
+/// The norms of x times a factor, in sums that compilers compute as vectors.
+void scaled_norms(const double* x, std::size_t count, double factor, double& two, double& four) {
+    constexpr std::size_t lanes = 4;
+    double squares[lanes] = {}, fourths[lanes] = {};
+    for (std::size_t i = 0; i < count; i += lanes)
+        for (std::size_t lane = 0; lane < std::min(lanes, count - i); ++lane) {
+            const double scaled = x[i + lane] * factor, square = scaled * scaled;
+            squares[lane] += square;
+            fourths[lane] += square * square;
+        }
+    two = std::sqrt((squares[0] + squares[1]) + (squares[2] + squares[3]));
+    four = std::sqrt(std::sqrt((fourths[0] + fourths[1]) + (fourths[2] + fourths[3])));
+}
+
+void set_vector_norms(const double* x, std::size_t count, double& two, double& four) {
+    scaled_norms(x, count, 1, two, four);
+    if (four > 0x1p-240 && std::isfinite(four)) return;
+    // Fourth powers leave the range.
+    double most = 0;
+    for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(x[i]));
+    if (most == 0 || !std::isfinite(most)) {
+        two = four = most;
+        return;
+    }
+    const double scale = std::exp2(std::clamp<double>(std::ilogb(most), -1000, 1000));
+    scaled_norms(x, count, 1 / scale, two, four);
+    two *= scale;
+    four *= scale;
+}
+
+}  // namespace
+
 Norms norms_of(const double* value, const double* error, std::size_t count) {
-    const auto of = [&](const double* x, double& two, double& four) {
-        double most = 0;
-        for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(x[i]));
-        if (most == 0) return;
-        if (!std::isfinite(most)) {
-            two = four = most;
-            return;
-        }
-        // Fourth powers of numbers beyond these leave the range.
-        const double scale = most < 0x1p-200 || most > 0x1p200 ? most : 1;
-        double squares = 0, fourths = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const double square = x[i] / scale * (x[i] / scale);
-            squares += square;
-            fourths += square * square;
-        }
-        two = scale * std::sqrt(squares);
-        four = scale * std::sqrt(std::sqrt(fourths));
-    };
     Norms norms;
-    of(value, norms.two, norms.four);
-    if (error != nullptr) of(error, norms.error_two, norms.error_four);
+    set_vector_norms(value, count, norms.two, norms.four);
+    if (error != nullptr) set_vector_norms(error, count, norms.error_two, norms.error_four);
     return norms;
 }
 

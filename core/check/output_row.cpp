@@ -25,7 +25,7 @@ void State::weigh_values(QueryRow& q) {
         // A common factor of all weights of the row moves the output towards 0, the errors of
         // single weights move it towards or away from their values.
         q.output_error.assign(d, 0);
-        std::vector<double> squares(d, 0), sizes(d, 0), roots(d, 0);
+        std::vector<double> squares(d, 0), roots(d, 0);
         double largest = 0;
         for (std::size_t k = 0; k < count; ++k)
             if (weights[k] != 0) largest = std::max(largest, q.independent[k] + q.common[k]);
@@ -53,21 +53,22 @@ void State::weigh_values(QueryRow& q) {
                     squares[i] += weight_square * apart * apart +
                                   value_square * value_error[i] * value_error[i];
                     roots[i] += w * w * x * x;
-                    sizes[i] += w * std::abs(x);
                 }
             } else {
                 for (std::size_t i = 0; i < d; ++i) {
                     const double x = value[i];
                     error[i] += of_weight * std::abs(x) + (w + of_weight) * value_error[i];
                     roots[i] += w * w * x * x;
-                    sizes[i] += w * std::abs(x);
                 }
             }
         }
+        const auto sum_error = [&](double sum, double root) {
+            const double size = std::sqrt(static_cast<double>(count)) * root;
+            return model_.of_sum(count + 4, sum, root, size);
+        };
         for (std::size_t i = 0; i < d; ++i)
-            error[i] = model_.stored(
-                output[i], error[i] + std::sqrt(squares[i]) +
-                               model_.of_sum(count + 4, output[i], std::sqrt(roots[i]), sizes[i]));
+            error[i] = model_.stored(output[i], error[i] + std::sqrt(squares[i]) +
+                                                    sum_error(output[i], std::sqrt(roots[i])));
     }
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, q.output.data(),
