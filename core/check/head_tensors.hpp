@@ -96,6 +96,11 @@ private:
     std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
+/// The place of the weight that makes a tensor.
+inline std::size_t by_of(Tensor tensor, const Conventions& c) {
+    return index_of(c.projected_by[index_of(tensor)]);
+}
+
 /// All with errors. For several threads.
 class Shared {
 public:
@@ -124,6 +129,8 @@ private:
     /// The source, as its program reads it.
     Rows source(Tensor tensor, const Conventions& c);
     std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c);
+    std::vector<double> bias_of(Tensor tensor, const Conventions& c) const;
+    void split_side_by_side(Tensor slot, const Conventions& c, Heads& to);
     Heads split(Tensor slot, const Conventions& c);
 
     const Problem& problem_;
