@@ -117,3 +117,35 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
             MESSAGE(row_of(dtype).name, " ", name, " median ", median_of(all), " largest ",
                     *std::max_element(all.begin(), all.end()));
 }
+
+TEST_CASE("evaluator: a question under the conventions of other settings is the one with these") {
+    std::size_t changed = 0;
+    for (std::uint32_t seed = 1; seed <= 600; ++seed) {
+        const test::DrawnLayer layer = test::drawn_layer(seed);
+        if (layer.settings.mode == Mode::linear) continue;
+        test::DrawnLayer other = test::with_other_settings(layer, seed);
+        ThreadPool pool(1);
+        const auto plan_of = [](const test::DrawnLayer& asked) {
+            PlanOptions options;
+            options.kernel = "reference";
+            options.emit = test::arrays_of(asked, "reference");
+            return make_plan(asked.settings, shapes_of(asked.operands), options);
+        };
+        const Problem problem = exact_question(plan_of(layer), layer.operands, pool);
+        const test::DrawnLayer exact = other.in(Dtype::float64);
+        const Plan plan = plan_of(exact);
+        const Conventions conventions = exact_question(plan, exact.operands, pool).asked;
+        const Result result = compute(plan, Operands(exact.operands), pool);
+        const Evaluator evaluator(problem, Precision::float64);
+        REQUIRE(evaluator.fits(conventions));
+        if (conventions != problem.asked) ++changed;
+        Candidate candidate(evaluator, conventions, true);
+        for (const NamedArray& array : result.arrays) {
+            if (!Evaluator::has(*find_array(array.name))) continue;
+            std::string where;
+            CHECK_MESSAGE(largest_ratio(candidate, plan, array, where) <= 1, layer.words, " ",
+                          where);
+        }
+    }
+    CHECK(changed > 400);
+}
