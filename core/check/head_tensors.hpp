@@ -14,6 +14,11 @@
 
 namespace attn::check_detail {
 
+/// The place in arrays by tensor.
+constexpr std::size_t index_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
+
 /// Norms of a vector and of its errors: of order 2, and of order 4 for sums of squares of products,
 /// by Cauchy's inequality.
 struct Norms {
@@ -46,13 +51,13 @@ struct Rows : Numbers {
     }
 };
 
-/// Two errors of an inner product, those that are independent of the other products of the same
-/// vector `a`, and those that come from its errors.
+/// The two errors of an inner product of so many terms, those that are independent of the other
+/// products of the same vector `a`, and those that come from its errors.
 struct ProductError {
     double independent, common;
 };
-ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
-                           double spread_b, std::size_t count);
+ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
+                           const Norms& b, double spread_b, std::size_t count);
 
 /// (batch * heads * tokens, d), contiguous for each head.
 struct Heads : Rows {
@@ -127,15 +132,12 @@ private:
     std::size_t most_bytes_, bytes_ = 0, uses_ = 0;
 };
 
-constexpr std::size_t place_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
 /// The place of the weight that makes a tensor.
 inline std::size_t by_of(Tensor tensor, const Conventions& c) {
-    return place_of(c.projected_by[place_of(tensor)]);
+    return index_of(c.projected_by[index_of(tensor)]);
 }
 
+/// All with errors. For several threads.
 class Shared {
 public:
     Shared(const Problem& problem, Precision arithmetic);
@@ -145,14 +147,16 @@ public:
     Precision arithmetic() const { return arithmetic_; }
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
-    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c);
     /// The queries, keys or values of new tokens, before the rotation.
-    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c);
+    /// Inputs after their norm, (batch * tokens, d_in).
+    std::shared_ptr<const Rows> normed_inputs();
     /// The keys or values of a key head, cached ones first, as `make` makes them.
     template <class Make>
     std::shared_ptr<const Rows> joined(Tensor slot, std::size_t batch, std::size_t kv_head,
-                                       const Conventions& c, bool with_errors, const Make& make) {
-        Key key = key_of_heads(slot, c, with_errors);
+                                       const Conventions& c, const Make& make) {
+        Key key = key_of_heads(slot, c);
         key.push_back(static_cast<double>(batch));
         key.push_back(static_cast<double>(kv_head));
         add_rotation(key, c.rope, c.rope.first_key,
@@ -173,20 +177,20 @@ public:
 
 private:
     /// What heads and rotations depend on.
-    static Key key_of_heads(Tensor slot, const Conventions& c, bool with_errors);
+    static Key key_of_heads(Tensor slot, const Conventions& c);
     static void add_rotation(Key& key, const RopeConvention& rope, std::int64_t first, int times);
 
     /// The source, as its program reads it.
-    Rows source(Tensor tensor, const Conventions& c, bool with_errors) const;
-    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
+    Rows source(Tensor tensor, const Conventions& c);
+    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c);
     std::vector<double> bias_of(Tensor tensor, const Conventions& c) const;
     void split_side_by_side(Tensor slot, const Conventions& c, Heads& to);
-    Heads split(Tensor slot, const Conventions& c, bool with_errors);
+    Heads split(Tensor slot, const Conventions& c);
 
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    Memo<Rows> weights_, projected_, joined_;
+    Memo<Rows> weights_, normed_, projected_, joined_;
     Memo<Heads> heads_;
     Memo<Rotation> rotations_;
 };
