@@ -80,6 +80,7 @@ CheckRequest check_of(const Args& args) {
     request.tolerance = tolerance_of(args);
     if (const auto form = args.place("format"))
         request.json = check_forms[*form].first == CheckForm::json;
+    request.search = args.has("search");
     return request;
 }
 
@@ -133,6 +134,9 @@ constexpr Option check_options[] = {
      .limits = from_zero,
      .argument = "X",
      .help = "the same relative to the truth, added to it"},
+    {.key = "search",
+     .field = no_value,
+     .help = "where it is wrong, find the settings that reproduce it"},
     {.key = "format",
      .field = choice_among<check_forms>,
      .help = "for people or for programs (default text)",
@@ -151,11 +155,11 @@ constexpr HelpOverride check_help[] = {
 
 constexpr CommandRow check_command{
     .name = "check",
-    .summary = "whether another program's attention is right",
+    .summary = "whether another program's attention is right, and what differs",
     .note = "; exit code 1 where it is wrong",
     .examples =
         "  attn check sdpa request.json --against theirs.npz\n"
-        "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --type float16\n"
+        "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --search\n"
         "  attn check request.json --against a.npz --against b.npz --names Y=context_vectors\n",
     .usage =
         "MODE [INPUT] --against FILE\n\nMODE is self, causal, multihead, cross, sdpa or linear; "
