@@ -1,9 +1,11 @@
 #!/bin/sh
 # Runs every ```bash block of the manual next to a file requests.ndjson, and compares what it leaves
-# in results.ndjson with the answers of one attn: sh engines_test.sh ATTN. Exit code 77: skipped.
+# in results.ndjson with the answers of one attn; the manual shows each file of data/engines as it is:
+# sh manual_test.sh ATTN. Exit code 77: skipped.
 set -eu
 attn=$(realpath "$1")
-page=$(realpath "$(dirname "$0")/../cli/manual/engines.md")
+page=$(realpath "$(dirname "$0")/../../cli/manual/engines.md")
+recipes=$(realpath "$(dirname "$0")/../../data/engines")
 
 skip() {
     echo "engines: skipped: $1"
@@ -66,5 +68,18 @@ done
     echo "engines: engines.md has $count blocks; expected at least 3"
     failed=1
 }
+
+awk '/^```/ { fenced = !fenced; inside = fenced && $0 != "```bash"; if (inside) ++block; next }
+     inside { print >("shown" block) }' "$page"
+for recipe in "$recipes"/*; do
+    is_shown=
+    for block in shown*; do
+        if cmp -s "$recipe" "$block"; then is_shown=yes; fi
+    done
+    [ "$is_shown" ] || {
+        failed=1
+        echo "engines: engines.md does not show $recipe as it is"
+    }
+done
 [ "$failed" -eq 0 ] && echo "engines: $count blocks of the manual: ok"
 exit "$failed"
