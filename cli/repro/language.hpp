@@ -82,10 +82,12 @@ struct LanguageRow {
 
 std::unique_ptr<Language> numpy_program(const Repro& program);
 std::unique_ptr<Language> torch_program(const Repro& program);
+std::unique_ptr<Language> onnx_program(const Repro& program);
 std::unique_ptr<Language> c_program(const Repro& program);
 
-inline constexpr std::array<LanguageRow, 3> language_rows{{{"numpy", {".py"}, numpy_program},
+inline constexpr std::array<LanguageRow, 4> language_rows{{{"numpy", {".py"}, numpy_program},
                                                            {"torch", {".py"}, torch_program},
+                                                           {"onnx", {".py"}, onnx_program},
                                                            {"c", {".c"}, c_program}}};
 
 /// The whole program.

@@ -65,6 +65,8 @@ struct Repro {
         return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
     }
     bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
+    /// Whether no rule but causality excludes keys, and a query's index is its position.
+    bool is_only_causal() const;
     bool divides_by_root() const;  ///< the scale is 1 / sqrt(d_k)
 
     /// The names of head_outputs, and of what the output projection takes: context_vectors if no

@@ -15,6 +15,18 @@ struct PythonDialect {
     std::string_view type_before, bool_type;  ///< "x.astype(" and the type of a boolean array
 };
 
+inline constexpr PythonDialect numpy_dialect{.library = "NumPy",
+                                             .module = "np",
+                                             .array = "array",
+                                             .keep = "keepdims=True",
+                                             .max = "max",
+                                             .swap = "swapaxes",
+                                             .cat = "np.concatenate",
+                                             .repeat = "repeat",
+                                             .copy = "copy",
+                                             .type_before = ".astype(",
+                                             .bool_type = "bool"};
+
 class PythonLanguage : public Language {
 public:
     PythonLanguage(const Repro& program, const PythonDialect& dialect)

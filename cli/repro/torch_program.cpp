@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cli/repro/python.hpp"
 
 namespace attn::cli {
@@ -79,13 +77,9 @@ protected:
 private:
     /// The mask of the operator's call, in its arguments; its steps are alibi, masks and rules.
     std::string mask_of_operator() {
-        const std::vector<std::int64_t>& offsets = plan.offset.values();
-        const bool is_plain_causal =
-            plan.causal && !p.has_window() && plan.kv_lengths.empty() && p.boolean_masks.empty() &&
-            std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
         std::string sum = plan.alibi ? alibi_terms() : "";
         for (const std::string& mask : p.additive_masks) sum += (sum.empty() ? "" : " + ") + mask;
-        if (sum.empty() && is_plain_causal) return "is_causal=True, ";
+        if (sum.empty() && p.is_only_causal()) return "is_causal=True, ";
         if (!sum.empty()) line("attn_mask = " + sum);
         if (p.has_rules()) {
             const std::string allowed = rules();
