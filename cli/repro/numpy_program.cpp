@@ -7,7 +7,7 @@ class NumpyLanguage : public PythonLanguage {
 public:
     explicit NumpyLanguage(const Repro& program) : PythonLanguage(program, numpy_dialect) {}
 
-    void begin() override { header("import math\nimport sys\n\nimport numpy as np"); }
+    void begin() override { header("import numpy as np"); }
 
     void begin_steps() override {
         line("");

@@ -15,8 +15,7 @@ OnnxText::OnnxText(const Repro& program)
     : PythonLanguage(program, numpy_dialect), type_(is_float() ? "float" : "double") {}
 
 void OnnxText::begin() {
-    header(
-        "import math\nimport sys\n\nimport numpy as np\nimport onnx.checker\nimport onnx.parser");
+    header("import numpy as np\nimport onnx.checker\nimport onnx.parser");
 }
 
 void OnnxText::operand(const ProgramArray& operand) {

@@ -37,7 +37,8 @@ struct ProgramNorm {
 /// A question as a program.
 struct Repro {
     const Plan& plan;
-    std::string command{};  ///< as a comment shows it
+    std::string command{};       ///< as a comment shows it
+    bool has_data_file = false;  ///< the numbers are in a file of their own (data_file.hpp)
     std::vector<ProgramArray> operands{}, expected{};
     std::optional<ProgramNorm> input_norm{}, query_norm{}, key_norm{};
     std::vector<std::string> additive_masks{}, boolean_masks{};  ///< names of operands

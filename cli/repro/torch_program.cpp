@@ -22,9 +22,7 @@ public:
     explicit TorchLanguage(const Repro& program) : PythonLanguage(program, torch_dialect) {}
 
     void begin() override {
-        header(
-            "import math\nimport sys\n\nimport numpy as np\nimport torch\n"
-            "import torch.nn.functional as F");
+        header("import numpy as np\nimport torch\nimport torch.nn.functional as F");
     }
 
     void begin_steps() override {
@@ -53,6 +51,10 @@ public:
     }
 
 protected:
+    std::string loaded(const ProgramArray& array) const override {
+        return "torch.from_numpy(" + PythonLanguage::loaded(array) + ")";
+    }
+
     std::string normed(const std::string& x, const ProgramNorm& norm) override {
         const std::string shape = "(" + std::to_string(norm.norm.weight.size()) + ",)",
                           eps = python_number(norm.norm.eps), weight = norm.name + "_weight";
