@@ -139,7 +139,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     file.check(number_count(planned.plan));
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result);
-    program.command = flags.command;
+    program.command = "attn " + std::string(row_of(planned.plan.mode).name) + flags.command;
     const std::size_t numbers = number_count(program);
     file.check(static_cast<double>(numbers));
     program.has_data_file = numbers > max_program_numbers;
