@@ -32,6 +32,8 @@ void check_settings(const Request& request) {
         throw setting_error(request, "token", "a program computes every query; expected no token");
     if (!request.settings.head.empty())
         throw setting_error(request, "head", "a program computes every head; expected no head");
+    if (!request.settings.rows.empty())
+        throw setting_error(request, "rows", "a program computes every query; expected no rows");
     if (is_from_flag(request, "precision"))
         throw setting_error(request, "precision",
                             "a program has every digit; expected no precision");
