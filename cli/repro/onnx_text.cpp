@@ -86,8 +86,8 @@ std::string OnnxText::node(const std::string& to, std::string_view operation,
     std::string start = "    " + to + " = " + std::string(operation);
     if (!attributes.empty()) start += " <" + attributes + ">";
     const std::string arguments = "(" + inputs + ")\n";
-    constexpr std::size_t max_columns = 100;
-    const bool fits = start.size() + arguments.size() <= max_columns;
+    constexpr std::size_t max_width = 100;
+    const bool fits = start.size() + arguments.size() <= max_width;
     nodes_ += start + (fits ? " " : "\n        ") + arguments;
     return to;
 }
