@@ -9,9 +9,14 @@
 namespace attn::cli {
 namespace {
 
-/// Rows of numbers, each with a bound on its error.
+double squared(double x) {
+    return x * x;
+}
+
+/// Rows of numbers with their errors.
 struct Bounded {
-    std::vector<double> values, errors;
+    std::vector<double> values;
+    Errors errors;
 };
 
 /// A product x W^T + b: x is (batch * rows, columns) of tokens, the result (batch, rows, groups *
@@ -23,21 +28,23 @@ Bounded multiply(const Bounded& x, const ProgramArray& w, bool in_out, const Pro
     const double of_sum = roundoff.sum(in + 1);
     Bounded product;
     product.values.reserve(rows * groups * out);
-    product.errors.reserve(rows * groups * out);
     for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t o = 0; o < groups * out; ++o) {
             const std::size_t group = o / out, column = o % out;
-            double sum = bias != nullptr ? bias->values[o] : 0, magnitude = std::abs(sum),
-                   error = 0;
+            double sum = bias != nullptr ? bias->values[o] : 0, magnitude = std::abs(sum), own = 0,
+                   shared = 0;
             for (std::size_t i = 0; i < in; ++i) {
+                const std::size_t at = row * in + i;
                 const double factor =
                     w.values[group * in * out + (in_out ? i * out + column : column * in + i)];
-                sum += x.values[row * in + i] * factor;
-                magnitude += std::abs(x.values[row * in + i] * factor);
-                error += std::abs(factor) * x.errors[row * in + i];
+                sum += x.values[at] * factor;
+                magnitude += std::abs(x.values[at] * factor);
+                own += squared(factor * x.errors.own[at]);
+                shared += std::abs(factor) * x.errors.shared[at];
             }
             product.values.push_back(sum);
-            product.errors.push_back(error + of_sum * magnitude);
+            product.errors.own.push_back(of_sum * magnitude);
+            product.errors.shared.push_back(std::sqrt(own) + shared);
         }
     return product;
 }
@@ -49,29 +56,38 @@ void norm_errors(Bounded& x, const InputNorm& norm, const Roundoff& roundoff) {
     const std::size_t width = norm.weight.size();
     const double u = roundoff.unit(), g = roundoff.sum(width + 1);
     const auto count = static_cast<double>(width);
+    std::vector<double>&own = x.errors.own, &shared = x.errors.shared;
     for (std::size_t first = 0; first < x.values.size(); first += width) {
-        double mean = 0, magnitude = 0, of_mean = 0, squares = 0, of_squares = 0;
-        for (std::size_t i = first; i < first + width && !norm.is_rms; ++i) {
+        const std::size_t end = first + width;
+        double mean = 0, magnitude = 0, of_mean = 0, own_of_mean = 0;
+        for (std::size_t i = first; i < end && !norm.is_rms; ++i) {
             mean += x.values[i] / count;
             magnitude += std::abs(x.values[i]) / count;
-            of_mean += x.errors[i] / count;
+            of_mean += shared[i] / count;
+            own_of_mean += squared(own[i] / count);
         }
-        of_mean += g * magnitude + u * std::abs(mean);
-        for (std::size_t i = first; i < first + width; ++i) {
+        of_mean += std::sqrt(own_of_mean) + g * magnitude + u * std::abs(mean);
+        double squares = 0, of_squares = 0, own_of_squares = 0;
+        for (std::size_t i = first; i < end; ++i) {
             const double d = std::abs(x.values[i] - mean);
-            if (!norm.is_rms) x.errors[i] += of_mean + u * d;
+            if (!norm.is_rms) {
+                shared[i] += of_mean;
+                own[i] = std::hypot(own[i], u * d);
+            }
             squares += d * d / count;
-            of_squares += (2 * d + x.errors[i]) * x.errors[i] / count;
+            of_squares += (2 * d + shared[i]) * shared[i] / count;
+            own_of_squares += squared((2 * d + own[i]) * own[i] / count);
         }
         const double variance = squares + norm.eps;
-        const double relative = (g * squares + of_squares) / variance / 2 + 6 * u;
-        for (std::size_t i = first; i < first + width; ++i) {
+        const double relative =
+            (g * squares + of_squares + std::sqrt(own_of_squares)) / variance / 2 + 2 * u;
+        for (std::size_t i = first; i < end; ++i) {
             const std::size_t column = i - first;
-            const double bias = norm.bias.empty() ? 0 : std::abs(norm.bias[column]);
-            const double d = std::abs(x.values[i] - mean);
-            x.errors[i] =
-                std::abs(norm.weight[column]) / std::sqrt(variance) * (x.errors[i] + d * relative) +
-                2 * u * bias;
+            const double bias = norm.bias.empty() ? 0 : std::abs(norm.bias[column]),
+                         d = std::abs(x.values[i] - mean),
+                         factor = std::abs(norm.weight[column]) / std::sqrt(variance);
+            shared[i] = factor * (shared[i] + d * relative);
+            own[i] = std::hypot(factor * own[i], u * (4 * factor * d + 2 * bias));
         }
     }
 }
@@ -102,10 +118,13 @@ void rotate_errors(const RopeSettings& rope, BoundedHeads& x, std::size_t first,
         for (std::size_t n = 0; n < pairs; ++n) {
             const bool half = rope.pairs == Rope::half;
             const std::size_t a = row * x.columns + (half ? n : 2 * n), b = a + (half ? pairs : 1);
-            const double error =
-                std::hypot(x.errors[a], x.errors[b]) +
-                std::hypot(x.values[a], x.values[b]) * (of_angle + 2 * roundoff.unit());
-            x.errors[a] = x.errors[b] = error;
+            // An orthogonal map: sums over the columns have the same errors as before it.
+            const double own = std::max(x.errors.own[a], x.errors.own[b]),
+                         shared = std::hypot(x.errors.shared[a], x.errors.shared[b]),
+                         rounded = std::hypot(x.values[a], x.values[b]) *
+                                   (of_angle + 2 * roundoff.unit());
+            x.errors.own[a] = x.errors.own[b] = std::hypot(own, rounded);
+            x.errors.shared[a] = x.errors.shared[b] = shared;
         }
     }
 }
@@ -113,12 +132,12 @@ void rotate_errors(const RopeSettings& rope, BoundedHeads& x, std::size_t first,
 /// The errors of heads, (batch, heads, rows, columns), from those of the rows from `first`.
 /// Projections are (batch, rows, heads * columns); without one, each head may have the same
 /// columns.
-void take_errors(const Plan& plan, std::size_t heads, std::size_t first,
-                 const std::vector<double>& errors, BoundedHeads& to) {
+void take_errors(const Plan& plan, std::size_t heads, std::size_t first, const Errors& errors,
+                 BoundedHeads& to) {
     const bool is_merged = plan.projects || plan.packed;
     const std::size_t rows = to.rows - first;
-    const bool is_shared = errors.size() != plan.batch * heads * rows * to.columns;
-    to.errors.assign(to.values.size(), 0);
+    const bool is_shared = errors.own.size() != plan.batch * heads * rows * to.columns;
+    to.errors = Errors(to.values.size());
     for (std::size_t b = 0; b < plan.batch; ++b)
         for (std::size_t h = 0; h < heads; ++h)
             for (std::size_t t = 0; t < rows; ++t)
@@ -127,8 +146,9 @@ void take_errors(const Plan& plan, std::size_t heads, std::size_t first,
                                              : is_merged
                                                  ? ((b * rows + t) * heads + h) * to.columns + c
                                                  : ((b * heads + h) * rows + t) * to.columns + c;
-                    to.errors[((b * heads + h) * to.rows + first + t) * to.columns + c] =
-                        errors[from];
+                    const std::size_t at = ((b * heads + h) * to.rows + first + t) * to.columns + c;
+                    to.errors.own[at] = errors.own[from];
+                    to.errors.shared[at] = errors.shared[from];
                 }
 }
 
@@ -148,6 +168,12 @@ double largest_error(const std::vector<double>& errors) {
     return most;
 }
 
+double Errors::largest() const {
+    std::vector<double> all;
+    for (std::size_t i = 0; i < own.size(); ++i) all.push_back(std::hypot(own[i], shared[i]));
+    return largest_error(all);
+}
+
 double length(std::span<const double> x) {
     double squares = 0;
     for (const double value : x) squares += value * value;
@@ -163,7 +189,7 @@ BoundedOperands bounded_operands(const Repro& program, const Result& result,
                                  const Roundoff& roundoff) {
     const Plan& plan = program.plan;
     const auto exact = [](const ProgramArray& array) {
-        return Bounded{array.values, std::vector<double>(array.values.size(), 0)};
+        return Bounded{array.values, Errors(array.values.size())};
     };
     Bounded tokens, source;
     if (plan.projects) {
@@ -205,9 +231,9 @@ BoundedOperands bounded_operands(const Repro& program, const Result& result,
 }
 
 double bound_after_heads(const Repro& program, const Result& result, const Roundoff& roundoff,
-                         const std::vector<double>& head_outputs) {
+                         const Errors& head_outputs) {
     const ProgramArray* w = program.find("W_out");
-    if (w == nullptr) return largest_error(head_outputs);
+    if (w == nullptr) return head_outputs.largest();
     // (batch, heads, rows, d_v) as (batch, rows, heads * d_v)
     const Plan& plan = program.plan;
     const std::vector<double> heads = numbers_named("head_outputs", result);
@@ -218,10 +244,11 @@ double bound_after_heads(const Repro& program, const Result& result, const Round
                 for (std::size_t c = 0; c < plan.d_v; ++c) {
                     const std::size_t at = ((b * plan.heads + h) * plan.q_len + row) * plan.d_v + c;
                     merged.values.push_back(heads[at]);
-                    merged.errors.push_back(head_outputs[at]);
+                    merged.errors.own.push_back(head_outputs.own[at]);
+                    merged.errors.shared.push_back(head_outputs.shared[at]);
                 }
-    return largest_error(
-        multiply(merged, *w, program.is_in_out("W_out"), program.find("b_out"), roundoff).errors);
+    return multiply(merged, *w, program.is_in_out("W_out"), program.find("b_out"), roundoff)
+        .errors.largest();
 }
 
 }  // namespace attn::cli

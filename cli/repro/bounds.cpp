@@ -88,13 +88,18 @@ private:
         const BoundedHeads &queries = operands_.query, &keys = operands_.key;
         const std::size_t group = head / program_.group();
         const std::span q = queries.row(head, i), k = keys.row(group, j),
-                        of_q = queries.errors_of(head, i), of_k = keys.errors_of(group, j);
-        double error = 0, magnitude = 0;
+                        own_q = queries.own(head, i), own_k = keys.own(group, j),
+                        shared_q = queries.shared(head, i), shared_k = keys.shared(group, j);
+        double own = 0, shared = 0, magnitude = 0;
         for (std::size_t c = 0; c < plan_.d_k; ++c) {
-            error += std::abs(q[c]) * of_k[c] + of_q[c] * (std::abs(k[c]) + of_k[c]);
+            const double of_q = own_q[c] * (std::abs(k[c]) + own_k[c] + shared_k[c]),
+                         of_k = own_k[c] * (std::abs(q[c]) + shared_q[c]);
+            own += of_q * of_q + of_k * of_k;
+            shared += std::abs(q[c]) * shared_k[c] + shared_q[c] * (std::abs(k[c]) + shared_k[c]);
             magnitude += std::abs(q[c] * k[c]);
         }
-        return error + roundoff_.sum(plan_.d_k) * magnitude;
+        const double rounded = roundoff_.sum(plan_.d_k) * magnitude;
+        return std::sqrt(own + rounded * rounded) + shared;
     }
 
     /// Of each weight w_k = exp(s_k) / sum of exp(s_j): if each s_j may be wrong by e_j, it is at
@@ -157,24 +162,29 @@ private:
         return errors;
     }
 
-    std::vector<double> of_head_outputs(const std::vector<double>& of_weights) const {
+    Errors of_head_outputs(const std::vector<double>& of_weights) const {
         const std::vector<double> weights = numbers_named("attention_weights", result_);
         const std::size_t keys = plan_.kv_len, d_v = plan_.d_v;
-        std::vector<double> errors;
+        Errors errors;
         for (std::size_t row = 0; row * keys < weights.size(); ++row) {
             const std::size_t group = row / plan_.q_len / program_.group();
-            std::vector<double> magnitudes(d_v), sums(d_v);
+            std::vector<double> magnitudes(d_v), own(d_v), shared(d_v);
             for (std::size_t k = 0; k < keys; ++k) {
                 const double weight = weights[row * keys + k], error = of_weights[row * keys + k];
                 const std::span v = operands_.value.row(group, k),
-                                of_v = operands_.value.errors_of(group, k);
+                                own_v = operands_.value.own(group, k),
+                                shared_v = operands_.value.shared(group, k);
                 for (std::size_t c = 0; c < d_v; ++c) {
-                    sums[c] += error * std::abs(v[c]) + weight * of_v[c];
+                    own[c] += weight * weight * own_v[c] * own_v[c];
+                    shared[c] += error * std::abs(v[c]) + weight * shared_v[c];
                     magnitudes[c] += weight * std::abs(v[c]);
                 }
             }
-            for (std::size_t c = 0; c < d_v; ++c)
-                errors.push_back(sums[c] + roundoff_.sum(keys) * magnitudes[c]);
+            for (std::size_t c = 0; c < d_v; ++c) {
+                errors.own.push_back(
+                    std::hypot(std::sqrt(own[c]), roundoff_.sum(keys) * magnitudes[c]));
+                errors.shared.push_back(shared[c]);
+            }
         }
         return errors;
     }

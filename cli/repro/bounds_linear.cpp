@@ -16,7 +16,7 @@ public:
         : program_(program), plan_(program.plan), u_(roundoff.unit()),
           product_(roundoff.sum(plan_.d_k)), operands_(bounded_operands(program, result, roundoff)),
           states_(numbers_named("states", result)) {
-        all_.head_outputs.assign(plan_.batch * plan_.heads * plan_.q_len * plan_.d_v, 0);
+        all_.head_outputs = Errors(plan_.batch * plan_.heads * plan_.q_len * plan_.d_v);
         if (const ProgramArray* past = program.find("past_state")) past_ = past->values;
     }
 
@@ -47,7 +47,11 @@ private:
         return operands_.key.row(head, t);
     }
     double of_key(std::size_t head, std::size_t t) const {
-        return length(operands_.key.errors_of(head, t));
+        return length_of_errors(operands_.key, head, t);
+    }
+
+    static double length_of_errors(const BoundedHeads& x, std::size_t head, std::size_t t) {
+        return length(x.own(head, t)) + length(x.shared(head, t));
     }
 
     /// The largest growth of an error by a token.
@@ -67,7 +71,7 @@ private:
         for (std::size_t t = 0; t < plan_.q_len; ++t) {
             const std::span k = key(head, t);
             const double k_length = length(k), v_length = length(operands_.value.row(head, t)),
-                         of_value = length(operands_.value.errors_of(head, t));
+                         of_value = length_of_errors(operands_.value, head, t);
             for (std::size_t i = 0; i < state_size(); ++i) before[i] *= decay(head, t, i / d_v);
             const double decayed = length(before);
             double written = v_length, of_written = of_value;
@@ -92,10 +96,10 @@ private:
             for (std::size_t g = 0; g < program_.group(); ++g) {
                 const std::size_t of_head = head * program_.group() + g;
                 const double q = length(operands_.query.row(of_head, t)),
-                             of_query = length(operands_.query.errors_of(of_head, t));
+                             of_query = length_of_errors(operands_.query, of_head, t);
                 const double error =
                     q * of_state + of_query * (state + of_state) + (product_ + 2 * u_) * q * state;
-                std::fill_n(&all_.head_outputs[(of_head * plan_.q_len + t) * d_v], d_v,
+                std::fill_n(&all_.head_outputs.shared[(of_head * plan_.q_len + t) * d_v], d_v,
                             std::abs(plan_.scale) * error);
             }
         }
@@ -108,7 +112,7 @@ private:
             const std::size_t of_head = head * program_.group() + row / plan_.q_len;
             const std::span q = operands_.query.row(of_head, query);
             std::vector<double> r(q.begin(), q.end());
-            double of_r = length(operands_.query.errors_of(of_head, query));
+            double of_r = length_of_errors(operands_.query, of_head, query);
             for (std::size_t s = query + 1; s-- > 0;) {
                 const std::span k = key(head, s);
                 const double k_length = length(k), r_length = length(r), b = beta(head, s);
