@@ -63,46 +63,58 @@ private:
         return most * std::max(1.0, std::abs(1 - beta(head, t) * k * k));
     }
 
+    /// The columns of a state do not depend on each other; their errors are lengths.
     void add_outputs(std::size_t head) {
         const std::size_t d_v = plan_.d_v;
-        std::vector<double> before(state_size(), 0);
+        std::vector<double> before(state_size(), 0), of_state(d_v), states(d_v);
         if (!past_.empty()) std::copy_n(&past_[head * state_size()], state_size(), before.begin());
-        double of_state = 0;
         for (std::size_t t = 0; t < plan_.q_len; ++t) {
-            const std::span k = key(head, t);
-            const double k_length = length(k), v_length = length(operands_.value.row(head, t)),
-                         of_value = length_of_errors(operands_.value, head, t);
             for (std::size_t i = 0; i < state_size(); ++i) before[i] *= decay(head, t, i / d_v);
-            const double decayed = length(before);
-            double written = v_length, of_written = of_value;
-            if (program_.has("beta")) {
-                const double b = std::abs(beta(head, t));
-                std::vector<double> update(d_v);
-                for (std::size_t j = 0; j < d_v; ++j) {
-                    double held = 0;
-                    for (std::size_t i = 0; i < plan_.d_k; ++i) held += k[i] * before[i * d_v + j];
-                    update[j] = b * (operands_.value.row(head, t)[j] - held);
-                }
-                written = length(update);
-                of_written = b * (of_value + of_key(head, t) * decayed +
-                                  (product_ + 4 * u_) * decayed * k_length + 2 * u_ * v_length) +
-                             2 * u_ * written;
-            }
             const double* const after = &states_[(head * plan_.q_len + t) * state_size()];
-            const double state = length({after, state_size()});
-            of_state = growth(head, t) * of_state + 4 * u_ * decayed + k_length * of_written +
-                       of_key(head, t) * written + u_ * (k_length * written + state);
+            for (std::size_t j = 0; j < d_v; ++j) {
+                states[j] = length_of_column(after, j);
+                of_state[j] = growth(head, t) * of_state[j] + of_update(head, t, j, before.data()) +
+                              u_ * states[j];
+            }
             before.assign(after, after + state_size());
             for (std::size_t g = 0; g < program_.group(); ++g) {
                 const std::size_t of_head = head * program_.group() + g;
                 const double q = length(operands_.query.row(of_head, t)),
                              of_query = length_of_errors(operands_.query, of_head, t);
-                const double error =
-                    q * of_state + of_query * (state + of_state) + (product_ + 2 * u_) * q * state;
-                std::fill_n(&all_.head_outputs.shared[(of_head * plan_.q_len + t) * d_v], d_v,
-                            std::abs(plan_.scale) * error);
+                double* const errors = &all_.head_outputs.shared[(of_head * plan_.q_len + t) * d_v];
+                for (std::size_t j = 0; j < d_v; ++j)
+                    errors[j] = std::abs(plan_.scale) *
+                                (q * of_state[j] + of_query * (states[j] + of_state[j]) +
+                                 (product_ + 2 * u_) * q * states[j]);
             }
         }
+    }
+
+    double length_of_column(const double* state, std::size_t j) const {
+        double squares = 0;
+        for (std::size_t i = 0; i < plan_.d_k; ++i)
+            squares += state[i * plan_.d_v + j] * state[i * plan_.d_v + j];
+        return std::sqrt(squares);
+    }
+
+    /// The error that token t adds to column j of the decayed state `before`.
+    double of_update(std::size_t head, std::size_t t, std::size_t j, const double* before) const {
+        const std::span k = key(head, t);
+        const double k_length = length(k), decayed = length_of_column(before, j),
+                     v = operands_.value.row(head, t)[j],
+                     of_v = operands_.value.own(head, t)[j] + operands_.value.shared(head, t)[j];
+        double written = std::abs(v), of_written = of_v;
+        if (program_.has("beta")) {
+            double held = 0;
+            for (std::size_t i = 0; i < plan_.d_k; ++i) held += k[i] * before[i * plan_.d_v + j];
+            const double b = std::abs(beta(head, t));
+            written = b * std::abs(v - held);
+            of_written = b * (of_v + of_key(head, t) * decayed +
+                              (product_ + 4 * u_) * decayed * k_length + 2 * u_ * std::abs(v)) +
+                         2 * u_ * written;
+        }
+        return 4 * u_ * decayed + k_length * of_written + of_key(head, t) * written +
+               u_ * k_length * written;
     }
 
     /// Backwards from each query: w_s = beta r_s . k_s, r_{s-1} = e^g (r_s - w_s k_s).
