@@ -9,7 +9,7 @@ namespace {
 
 /// Errors of linear attention, of one batch entry and key head. An error of the state before a
 /// token grows by at most the largest factor of a decay times the norm of I - beta k k^T, which is
-/// max(1, |1 - beta |k|^2|); errors of a state are lengths over all its elements.
+/// max(1, |1 - beta |k|^2|); errors of a state are the lengths of its columns.
 class RecurrenceBounds {
 public:
     RecurrenceBounds(const Repro& program, const Result& result, const Roundoff& roundoff)
