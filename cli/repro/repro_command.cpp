@@ -77,11 +77,11 @@ constexpr CommandRow repro_command{
         "  attn repro request.json --to onnx | python3 -\n"
         "  attn repro sdpa request.json --to c -o bug.c && cc bug.c -lm && ./a.out\n",
     .usage =
-        "MODE [INPUT] | REQUEST\n\nMODE is self, causal, multihead, cross, sdpa or "
-        "linear; INPUT and "
+        "MODE [INPUT]\n\nMODE is self, causal, multihead, cross, sdpa or linear; INPUT and "
         "the flags are the mode's own, but\nnot those that shape arrays: see attn MODE --help, "
-        "and attn help repro.\nREQUEST is a file, or - for standard input, that names its "
-        "\"mode\".",
+        "and attn help repro. In place of MODE and INPUT,\none request, as a file or - for "
+        "standard "
+        "input, may name its \"mode\".",
     .takes = in_explain,
     .shown_flags = repro_help,
     .own = repro_options,
