@@ -32,9 +32,10 @@ public:
         line(check_end);
     }
 
+    /// Some backends of the operator take the root of the scale.
     bool has_operator() const override {
-        return !p.is_linear() && plan.softcap == 0 && plan.sink.empty() && !p.renormalizes() &&
-               !p.has("dropout_kept") && !p.has_masked_rows;
+        return plan.scale > 0 && !p.is_linear() && plan.softcap == 0 && plan.sink.empty() &&
+               !p.renormalizes() && !p.has("dropout_kept") && !p.has_masked_rows;
     }
     bool has_result(std::string_view array) const override {
         return array != "attention_weights" || !has_operator();
