@@ -66,9 +66,8 @@ public:
     /// The file's path. Errors: kind usage if it is an input, or exists without the program.
     std::string path() const {
         const std::string program = request_.output;
-        const std::string data =
-            program.substr(0, program.size() - language_.suffixes.front().size()) +
-            std::string(language_.data_suffix);
+        std::string data = program.substr(0, program.size() - language_.suffixes.front().size()) +
+                           std::string(language_.data_suffix);
         check_input(data, request_.input);
         for (const auto& [key, file] : request_.operand_files) check_input(data, file);
         if (io::path_exists(data) && !io::path_exists(program))
