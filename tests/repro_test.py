@@ -2,9 +2,10 @@
 
     python3 tests/repro_test.py ATTN LANGUAGE [COUNT]
 
-LANGUAGE is numpy, torch or c. Each program must confirm attn's numbers. One number of every tenth
-program is then changed, and the program must report it. Exit code 77: the library or the compiler
-is missing.
+LANGUAGE is numpy, torch, onnx or c. Models of ONNX run in onnxruntime where it is installed, and some in the reference of
+onnx. Each program must confirm attn's numbers. One number of every tenth program is then changed, and the program must
+report it. The same for programs whose numbers are in a file of their own. Exit code 77: the library or the compiler is
+missing.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 attn, language = os.path.abspath(sys.argv[1]), sys.argv[2]
 count = int(sys.argv[3]) if len(sys.argv) > 3 else 200
@@ -151,8 +153,10 @@ def question():
 
 def run_python(program, _):
     """In this process, which has the library loaded. Returns what went wrong, or nothing."""
+    # Every fourth model is run by the reference of onnx.
+    hidden = {"onnxruntime": None} if language == "onnx" and ran % 4 == 0 else {}
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), unittest.mock.patch.dict(sys.modules, hidden):
             exec(compile(program, "program", "exec"), {"__name__": "program"})
     except SystemExit as end:
         return str(end.code)
@@ -181,6 +185,60 @@ def with_one_number_changed(program):
     return program[: at + last.start()] + str(float(last.group()) + 1) + program[at + last.end():]
 
 
+def changed(data):
+    """The last number, which is of the last array, is another one."""
+    if data.suffix == ".bin":
+        content = bytearray(data.read_bytes())
+        content[-1] ^= 0x40  # an exponent
+        data.write_bytes(content)
+        return
+    arrays = dict(numpy.load(data))
+    list(arrays.values())[-1].flat[-1] += 1
+    numpy.savez(data, **arrays)
+
+
+def check_data_file(folder, flags):
+    """Yields what is wrong with a program whose numbers are in a file of their own."""
+    suffix, data_suffix = (".c", ".bin") if language == "c" else (".py", ".npz")
+    program, data = folder / f"long{suffix}", folder / f"long{data_suffix}"
+
+    def written():
+        program.unlink(missing_ok=True)
+        data.unlink(missing_ok=True)
+        made = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
+        return made.stderr
+
+    def ran():
+        """What the program says from another folder; nothing if it confirms the numbers."""
+        command = [sys.executable, program]
+        if language == "c":
+            command = [folder / "long"]
+            built = subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", *command, program, "-lm"],
+                                   capture_output=True, text=True)
+            if built.returncode: return built.stderr
+        result = subprocess.run(command, capture_output=True, text=True, cwd="/")
+        return result.stderr if result.returncode else ""
+
+    if said := written() or ran():
+        yield said
+        return
+    changed(data)
+    if not ran(): yield "a changed number in the file is not found"
+    data.write_bytes(data.read_bytes()[:1000])
+    if not ran(): yield "a file that is cut off is not found"
+    data.unlink()
+    if not ran(): yield "a missing file is not found"
+    program.unlink()
+    data.mkdir()  # which cannot be replaced
+    said = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
+    if said.returncode == 0 or program.exists(): yield "a program without its numbers"
+    data.rmdir()
+    data.write_bytes(b"other")
+    said = subprocess.run([attn, "repro", *flags, "--to", language, "-o", program], capture_output=True, text=True)
+    if said.returncode != 2 or data.read_bytes() != b"other": yield "another file is replaced"
+    data.unlink()
+
+
 compiler = os.environ.get("CC") or shutil.which("cc")
 if language == "c":
     if compiler is None:
@@ -194,7 +252,12 @@ else:
     except ImportError as error:
         print(f"skipped: {error}")
         sys.exit(77)
-    numpy.seterr(all="raise", under="ignore")
+    if language == "onnx":
+        import onnx.reference
+        with contextlib.suppress(ImportError): import onnxruntime
+        numpy.seterr(all="ignore")  # the reference divides by 0
+    else:
+        numpy.seterr(all="raise", under="ignore")
     run = run_python
 
 wrong, refused, options, ran = [], {}, {}, 0
@@ -220,6 +283,13 @@ with tempfile.TemporaryDirectory() as name:
         if said: wrong.append(f"{command[1:]} {json.dumps(request)}: {said}")
         elif ran % 10 == 0 and not run(with_one_number_changed(made.stdout), folder):
             wrong.append(f"{command[1:]}: a changed number is not found")
+
+    (folder / "long.json").write_text(json.dumps({"inputs": array(60, 12), "mask": booleans(60, 60)}))
+    for flags in [["multihead", str(folder / "long.json"), "--heads", "6", "--kv-heads", "2", "--mask-true", "keep",
+                   "--dropout", "0.3", "--dropout-seed", "1", "--qkv-bias"],
+                  ["linear", "--rand", "150,8", "--rule", "gated_delta", "--decay", "-0.1", "--beta", "0.5",
+                   "--heads", "2", "--dtype", "float64"]]:
+        wrong += [f"{flags}: {words}" for words in check_data_file(folder, flags)]
 
 for line in wrong[:10]: print(line)
 if "-v" in sys.argv:

@@ -69,6 +69,7 @@ Result computed_maps(const PlannedQuestion& planned, const Runtime& runtime) {
     if (plan.batch * plan.heads * plan.q_len * plan.kv_len > max_numbers) return {};
     Question all = planned.question;
     all.request.settings.token.reset();
+    all.request.settings.rows.clear();
     std::vector<std::string> emit{"attention_weights"};
     if (plan.has(ArrayId("mask").row())) emit.emplace_back("mask");
     return answer(std::move(all), {.emit = std::move(emit)}, runtime).result;

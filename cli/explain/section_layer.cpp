@@ -27,12 +27,14 @@ void show_question(Explanation& e) {
                           " show how attention is computed, not what a trained model looks at.");
     }
     const bool is_given = e.request.has("token"), is_alone = e.source.has_one_query;
-    std::string words = "This is query " + e.query_label() + " of " + std::to_string(g.q_len) +
-                        ", counted from 0 (" +
-                        (is_alone   ? "the result has this one alone"
-                         : is_given ? e.source_of("token")
-                                    : "by default; --token I or --token LABEL shows another") +
-                        ").";
+    std::string words =
+        "This is query " + e.query_label() + " of " + std::to_string(g.q_len) +
+        ", counted from 0 (" +
+        (is_alone                ? "the result has this one alone"
+         : is_given              ? e.source_of("token")
+         : e.request.has("rows") ? "in the middle of " + e.source_of("rows")
+                                 : "by default; --token I or --token LABEL shows another") +
+        ").";
     if (g.batch > 1)
         words += " Batch entry " + std::to_string(e.batch) + " of " + std::to_string(g.batch) +
                  " is shown (--batch B shows another).";

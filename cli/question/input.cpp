@@ -100,7 +100,8 @@ void take_arrays(RequestBuilder& builder, Input& input) {
     if (!request.has_mode)
         throw Error(ErrorKind::usage, file.place,
                     std::string("no mode; ") + (is_earlier ? "the next layer" : "a matrix") +
-                        " requires --mode, one of " + listed_modes());
+                        " requires " + (request.of_batch ? "--mode" : "a mode before INPUT") +
+                        ", one of " + listed_modes());
     builder.apply_deferred();
     check_defaults(request);
     if (is_earlier && file.document) {

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "cli/repro/bound_steps.hpp"
 
@@ -9,26 +9,23 @@ namespace {
 
 /// Errors of linear attention, of one batch entry and key head. An error of the state before a
 /// token grows by at most the largest factor of a decay times the norm of I - beta k k^T, which is
-/// max(1, |1 - beta |k|^2|); errors of a state are lengths over all its elements.
+/// max(1, |1 - beta |k|^2|); errors of a state are the lengths of its columns.
 class RecurrenceBounds {
 public:
     RecurrenceBounds(const Repro& program, const Result& result, const Roundoff& roundoff)
         : program_(program), plan_(program.plan), u_(roundoff.unit()),
           product_(roundoff.sum(plan_.d_k)), operands_(bounded_operands(program, result, roundoff)),
           states_(numbers_named("states", result)) {
-        const double width = std::sqrt(static_cast<double>(plan_.d_k));
-        of_query_ = operands_.query.error * width;
-        of_key_ = operands_.key.error * width;
-        of_value_ = operands_.value.error * std::sqrt(static_cast<double>(plan_.d_v));
+        all_.head_outputs = Errors(plan_.batch * plan_.heads * plan_.q_len * plan_.d_v);
         if (const ProgramArray* past = program.find("past_state")) past_ = past->values;
     }
 
-    Tolerances bounds() {
+    HeadBounds bounds() {
         for (std::size_t head = 0; head < plan_.batch * plan_.kv_heads; ++head) {
             add_outputs(head);
             add_weights(head);
         }
-        return most_;
+        return std::move(all_);
     }
 
 private:
@@ -47,7 +44,14 @@ private:
     }
 
     std::span<const double> key(std::size_t head, std::size_t t) const {
-        return {operands_.key.row(head, t), plan_.d_k};
+        return operands_.key.row(head, t);
+    }
+    double of_key(std::size_t head, std::size_t t) const {
+        return length_of_errors(operands_.key, head, t);
+    }
+
+    static double length_of_errors(const BoundedHeads& x, std::size_t head, std::size_t t) {
+        return length(x.own(head, t)) + length(x.shared(head, t));
     }
 
     /// The largest growth of an error by a token.
@@ -59,69 +63,82 @@ private:
         return most * std::max(1.0, std::abs(1 - beta(head, t) * k * k));
     }
 
+    /// The columns of a state do not depend on each other; their errors are lengths.
     void add_outputs(std::size_t head) {
         const std::size_t d_v = plan_.d_v;
-        std::vector<double> before(state_size(), 0);
+        std::vector<double> before(state_size(), 0), of_state(d_v), states(d_v);
         if (!past_.empty()) std::copy_n(&past_[head * state_size()], state_size(), before.begin());
-        double of_state = 0;
         for (std::size_t t = 0; t < plan_.q_len; ++t) {
-            const std::span k = key(head, t);
-            const double k_length = length(k),
-                         v_length = length({operands_.value.row(head, t), d_v});
             for (std::size_t i = 0; i < state_size(); ++i) before[i] *= decay(head, t, i / d_v);
-            const double decayed = length(before);
-            double written = v_length, of_written = of_value_;
-            if (program_.has("beta")) {
-                const double b = std::abs(beta(head, t));
-                std::vector<double> update(d_v);
-                for (std::size_t j = 0; j < d_v; ++j) {
-                    double held = 0;
-                    for (std::size_t i = 0; i < plan_.d_k; ++i) held += k[i] * before[i * d_v + j];
-                    update[j] = b * (operands_.value.row(head, t)[j] - held);
-                }
-                written = length(update);
-                of_written = b * (of_value_ + of_key_ * decayed +
-                                  (product_ + 4 * u_) * decayed * k_length + 2 * u_ * v_length) +
-                             2 * u_ * written;
-            }
             const double* const after = &states_[(head * plan_.q_len + t) * state_size()];
-            const double state = length({after, state_size()});
-            of_state = growth(head, t) * of_state + 4 * u_ * decayed + k_length * of_written +
-                       of_key_ * written + u_ * (k_length * written + state);
+            for (std::size_t j = 0; j < d_v; ++j) {
+                states[j] = length_of_column(after, j);
+                of_state[j] = growth(head, t) * of_state[j] + of_update(head, t, j, before.data()) +
+                              u_ * states[j];
+            }
             before.assign(after, after + state_size());
             for (std::size_t g = 0; g < program_.group(); ++g) {
-                const double q =
-                    length({operands_.query.row(head * program_.group() + g, t), plan_.d_k});
-                const double error =
-                    q * of_state + of_query_ * (state + of_state) + (product_ + 2 * u_) * q * state;
-                most_.context_vectors =
-                    std::max(most_.context_vectors, std::abs(plan_.scale) * error);
+                const std::size_t of_head = head * program_.group() + g;
+                const double q = length(operands_.query.row(of_head, t)),
+                             of_query = length_of_errors(operands_.query, of_head, t);
+                double* const errors = &all_.head_outputs.shared[(of_head * plan_.q_len + t) * d_v];
+                for (std::size_t j = 0; j < d_v; ++j)
+                    errors[j] = std::abs(plan_.scale) *
+                                (q * of_state[j] + of_query * (states[j] + of_state[j]) +
+                                 (product_ + 2 * u_) * q * states[j]);
             }
         }
+    }
+
+    double length_of_column(const double* state, std::size_t j) const {
+        double squares = 0;
+        for (std::size_t i = 0; i < plan_.d_k; ++i)
+            squares += state[i * plan_.d_v + j] * state[i * plan_.d_v + j];
+        return std::sqrt(squares);
+    }
+
+    /// The error that token t adds to column j of the decayed state `before`.
+    double of_update(std::size_t head, std::size_t t, std::size_t j, const double* before) const {
+        const std::span k = key(head, t);
+        const double k_length = length(k), decayed = length_of_column(before, j),
+                     v = operands_.value.row(head, t)[j],
+                     of_v = operands_.value.own(head, t)[j] + operands_.value.shared(head, t)[j];
+        double written = std::abs(v), of_written = of_v;
+        if (program_.has("beta")) {
+            double held = 0;
+            for (std::size_t i = 0; i < plan_.d_k; ++i) held += k[i] * before[i * plan_.d_v + j];
+            const double b = std::abs(beta(head, t));
+            written = b * std::abs(v - held);
+            of_written = b * (of_v + of_key(head, t) * decayed +
+                              (product_ + 4 * u_) * decayed * k_length + 2 * u_ * std::abs(v)) +
+                         2 * u_ * written;
+        }
+        return 4 * u_ * decayed + k_length * of_written + of_key(head, t) * written +
+               u_ * k_length * written;
     }
 
     /// Backwards from each query: w_s = beta r_s . k_s, r_{s-1} = e^g (r_s - w_s k_s).
     void add_weights(std::size_t head) {
         for (std::size_t row = 0; row < program_.group() * plan_.q_len; ++row) {
             const std::size_t query = row % plan_.q_len;
-            const double* const q =
-                operands_.query.row(head * program_.group() + row / plan_.q_len, query);
-            std::vector<double> r(q, q + plan_.d_k);
-            double of_r = of_query_;
+            const std::size_t of_head = head * program_.group() + row / plan_.q_len;
+            const std::span q = operands_.query.row(of_head, query);
+            std::vector<double> r(q.begin(), q.end());
+            double of_r = length_of_errors(operands_.query, of_head, query);
             for (std::size_t s = query + 1; s-- > 0;) {
                 const std::span k = key(head, s);
                 const double k_length = length(k), r_length = length(r), b = beta(head, s);
                 double w = 0;
                 for (std::size_t i = 0; i < plan_.d_k; ++i) w += b * r[i] * k[i];
-                const double local =
-                    std::abs(b) * (of_key_ * (r_length + of_r) + product_ * r_length * k_length) +
-                    2 * u_ * std::abs(w);
+                const double local = std::abs(b) * (of_key(head, s) * (r_length + of_r) +
+                                                    product_ * r_length * k_length) +
+                                     2 * u_ * std::abs(w);
                 const double of_w = std::abs(b) * k_length * of_r + local;
-                most_.attention_weights = std::max(
-                    most_.attention_weights, std::abs(plan_.scale) * (of_w + 2 * u_ * std::abs(w)));
+                all_.attention_weights = std::max(
+                    all_.attention_weights, std::abs(plan_.scale) * (of_w + 2 * u_ * std::abs(w)));
                 of_r = growth(head, s) * of_r;
                 if (program_.has("beta")) {
-                    of_r += k_length * local + of_key_ * std::abs(w) +
+                    of_r += k_length * local + of_key(head, s) * std::abs(w) +
                             2 * u_ * (r_length + std::abs(w) * k_length);
                     for (std::size_t i = 0; i < plan_.d_k; ++i) r[i] -= w * k[i];
                 }
@@ -136,13 +153,12 @@ private:
     double u_, product_;
     BoundedOperands operands_;
     std::vector<double> states_, past_;
-    double of_query_ = 0, of_key_ = 0, of_value_ = 0;
-    Tolerances most_;
+    HeadBounds all_;
 };
 
 }  // namespace
 
-Tolerances linear_bounds(const Repro& program, const Result& result, const Roundoff& roundoff) {
+HeadBounds linear_bounds(const Repro& program, const Result& result, const Roundoff& roundoff) {
     return RecurrenceBounds(program, result, roundoff).bounds();
 }
 

@@ -32,10 +32,26 @@ static void check(const char *name, int rank, const int *shape, const real *got,
     }
     fprintf(stderr, "]: %.9g; expected %.9g within %g\n", got[at], want[at], tolerance);
     exit(1);
+})";
+
+/// The numbers are in the program's folder as it is compiled, in a file with another suffix.
+inline constexpr std::string_view data_lines = R"(
+static void read_numbers(FILE *data, void *to, size_t bytes)
+{
+    if (fread(to, 1, bytes, data) == bytes) return;
+    fprintf(stderr, "the file of numbers is too short\n");
+    exit(2);
 }
 
-int main(void)
-{)";
+static FILE *open_numbers(void)
+{
+    char path[sizeof __FILE__ + 2];
+    snprintf(path, sizeof path, "%.*sbin", (int)sizeof __FILE__ - 2, __FILE__);
+    FILE *data = fopen(path, "rb");
+    if (data != NULL) return data;
+    perror(path);
+    exit(2);
+})";
 
 class CText : public Language {
 public:
@@ -66,6 +82,13 @@ public:
             declare("expected_" + expected.name, expected);
         if (p.input_norm || p.query_norm || p.key_norm) line(norm_lines);
         line(check_lines);
+        if (p.has_data_file) line(data_lines);
+        line("\nint main(void)\n{");
+        if (!p.has_data_file) return;
+        line("    FILE *data = open_numbers();");
+        for (const ProgramArray& operand : p.operands) read(operand.name);
+        for (const ProgramArray& expected : p.expected) read("expected_" + expected.name);
+        line("    fclose(data);");
     }
 
     void check(const ProgramArray& expected) override {
@@ -115,7 +138,16 @@ protected:
         return text;
     }
 
+    void read(const std::string& name) {
+        line("    read_numbers(data, " + name + ", sizeof " + name + ");");
+    }
+
     void declare(const std::string& name, const ProgramArray& array) {
+        if (p.has_data_file) {
+            line(std::string("static ") + (array.is_boolean ? "unsigned char " : "real ") + name +
+                 extents(array.full) + ";");
+            return;
+        }
         const std::string before = std::string("static const ") +
                                    (array.is_boolean ? "unsigned char " : "real ") + name +
                                    extents(array.full) + " = ";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/repro/data_file.hpp"
 #include "cli/repro/program.hpp"
 
 namespace attn::cli {
@@ -78,15 +79,20 @@ struct LanguageRow {
     std::string_view name;
     std::array<std::string_view, 1> suffixes;  ///< of a program's file
     std::unique_ptr<Language> (*make)(const Repro&);
+    std::string_view data_suffix;  ///< of the file of its numbers, in place of its own
+    void (*write_data)(io::Output&, const Repro&);
 };
 
 std::unique_ptr<Language> numpy_program(const Repro& program);
 std::unique_ptr<Language> torch_program(const Repro& program);
+std::unique_ptr<Language> onnx_program(const Repro& program);
 std::unique_ptr<Language> c_program(const Repro& program);
 
-inline constexpr std::array<LanguageRow, 3> language_rows{{{"numpy", {".py"}, numpy_program},
-                                                           {"torch", {".py"}, torch_program},
-                                                           {"c", {".c"}, c_program}}};
+inline constexpr std::array<LanguageRow, 4> language_rows{
+    {{"numpy", {".py"}, numpy_program, ".npz", write_npz_data},
+     {"torch", {".py"}, torch_program, ".npz", write_npz_data},
+     {"onnx", {".py"}, onnx_program, ".npz", write_npz_data},
+     {"c", {".c"}, c_program, ".bin", write_raw_data}}};
 
 /// The whole program.
 std::string program_text(const LanguageRow& row, const Repro& program);

@@ -3,23 +3,11 @@
 namespace attn::cli {
 namespace {
 
-constexpr PythonDialect numpy_dialect{.library = "NumPy",
-                                      .module = "np",
-                                      .array = "array",
-                                      .keep = "keepdims=True",
-                                      .max = "max",
-                                      .swap = "swapaxes",
-                                      .cat = "np.concatenate",
-                                      .repeat = "repeat",
-                                      .copy = "copy",
-                                      .type_before = ".astype(",
-                                      .bool_type = "bool"};
-
 class NumpyLanguage : public PythonLanguage {
 public:
     explicit NumpyLanguage(const Repro& program) : PythonLanguage(program, numpy_dialect) {}
 
-    void begin() override { header("import math\nimport sys\n\nimport numpy as np"); }
+    void begin() override { header("import numpy as np"); }
 
     void begin_steps() override {
         line("");

@@ -252,6 +252,12 @@ const ProgramArray* Repro::find(std::string_view operand) const {
     return found == operands.end() ? nullptr : &*found;
 }
 
+bool Repro::is_only_causal() const {
+    const std::vector<std::int64_t>& offsets = plan.offset.values();
+    return plan.causal && !has_window() && plan.kv_lengths.empty() && boolean_masks.empty() &&
+           std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
+}
+
 bool Repro::divides_by_root() const {
     return plan.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k));
 }

@@ -37,7 +37,8 @@ struct ProgramNorm {
 /// A question as a program.
 struct Repro {
     const Plan& plan;
-    std::string command{};  ///< as a comment shows it
+    std::string command{};       ///< as a comment shows it
+    bool has_data_file = false;  ///< the numbers are in a file of their own (data_file.hpp)
     std::vector<ProgramArray> operands{}, expected{};
     std::optional<ProgramNorm> input_norm{}, query_norm{}, key_norm{};
     std::vector<std::string> additive_masks{}, boolean_masks{};  ///< names of operands
@@ -65,6 +66,8 @@ struct Repro {
         return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
     }
     bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
+    /// Whether no rule but causality excludes keys, and a query's index is its position.
+    bool is_only_causal() const;
     bool divides_by_root() const;  ///< the scale is 1 / sqrt(d_k)
 
     /// The names of head_outputs, and of what the output projection takes: context_vectors if no

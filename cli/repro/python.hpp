@@ -15,6 +15,18 @@ struct PythonDialect {
     std::string_view type_before, bool_type;  ///< "x.astype(" and the type of a boolean array
 };
 
+inline constexpr PythonDialect numpy_dialect{.library = "NumPy",
+                                             .module = "np",
+                                             .array = "array",
+                                             .keep = "keepdims=True",
+                                             .max = "max",
+                                             .swap = "swapaxes",
+                                             .cat = "np.concatenate",
+                                             .repeat = "repeat",
+                                             .copy = "copy",
+                                             .type_before = ".astype(",
+                                             .bool_type = "bool"};
+
 class PythonLanguage : public Language {
 public:
     PythonLanguage(const Repro& program, const PythonDialect& dialect)
@@ -60,8 +72,11 @@ protected:
     virtual std::string repeated(const std::string& x, std::size_t times) const;  ///< for each head
     virtual std::string softmaxed(const std::string& x) { return exponentials_of(x); }
 
+    /// `imports` are of libraries.
     void header(std::string_view imports);
     void array(const std::string& name, const ProgramArray& array);
+    /// From the file of numbers.
+    virtual std::string loaded(const ProgramArray& array) const;
     std::string real() const { return of_module(row_of(plan.dtype).name); }
     std::string of_module(std::string_view name) const;  ///< "np.NAME"
     std::string as_real(const std::string& x) const;

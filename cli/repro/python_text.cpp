@@ -26,17 +26,30 @@ void PythonLanguage::header(std::string_view imports) {
     line("# " + p.command);
     line("# Computes the same in " + std::string(d_.library) +
          " and compares with attn's numbers: attn help repro");
+    line(p.has_data_file ? "import math\nimport pathlib\nimport sys\n"
+                         : "import math\nimport sys\n");
     line(imports);
     line("");
+    if (p.has_data_file) line("data = np.load(pathlib.Path(__file__).with_suffix(\".npz\"))");
 }
 
 void PythonLanguage::array(const std::string& name, const ProgramArray& array) {
+    if (p.has_data_file) {
+        line(name + " = " + loaded(array));
+        return;
+    }
     const std::string type = array.is_boolean ? std::string(d_.bool_type) : real();
     const std::string before = name + " = " + of_module(d_.array) + "(";
     line(before +
          array_literal(shape_of(array), array.values, plan.dtype, before.size(),
                        {"[", "]", "math.inf"}) +
          ", dtype=" + type + ")");
+}
+
+std::string PythonLanguage::loaded(const ProgramArray& array) const {
+    std::string text = "data[\"" + array.name + "\"]";
+    if (shape_of(array) != array.shape) text += ".reshape" + shape_text(shape_of(array));
+    return text;
 }
 
 void PythonLanguage::operand(const ProgramArray& operand) {

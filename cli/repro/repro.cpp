@@ -1,11 +1,15 @@
 #include "cli/repro/repro.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "cli/output/output_name.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/path.hpp"
+#include "io/read/input_file.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -28,6 +32,8 @@ void check_settings(const Request& request) {
         throw setting_error(request, "token", "a program computes every query; expected no token");
     if (!request.settings.head.empty())
         throw setting_error(request, "head", "a program computes every head; expected no head");
+    if (!request.settings.rows.empty())
+        throw setting_error(request, "rows", "a program computes every query; expected no rows");
     if (is_from_flag(request, "precision"))
         throw setting_error(request, "precision",
                             "a program has every digit; expected no precision");
@@ -36,30 +42,84 @@ void check_settings(const Request& request) {
                             "a fused kernel records no steps; expected auto or reference");
 }
 
-/// Before anything is computed: the arrays by query and key, and by query and column.
-void check_size(const Plan& plan) {
+/// Where the numbers of a program go, and how many there may be.
+class DataFile {
+public:
+    DataFile(const LanguageRow& language, const Request& request)
+        : language_(language), request_(request),
+          has_suffix_(io::suffix_of_name(request.output) == language.suffixes.front()) {}
+
+    /// Errors: kind usage if neither the program nor the file can hold them.
+    void check(double numbers) const {
+        const std::size_t most = has_suffix_ ? max_data_numbers : max_program_numbers;
+        if (numbers <= static_cast<double>(most)) return;
+        const std::string suffix(language_.suffixes.front()), data(language_.data_suffix);
+        throw Error(
+            ErrorKind::usage, "attn repro",
+            "the program would hold " + io::fixed_text(numbers, 0) +
+                " numbers or more; expected at most " + std::to_string(most) +
+                ", as of fewer tokens or heads" +
+                (has_suffix_ ? ""
+                             : ", or -o FILE" + suffix + ", which writes numbers to FILE" + data));
+    }
+
+    /// The file's path. Errors: kind usage if it is an input, or exists without the program.
+    std::string path() const {
+        const std::string program = request_.output;
+        std::string data = program.substr(0, program.size() - language_.suffixes.front().size()) +
+                           std::string(language_.data_suffix);
+        check_input(data, request_.input);
+        for (const auto& [key, file] : request_.operand_files) check_input(data, file);
+        if (io::path_exists(data) && !io::path_exists(program))
+            throw Error(ErrorKind::usage, data,
+                        "the program's numbers would replace this file; expected another name "
+                        "after -o");
+        return data;
+    }
+
+private:
+    static void check_input(const std::string& data, const std::string& file) {
+        if (file.empty() || file == "-" || !io::is_same_place(io::split_data_path(file).file, data))
+            return;
+        throw Error(ErrorKind::usage, data,
+                    "the program's numbers would replace this input; expected another name after "
+                    "-o");
+    }
+
+    const LanguageRow& language_;
+    const Request& request_;
+    bool has_suffix_;
+};
+
+/// Of arrays by query and key, and by query and column: less than all, but known before anything is
+/// computed.
+double number_count(const Plan& plan) {
     const auto count = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
-    const double weights = count(plan.batch, plan.heads, plan.q_len, plan.kv_len),
-                 inputs = count(plan.batch, plan.q_len, plan.d_in + plan.d_out),
-                 keys = count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v);
-    const double all = weights + inputs + keys;
-    if (all > static_cast<double>(max_program_numbers))
-        throw Error(ErrorKind::usage, "attn repro",
-                    "the program would hold " + std::to_string(static_cast<std::size_t>(all)) +
-                        " numbers or more; expected at most " +
-                        std::to_string(max_program_numbers) + ", as of fewer tokens or heads");
+    return count(plan.batch, plan.heads, plan.q_len, plan.kv_len) +
+           count(plan.batch, plan.q_len, plan.d_in + plan.d_out) +
+           count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v);
 }
 
-/// The same with the parameters.
-void check_size(const Repro& program) {
+std::size_t number_count(const Repro& program) {
     std::size_t all = 0;
     for (const auto* arrays : {&program.operands, &program.expected})
         for (const ProgramArray& array : *arrays) all += array.values.size();
-    if (all > max_program_numbers)
-        throw Error(ErrorKind::usage, "attn repro",
-                    "the program would hold " + std::to_string(all) +
-                        " numbers; expected at most " + std::to_string(max_program_numbers) +
-                        ", as of smaller widths or fewer tokens");
+    return all;
+}
+
+void write_program(const LanguageRow& language, const Repro& program, const Request& request,
+                   const DataFile& file) {
+    const std::string text = program_text(language, program);
+    std::optional<io::OutputFile> data;
+    if (program.has_data_file) {
+        data.emplace(file.path());
+        data->fill([&](io::Output& to) { language.write_data(to, program); });
+    }
+    io::OutputFile out(request.output);
+    out.fill([&](io::Output& to) { to << text; });
+    // Neither appears before both are complete.
+    if (data) data->commit();
+    out.commit();
 }
 
 }  // namespace
@@ -76,15 +136,15 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     question.request.settings.average_heads = false;
     const PlannedQuestion planned =
         plan_question(std::move(question), {.emit = emit_of_program, .kernel = recording_kernel});
-    check_size(planned.plan);
+    const DataFile file(language, planned.question.request);
+    file.check(number_count(planned.plan));
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result);
-    program.command = flags.command;
-    check_size(program);
-    const std::string text = program_text(language, program);
-    io::OutputFile out(flags.output);
-    out.fill([&](io::Output& to) { to << text; });
-    out.commit();
+    program.command = "attn " + std::string(row_of(planned.plan.mode).name) + flags.command;
+    const std::size_t numbers = number_count(program);
+    file.check(static_cast<double>(numbers));
+    program.has_data_file = numbers > max_program_numbers;
+    write_program(language, program, planned.question.request, file);
     return answered.question.notes;
 }
 

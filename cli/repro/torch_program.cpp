@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cli/repro/python.hpp"
 
 namespace attn::cli {
@@ -24,9 +22,7 @@ public:
     explicit TorchLanguage(const Repro& program) : PythonLanguage(program, torch_dialect) {}
 
     void begin() override {
-        header(
-            "import math\nimport sys\n\nimport numpy as np\nimport torch\n"
-            "import torch.nn.functional as F");
+        header("import numpy as np\nimport torch\nimport torch.nn.functional as F");
     }
 
     void begin_steps() override {
@@ -36,9 +32,10 @@ public:
         line(check_end);
     }
 
+    /// Some backends of the operator take the root of the scale.
     bool has_operator() const override {
-        return !p.is_linear() && plan.softcap == 0 && plan.sink.empty() && !p.renormalizes() &&
-               !p.has("dropout_kept") && !p.has_masked_rows;
+        return plan.scale > 0 && !p.is_linear() && plan.softcap == 0 && plan.sink.empty() &&
+               !p.renormalizes() && !p.has("dropout_kept") && !p.has_masked_rows;
     }
     bool has_result(std::string_view array) const override {
         return array != "attention_weights" || !has_operator();
@@ -55,6 +52,10 @@ public:
     }
 
 protected:
+    std::string loaded(const ProgramArray& array) const override {
+        return "torch.from_numpy(" + PythonLanguage::loaded(array) + ")";
+    }
+
     std::string normed(const std::string& x, const ProgramNorm& norm) override {
         const std::string shape = "(" + std::to_string(norm.norm.weight.size()) + ",)",
                           eps = python_number(norm.norm.eps), weight = norm.name + "_weight";
@@ -79,13 +80,9 @@ protected:
 private:
     /// The mask of the operator's call, in its arguments; its steps are alibi, masks and rules.
     std::string mask_of_operator() {
-        const std::vector<std::int64_t>& offsets = plan.offset.values();
-        const bool is_plain_causal =
-            plan.causal && !p.has_window() && plan.kv_lengths.empty() && p.boolean_masks.empty() &&
-            std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
         std::string sum = plan.alibi ? alibi_terms() : "";
         for (const std::string& mask : p.additive_masks) sum += (sum.empty() ? "" : " + ") + mask;
-        if (sum.empty() && is_plain_causal) return "is_causal=True, ";
+        if (sum.empty() && p.is_only_causal()) return "is_causal=True, ";
         if (!sum.empty()) line("attn_mask = " + sum);
         if (p.has_rules()) {
             const std::string allowed = rules();

@@ -64,19 +64,20 @@ private:
     void check_mode() {
         if (!request().has_mode)
             throw Error(ErrorKind::usage, place_,
-                        "no mode; expected \"mode\" in the request, or --mode");
+                        std::string("no mode; expected \"mode\" in the request, or ") +
+                            (request().of_batch ? "--mode" : "a mode before INPUT"));
         builder_.apply_deferred();
         check_defaults(request());
     }
 
     void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
-        if (request().of_batch) {
+        if (request().of_batch || !request().has_mode) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
                 throw Error(ErrorKind::usage, document_.place(member),
-                            "unknown mode " + io::shortened(value.dump()) + "; expected model, " +
-                                listed_modes() +
+                            "unknown mode " + io::shortened(value.dump()) + "; expected " +
+                                (request().of_batch ? "model, " : "") + listed_modes() +
                                 (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
             builder_.request.settings.mode = known->mode;
             builder_.request.has_mode = true;

@@ -124,7 +124,7 @@ Request with_flags(Request request, const Args& args) {
         else
             apply_flag(builder, given);
     }
-    if (!builder.request.of_batch) builder.apply_deferred();
+    if (!builder.request.of_batch && builder.request.has_mode) builder.apply_deferred();
     return std::move(builder.request);
 }
 

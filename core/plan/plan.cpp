@@ -262,7 +262,6 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();
-        s.rows.clear();
     }
     Plan plan;
     plan.mode = s.mode;
@@ -280,8 +279,14 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
         throw SettingError(ErrorKind::input, "context_length",
                            "the input has " + std::to_string(plan.q_len) +
                                " tokens; expected at most " + std::to_string(*s.context_length));
-    if (options.trace) s.token = s.token.value_or(plan.middle_query());
     choose_rows(plan, s);
+    if (options.trace) {
+        const std::size_t middle =
+            s.rows.empty() ? plan.middle_query() : plan.first_query + (plan.rows - 1) / 2;
+        s.token = s.token.value_or(middle);
+        s.rows.clear();
+        choose_rows(plan, s);
+    }
     resolve_alignment(s, plan);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)

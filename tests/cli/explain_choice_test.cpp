@@ -56,6 +56,28 @@ TEST_CASE("explain: a causal mask excludes a key of the query that is shown by d
             }
 }
 
+TEST_CASE("explain: a request's rows have the query that is shown by default") {
+    const std::string start = R"({"inputs": [[1,0],[0,1],[1,1],[2,1],[1,3]], "dropout": 0.3)";
+    const auto page_of = [&](const std::string& setting, const char* format) {
+        std::string page =
+            good({"explain", "causal", "-", "--format", format}, start + setting + "}");
+        // From where the query is chosen.
+        const std::size_t first = page.find("counted from 0"), end = page.find(").", first);
+        REQUIRE(end != std::string::npos);
+        return page.erase(first, end - first);
+    };
+    for (std::size_t first = 0; first < 5; ++first)
+        for (std::size_t end = first + 1; end <= 5; ++end)
+            for (const char* format : {"text", "html"}) {
+                const std::string rows =
+                    R"(, "rows": [)" + std::to_string(first) + "," + std::to_string(end) + "]";
+                const std::string token =
+                    R"(, "token": )" + std::to_string(first + (end - first - 1) / 2);
+                CAPTURE(rows);
+                CHECK(page_of(rows, format) == page_of(token, format));
+            }
+}
+
 TEST_CASE("explain: a query is named by its label, where one token has it") {
     const Words ask{"explain", "causal", "--text", "the cat saw the dog 3"};
     CHECK(good(ask + Words{"--token", "saw"}).starts_with("Query 2 \"saw\""));

@@ -124,12 +124,130 @@ Json question_of(unsigned which, std::size_t queries, std::size_t keys) {
     return q;
 }
 
+const std::vector<std::string> names{"max_score", "entropy",     "mean_distance", "argmax_key",
+                                     "top_keys",  "top_weights", "key_mass",      "key_max"};
+
+/// Numbers of this shape.
+Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape, std::size_t axis = 0) {
+    if (axis == shape.size()) return (double(random() % 2001) - 1000) / 500;
+    Json all = Json::array();
+    for (std::size_t i = 0; i < shape[axis]; ++i) all.push_back(drawn(random, shape, axis + 1));
+    return all;
+}
+
+/// What decides which entries and keys there are.
+struct Sizes {
+    std::size_t batch, heads, kv_heads, queries, keys, past;
+};
+
+/// A question with some of the options that change operands, keys or weights, each drawn.
+Json question_with_options(std::mt19937& random, Sizes& n) {
+    const auto chance = [&] { return random() % 3 == 0; };
+    n = {1 + random() % 2, 0, 1 + random() % 2, 1 + random() % 9, 1 + random() % 9, 0};
+    n.heads = n.kv_heads * (1 + random() % 3);
+    const std::size_t d = 4, d_v = 3;
+    Json q{{"mode", "sdpa"}, {"dtype", chance() ? "float32" : "float64"}};
+    if (chance()) {  // heads in columns
+        q["heads"] = n.heads;
+        q["kv_heads"] = n.kv_heads;
+        q["query"] = drawn(random, {n.batch, n.queries, n.heads * d});
+        q["key"] = drawn(random, {n.batch, n.keys, n.kv_heads * d});
+        q["value"] = drawn(random, {n.batch, n.keys, n.kv_heads * d_v});
+    } else {
+        q["query"] = drawn(random, {n.batch, n.heads, n.queries, d});
+        q["key"] = drawn(random, {n.batch, n.kv_heads, n.keys, d});
+        q["value"] = drawn(random, {n.batch, n.kv_heads, n.keys, d_v});
+        if (chance()) {
+            n.past = 1 + random() % 4;
+            q["past_key"] = drawn(random, {n.batch, n.kv_heads, n.past, d});
+            q["past_value"] = drawn(random, {n.batch, n.kv_heads, n.past, d_v});
+        }
+    }
+    n.keys += n.past;
+    if (chance()) {
+        q["causal"] = true;
+        q["causal_align"] = chance() ? "top-left" : "bottom-right";
+    }
+    if (chance()) {
+        q["kv_lengths"] = Json::array();
+        for (std::size_t b = 0; b < n.batch; ++b) q["kv_lengths"].push_back(1 + random() % n.keys);
+    }
+    if (chance()) {
+        q["mask"] = drawn(random, {n.batch, 1, n.queries, n.keys});
+        for (Json& mask : q["mask"])
+            for (Json& row : mask[0])
+                for (Json& x : row)
+                    if (random() % 4 == 0) x = "-Infinity";
+    }
+    if (chance()) q["mask_method"] = "renormalize";
+    if (chance()) q["window"] = {random() % 3, random() % 3};
+    if (chance()) q["softcap"] = 1.5;
+    if (chance()) q["alibi"] = true;
+    if (chance() && n.heads == 2) q["sink"] = {0.5, -1};
+    if (chance()) {
+        q["dropout"] = 0.4;
+        q["dropout_seed"] = 5;
+    }
+    return q;
+}
+
+/// What there is of a head of a batch entry: an array has these axes, or not.
+const Json& part_of(const Json& result, const std::string& name, std::size_t batch,
+                    std::size_t head) {
+    const Json* part = &result[name];
+    for (const Json& axis : result["layout"]["axes"][name]) {
+        if (axis == "batch") part = &(*part)[batch];
+        if (axis == "heads") part = &(*part)[head];
+    }
+    return *part;
+}
+
 }  // namespace
+
+TEST_CASE("statistics are those of the whole weights, with every option and kernel") {
+    scratch_folder();
+    std::mt19937 random(4);
+    std::size_t answered = 0;
+    for (int number = 0; number < 400; ++number) {
+        CAPTURE(number);
+        Sizes n{};
+        Json question = question_with_options(random, n);
+        question["emit"] = {"weights_before_dropout", "biased_scores", "mask", "attention_weights"};
+        CAPTURE(question.dump());
+        write_text("q.json", question.dump());
+        const Outcome outcome = run_attn({"sdpa", "q.json"});
+        if (outcome.code == 2) continue;  // options that exclude each other
+        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+        ++answered;
+        const Json whole = Json::parse(outcome.out);
+        question["emit"] = names;
+        question["top"] = top;
+        question["average_heads"] = number % 4 == 0;
+        // Renormalised weights have no fused kernel.
+        const bool is_fused = !question.contains("mask_method") && number % 3 != 0;
+        question["kernel"] = is_fused ? number % 3 == 1 ? "generic" : "auto" : "reference";
+        const Json found = answer_to(question, 1 + number % 2);
+        const bool is_float64 = question["dtype"] == "float64";
+        for (std::size_t batch = 0; batch < n.batch; ++batch)
+            for (std::size_t head = 0; head < n.heads; ++head) {
+                const Json& offsets = whole["layout"]["offset"];
+                const Json expected =
+                    expected_of(part_of(whole, "biased_scores", batch, head),
+                                part_of(whole, "mask", batch, head),
+                                part_of(whole, "weights_before_dropout", batch, head), 0,
+                                offsets[offsets.size() > 1 ? batch : 0]);
+                for (const std::string& name : names) {
+                    CAPTURE(name);
+                    check_near(part_of(found, name, batch, head), expected[name],
+                               is_float64 ? 1e-11 : 1e-4);
+                }
+            }
+    }
+    CHECK(answered > 300);
+}
 
 TEST_CASE("statistics are those of the whole weights, for every thread count") {
     scratch_folder();
-    const std::vector<std::string> names{"max_score", "entropy",     "mean_distance", "argmax_key",
-                                         "top_keys",  "top_weights", "key_mass",      "key_max"};
     for (unsigned which = 0; which < 256; ++which) {
         CAPTURE(which);
         const std::size_t queries = which % 3 == 0 ? 5 : 37, keys = queries + which % 2 * 4;
