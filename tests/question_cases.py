@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+import wrong  # exit code 77 without NumPy
 import numpy as np
 
 from wrong.program import Program, run, shaped

@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 
+import wrong  # exit code 77 without NumPy
 import numpy as np
 
 from wrong.cases import arrays_of, make_case, with_causes

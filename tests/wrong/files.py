@@ -14,7 +14,8 @@ def listed(array):
 
 
 def write_safetensors(path, arrays):
-    names = {"float16": "F16", "float32": "F32", "float64": "F64"}
+    """An array of uint16 holds the words of bfloat16."""
+    names = {"float16": "F16", "float32": "F32", "float64": "F64", "uint16": "BF16"}
     header, at = {}, 0
     for name, array in arrays.items():
         header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}

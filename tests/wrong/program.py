@@ -30,6 +30,7 @@ class Program:
     key_turns: int = 1
 
     scale: float = 1
+    scale_is_folded: bool = False  # queries are scaled before the product
     softcap: float = 0
     softcap_factor: object = None  # c * tanh(x / c) by default
     order: tuple = ("scale", "softcap", "alibi", "additive", "block")
@@ -107,6 +108,8 @@ class Run:
             np.arange(q.heads) % q.kv_heads
         keys, values = keys[:, group], values[:, group]
 
+        if p.scale_is_folded:
+            queries = queries * self.dtype(p.scale)
         scores = self.cast(queries @ keys.swapaxes(-1, -2), "scores")
         result["scores"] = scores
         scores, excluded = self.steps(scores, result)
@@ -190,7 +193,7 @@ class Run:
         excluded, bias = self.masks()
         for stage in p.order:
             if stage == "scale":
-                scores = scores * self.dtype(p.scale)
+                scores = scores * self.dtype(1 if p.scale_is_folded else p.scale)
                 result["scaled_scores"] = scores
             elif stage == "softcap":
                 if p.softcap:
