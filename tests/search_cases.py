@@ -3,7 +3,7 @@
     python3 tests/search_cases.py ATTN [--count 2000] [--seed 1] [--jobs 2] [--conventions a,b] [--case N] [--dump DIR]
 
 The results come from tests/wrong, a program of its own. Of each it is known what is wrong: one
-departure from a convention, or two. Each case is one of
+departure from a convention, or two (--most-changes). Each case is one of
 
     found            a match with these conventions
     another          other matches, each computed again: by attn with their flags, or by tests/wrong
@@ -126,7 +126,8 @@ def run_case(task):
     options, index = task
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        case, file_kind = make_case(options.seed, index, options.conventions, options.attn, folder)
+        case, file_kind = make_case(options.seed, index, options.conventions, options.most_changes,
+                                    options.attn, folder)
         command = case.command(options.attn, folder, file_kind) + ["--search", "--format", "json"]
         began, answer = time.monotonic(), {}
         try:
@@ -168,6 +169,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--conventions", default=",".join(ALTERNATIVES), type=lambda text: text.split(","))
+    parser.add_argument("--most-changes", type=int, default=2)
     parser.add_argument("--case", type=int, help="this case alone")
     parser.add_argument("--dump", help="a folder for the files of the cases that are not found")
     parser.add_argument("--timeout", type=float, default=60)
@@ -175,7 +177,9 @@ def main():
     options.attn = str(pathlib.Path(options.attn).resolve())
 
     indices = range(options.count) if options.case is None else [options.case]
-    counts = {name: collections.Counter() for name in [*ALTERNATIVES, "(damaged)", "one", "two", "all"]}
+    counts = {name: collections.Counter() for name in [*ALTERNATIVES, "(damaged)"]}
+    counts |= {f"changes: {n + 1}": collections.Counter() for n in range(options.most_changes)}
+    counts["all"] = collections.Counter()
     times, lines = [], []
     with multiprocessing.Pool(options.jobs) as pool:
         for conventions, outcome, line, took in pool.imap(run_case, [(options, i) for i in indices]):
@@ -183,7 +187,7 @@ def main():
             for name in set(conventions):
                 counts[name][outcome] += 1
             if conventions != ["(damaged)"]:
-                counts["one" if len(conventions) == 1 else "two"][outcome] += 1
+                counts[f"changes: {len(conventions)}"][outcome] += 1
                 counts["all"][outcome] += 1
             if outcome not in ("found", "another") or options.case is not None:
                 lines.append(line)

@@ -185,16 +185,16 @@ def damaged_case(rng, attn, folder):
             return Case(q, [], arrays, "float32", damage)
 
 
-def make_case(seed, index, conventions, attn, folder):
-    """Deterministic in the seed, the index and the conventions."""
+def make_case(seed, index, conventions, most_changes, attn, folder):
+    """A case, and the format of its file. Deterministic in all arguments."""
     rng = random.Random(f"{seed}/{index}")
     if index % 20 == 19:
         return damaged_case(rng, attn, folder), "npz"
     first = conventions[index % len(conventions)]
-    case, is_pair = None, rng.random() < 0.5
+    case, changes = None, rng.randint(1, most_changes)
     while case is None:
-        second = [rng.choice([c for c in ALTERNATIVES if c != first])] if is_pair else []
-        case = wrong_case(rng, [first, *second], attn, folder)
+        others = rng.sample([c for c in ALTERNATIVES if c != first], changes - 1)
+        case = wrong_case(rng, [first, *others], attn, folder)
     kinds = ["npz"] * 6 + ["safetensors"] * 2
     if case.kind != "float16":
         kinds += ["json"] * 2

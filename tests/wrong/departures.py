@@ -343,6 +343,8 @@ def precision(q):
                 continue
             found.append(Departure("precision", f"{what} in {kind}", {"rounded": {what: kind}}))
         found.append(Departure("precision", f"scores and weights in {kind}", {"rounded": {"scores": kind, "weights": kind}}))
+    found += [Departure("precision", f"{what} accumulated in float16", {"accumulated": frozenset([what])})
+              for what in ("scores", "outputs")]
     return found
 
 

@@ -56,6 +56,7 @@ class Program:
     sink: object = None
     dropout_mask: object = None
     rounded: dict = dataclasses.field(default_factory=dict)  # float16 or bfloat16 by what is rounded
+    accumulated: frozenset = frozenset()  # the products, of scores and outputs, that add in float16
 
     @staticmethod
     def of(q):
@@ -110,7 +111,7 @@ class Run:
 
         if p.scale_is_folded:
             queries = queries * self.dtype(p.scale)
-        scores = self.cast(queries @ keys.swapaxes(-1, -2), "scores")
+        scores = self.cast(self.product("scores", queries, keys.swapaxes(-1, -2)), "scores")
         result["scores"] = scores
         scores, excluded = self.steps(scores, result)
         weights = self.weights(scores, excluded, result)
@@ -119,9 +120,14 @@ class Run:
             weights = weights * self.cast(p.dropout_mask)
         weights = self.cast(weights, "weights")
         result["attention_weights"] = weights
-        result["head_outputs"] = outputs = self.cast(weights @ values, "outputs")
+        result["head_outputs"] = outputs = self.cast(self.product("outputs", weights, values), "outputs")
         result["context_vectors"] = self.joined(outputs)
         return result
+
+    def product(self, what, left, right):
+        if what in self.p.accumulated:
+            return (left.astype(np.float16) @ right.astype(np.float16)).astype(self.dtype)
+        return left @ right
 
     # Projections and heads.
     def projected(self):
