@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 
 #include "cli/batch/batch_command.hpp"
+#include "cli/check/check_command.hpp"
 #include "cli/compare/compare_command.hpp"
 #include "cli/explain/explain_command.hpp"
 #include "cli/help/help_command.hpp"
@@ -94,10 +95,10 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
 constexpr const CommandRow* commands[] = {
-    &self_command,    &causal_command,   &multihead_command, &cross_command,
-    &sdpa_command,    &linear_command,   &model_command,     &batch_command,
-    &explain_command, &compare_command,  &repro_command,     &plot_command,
-    &inspect_command, &tokenize_command, &help_command,      &completion_command};
+    &self_command,   &causal_command,    &multihead_command, &cross_command,   &sdpa_command,
+    &linear_command, &model_command,     &batch_command,     &explain_command, &compare_command,
+    &check_command,  &repro_command,     &plot_command,      &inspect_command, &tokenize_command,
+    &help_command,   &completion_command};
 
 }  // namespace
 

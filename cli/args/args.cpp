@@ -121,7 +121,7 @@ std::string Args::mode_as_word(const std::string& flag) const {
 
 void Args::fail_unknown(const std::string& word) const {
     const std::string flag = word.substr(0, word.find('='));
-    const bool has_modes = command->mode != nullptr || command->takes == in_explain;
+    const bool has_modes = command->mode != nullptr || (command->takes & in_explain) != 0;
     if (flag == "--mode" && has_modes)
         throw Error(ErrorKind::usage, flag, "unknown flag; " + mode_as_word(word));
     throw Error(ErrorKind::usage, flag, unknown_flag(*program, *command, flag));

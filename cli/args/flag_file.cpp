@@ -104,7 +104,7 @@ public:
 
 private:
     void read_members(const io::Source& source, const io::JsonDocument& document) {
-        const bool has_modes = command_.takes == in_explain;
+        const bool has_modes = (command_.takes & in_explain) != 0;
         is_mode_config_ = origin_ == Origin::config &&
                           (command_.mode != nullptr || has_modes || !command_.keys.empty()) &&
                           document.find("mode") != nullptr;

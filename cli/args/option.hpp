@@ -38,6 +38,7 @@ enum Use : unsigned {
     in_explain = 256,  ///< has a meaning in explanations, unlike the form of arrays
     in_files = 512,    ///< affects reading files, also for commands that only read files
     in_model = 1024,   ///< has a meaning for all layers of a model
+    in_check = 2048,   ///< says which part of the arrays another program's file holds
     everywhere = as_key | as_flag | in_config | in_batch | in_explain
 };
 
@@ -92,8 +93,9 @@ struct Option {
     const char* argument = "";  ///< the placeholder in help; none for a choice or a boolean
     const char* help = "";      ///< ends with the default, except for a choice, where it is added
     unsigned use = everywhere;
-    Modes on_in = 0;  ///< if the default is true: help shows --no-NAME
-    char letter = 0;  ///< the short flag
+    Modes on_in = 0;       ///< if the default is true: help shows --no-NAME
+    char letter = 0;       ///< the short flag
+    bool repeats = false;  ///< given again, it adds a value: FlagValue::text has one a line
 };
 
 /// True and false on the command line are --NAME and --no-NAME.

@@ -39,7 +39,8 @@ bool may_be_named(const Option& option, const std::vector<std::string_view>& das
     });
 }
 
-/// The last value of a repeated flag wins, so that aliases and scripts can set defaults. Both forms
+/// The last value of a repeated flag wins, so that aliases and scripts can set defaults, unless
+/// each is one of several. Both forms
 /// of a boolean are one flag for CLI11, which keeps no order between two flags.
 const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
@@ -49,7 +50,8 @@ const CLI::Option* add_flag(CLI::App& app, const Option& option) {
                                : has_value(option) ? app.add_option(flag)
                                                    : app.add_flag(flag);
     if (!has_value(option)) added->disable_flag_override();
-    added->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    added->multi_option_policy(option.repeats ? CLI::MultiOptionPolicy::TakeAll
+                                              : CLI::MultiOptionPolicy::TakeLast);
     return added;
 }
 
@@ -79,8 +81,12 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
 }
 
 std::string text_of(const AddedFlag& added) {
-    const std::string text = added.flag->results().back();
-    return added.option->field.kind == FieldKind::no_value ? "" : text;
+    if (added.option->field.kind == FieldKind::no_value) return {};
+    if (!added.option->repeats) return added.flag->results().back();
+    std::string lines;
+    for (const std::string& value : added.flag->results())
+        lines += (lines.empty() ? "" : "\n") + value;
+    return lines;
 }
 
 /// After `--` every word is a name. CLI11 would take some for flags.

@@ -64,10 +64,12 @@ enum class HeadSplit {
     columns,      ///< head h has columns h * d to (h + 1) * d
     reshaped,     ///< reshaped to (heads, tokens, d) without transposing
     interleaved,  ///< head h has columns h, h + heads, ...
+    packed,       ///< queries, keys and values side by side are read as (heads, 3, d) columns
+    unpacked,     ///< the inverse: stored as (heads, 3, d) columns, read as (3, heads, d)
 };
 
-/// Which key head a query head uses.
-enum class HeadGroups { blocks, interleaved };  ///< h / group, or h % kv_heads
+/// Which key head a query head uses: h / group, h % kv_heads, or 0.
+enum class HeadGroups { blocks, interleaved, first };
 
 /// The order of what is done to scores before the softmax.
 enum class ScoreStage { scale, softcap, alibi, bias, block };  ///< bias: additive masks
@@ -96,6 +98,23 @@ enum class AlibiSlopes {
     reversed,   ///< of the heads in the opposite order
 };
 
+/// What the slopes are multiplied by, with the key's index k and the query's position p.
+enum class AlibiDistance {
+    from_query,  ///< k - p
+    absolute,    ///< -|k - p|
+    from_start,  ///< k
+};
+
+/// How an additive mask enters.
+enum class BiasUse {
+    added,
+    nonzero_keeps,   ///< as a boolean mask: keys with 0 are excluded
+    nonzero_blocks,  ///< as a boolean mask: keys with anything else are excluded
+};
+
+/// What kv_lengths and a key_padding_mask exclude.
+enum class PaddingAxis { keys, queries, both };
+
 enum class SoftmaxAxis { keys, queries, heads };
 
 /// The arrays that a program may have rounded to a smaller type.
@@ -105,9 +124,11 @@ struct RopeConvention {
     std::optional<Rope> pairs;  ///< none: not rotated
     double base = 0;
     std::size_t dims = 0;
+    std::size_t frequency_dims = 0;  ///< D of base^(-2m/D); 0: `dims`
     std::vector<double> scaling;
     std::int64_t first_query = 0, first_key = 0;  ///< positions of the first rows
     int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
+    int value_times = 0;                          ///< likewise, at the positions of the keys
 
     bool operator==(const RopeConvention&) const = default;
 };
@@ -133,33 +154,46 @@ struct Conventions {
     HeadSplit merged = HeadSplit::columns;  ///< of the outputs of heads
     /// The tensor that is used in place of each: {query, key, value} if none are exchanged.
     std::array<Tensor, 3> used{Tensor::query, Tensor::key, Tensor::value};
+    /// The source that each is projected from, and the weight and bias that project it.
+    std::array<Tensor, 3> projected_from{Tensor::query, Tensor::key, Tensor::value};
+    std::array<Tensor, 3> projected_by{Tensor::query, Tensor::key, Tensor::value};
     HeadGroups groups = HeadGroups::blocks;
     RopeConvention rope;
 
     // Scores.
     double scale = 1;
-    double softcap = 0;  ///< 0 is off
+    double softcap = 0;              ///< 0 is off
+    bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
     bool alibi = false;
     double alibi_sign = 1;
     AlibiSlopes slopes = AlibiSlopes::from_one;
+    AlibiDistance alibi_distance = AlibiDistance::from_query;
     bool alibi_scaled = false;  ///< the slopes are multiplied by the scale
 
     // Masks.
     BandConvention band;
     std::vector<std::uint64_t> kv_lengths;       ///< empty: all keys are valid
+    bool lengths_from_end = false;               ///< the last keys are the valid ones
+    std::uint64_t first_key = 0;                 ///< keys before it are excluded
+    PaddingAxis padding = PaddingAxis::keys;     ///< others only where q_len == kv_len
     std::array<bool, 2> true_keeps{true, true};  ///< of mask and key_padding_mask
     std::array<BooleanUse, 2> boolean_use{};     ///< likewise
     std::array<double, 2> bias_factor{1, 1};     ///< of the additive masks likewise; 0: ignored
+    std::array<BiasUse, 2> bias_use{};           ///< likewise
+    bool mask_transposed = false;  ///< the mask's last two axes are swapped; they are equal
+    bool mask_tiled = false;       ///< entry b, head h has the mask of entry (b heads + h) % batch
     Blocking blocking = Blocking::before;
     double masked_value = -std::numeric_limits<double>::infinity();
     bool masked_value_is_added = false;  ///< else it replaces the score
+    bool empty_rows_are_nan = false;     ///< of queries whose keys are all excluded; else 0
 
     // Weights.
     SoftmaxAxis axis = SoftmaxAxis::keys;
     std::vector<double> sink;  ///< empty: none
     bool drops = false;        ///< the question's dropout is applied
     bool rescales_dropout = true;
+    double weight_factor = 1;  ///< the weights are multiplied by it after the softmax
 
     /// Arrays that are rounded to a type after they are computed.
     struct Rounding {

@@ -2,6 +2,7 @@
 // in another type. Independent of core/operator, core/fused and core/linear.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -9,6 +10,11 @@
 #include "core/operator/arrays.hpp"
 
 namespace attn {
+
+namespace check_detail {
+class Shared;
+class State;
+}  // namespace check_detail
 
 /// Rounding errors are bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2 / (1 - u)) - 1 with a
 /// probability of at least 1 - 2 exp(-lambda^2 (1 - u)^2 / 2): Higham and Mary 2019, "A new
@@ -23,21 +29,28 @@ public:
     Evaluator(const Problem& problem, Precision arithmetic);
     ~Evaluator();
 
-    /// Whether rows of this array can be computed.
+    /// Whether rows of this array can be computed: of all that settings can name, but token ids.
     static bool has(ArrayId array);
+    /// Whether the sizes of the tensors that the conventions use fit together.
+    bool fits(const Conventions& conventions) const;
 
     const Problem& problem() const;
     Precision arithmetic() const;
 
 private:
     friend class Candidate;
-    struct Shared;
-    std::unique_ptr<Shared> shared_;
+    std::unique_ptr<check_detail::Shared> shared_;
 };
+
+/// (batch, heads, rows, columns) of an array of the question as Candidate::row counts them: all
+/// heads, whichever are chosen; the columns of `states` are d_k * d_v; a weight that is stored as
+/// (d_in, d_out) has rows of d_out.
+std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array);
 
 /// A computation under some conventions, lazily. For one thread. The evaluator must outlive it.
 class Candidate {
 public:
+    /// The conventions must fit the evaluator's problem.
     Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors);
     ~Candidate();
 
@@ -51,8 +64,7 @@ public:
     const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    std::unique_ptr<check_detail::State> state_;
 };
 
 }  // namespace attn

@@ -22,30 +22,60 @@ struct Numbers {
     bool has_errors() const { return !error.empty(); }
 };
 
-/// A weight as nn.Linear stores it, (d_out, d_in), and its bias, or no numbers.
+/// A weight as nn.Linear stores it, (d_out, d_in), and its bias, or no numbers. Those of
+/// independent heads are one below the other.
 struct ProjectionNumbers {
     std::size_t d_out = 0, d_in = 0;
+    std::size_t groups = 1;  ///< independent heads
+    bool in_out = false;     ///< the question stores it as (d_in, d_out)
     std::vector<double> weight, bias;
+};
+
+/// A mask that is an operand, which broadcasts to (batch, heads, q_len, kv_len).
+struct MaskNumbers {
+    std::array<std::size_t, 4> shape;
+    std::vector<double> values;  ///< to be added, or 0 for false
+    bool is_boolean = false;
+};
+
+/// What linear attention takes besides; numbers that are absent are empty.
+struct RecurrenceNumbers {
+    std::size_t decay_columns = 1;   ///< 1 or d_k
+    std::vector<double> log_decay;   ///< g: (batch, kv_heads, kv_len, decay_columns)
+    std::vector<double> beta;        ///< (batch, kv_heads, kv_len)
+    std::vector<double> past_state;  ///< (batch, kv_heads, d_k, d_v)
+};
+
+/// How the heads of a source that is not projected lie in memory.
+enum class HeadsIn {
+    columns,  ///< (batch, tokens, heads * d)
+    axis,     ///< (batch, heads, tokens, d)
+    copies,   ///< (batch, tokens, d): every head has all of it
 };
 
 /// What is computed, with nothing left to decide but the conventions. Without projections, the
 /// sources of queries, keys and values are the operands.
 struct Problem {
-    Plan plan;  ///< of the question in float64
-    Operands operands;
-    /// (batch, tokens, d_in) and so on, flattened to rows, after the norm of inputs.
+    Plan plan;       ///< of the question; its type does not count
+    Numbers inputs;  ///< (batch * tokens, d_in), before the norm; or empty
+    /// (batch * tokens, columns), after the norm of inputs; heads side by side, also where they are
+    /// an axis in memory.
     std::array<Numbers, 3> source;  ///< of queries, keys and values
+    HeadsIn heads_in = HeadsIn::columns;
     PerTensor<std::optional<ProjectionNumbers>> projection;
-    std::optional<InputNorm> query_norm, key_norm;
-    std::vector<double> past_key, past_value;  ///< (batch, kv_heads, past_len, d); or empty
-    std::vector<double> dropout_kept;          ///< 0 and 1, (batch, heads, q_len, kv_len); or empty
-    double kept_weight = 1;                    ///< 1 / (1 - p)
+    std::optional<InputNorm> input_norm, query_norm, key_norm;
+    std::vector<double> past_key, past_value;         ///< (batch, kv_heads, past_len, d); or empty
+    std::array<std::optional<MaskNumbers>, 2> masks;  ///< mask and key_padding_mask
+    RecurrenceNumbers recurrence;
+    std::vector<double> dropout_kept;  ///< 0 and 1, (batch, heads, rows, kv_len); or empty
+    double kept_weight = 1;            ///< 1 / (1 - p)
 
     Conventions asked;  ///< the question's own
 };
 
-/// `plan`, `operands` and `result` are those of the question in float64, the operands complete and
-/// the result with dropout_mask where there is dropout.
+/// `operands` are those that the plan was made for, complete: they are rounded to its type first.
+/// `result` is the plan's, of which the weights are taken and, where there is dropout, the array
+/// dropout_mask, which it must have.
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result);
 
 }  // namespace attn

@@ -1,16 +1,71 @@
-// An array of another program, in attn's layout.
+// Arrays of another program: as it stores them, and in attn's layout.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/check/precision.hpp"
 #include "core/operator/arrays.hpp"
+#include "core/plan/plan.hpp"
 
 namespace attn {
 
+/// Numbers that were printed with few digits differ from the program's by up to half a unit of the
+/// last printed one.
+struct PrintedDigits {
+    int decimals = 0;     ///< the most after the point
+    int significant = 0;  ///< the most of a number
+
+    /// The largest difference of a printed number of about this size.
+    double error(double value) const;
+};
+
+/// An array as the other program has it.
+struct GivenArray {
+    ArrayId id;
+    std::string name;  ///< what the other program calls it
+    std::vector<std::size_t> shape;
+    std::vector<double> values;  ///< row-major
+    /// That the array is stored in, or that it was said to be computed in.
+    Precision type = Precision::float32;
+    bool type_is_certain = false;          ///< it was said: no smaller type is considered
+    std::optional<PrintedDigits> printed = {};  ///< empty: the numbers are exact
+};
+
+/// One way to read an array's axes.
+struct Layout {
+    /// An axis of theirs, or one of several that it merges. Its index is
+    /// index[place] / step % size, where index is that of (batch, heads, rows, columns).
+    struct Part {
+        std::size_t place, step, size, stride;
+    };
+    std::vector<Part> parts;
+    /// The names of their axes, "tokens", "heads * d_k"; empty if they are attn's.
+    std::vector<std::string> axes;
+
+    std::size_t offset(const std::array<std::size_t, 4>& index) const;
+};
+
+/// (batch, heads, rows, columns) of an array as the answer to the question has it, with all axes;
+/// 1 for those that it does not have. Only the chosen heads and rows count.
+std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array);
+
+/// The shape of an array in attn's result: as above, without the axes that the result does not
+/// show.
+std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array);
+
+/// All ways to read an array of this shape as attn's: axes in any order, neighbours merged, with
+/// more or fewer axes of size 1. attn's own order is first, if it fits. Empty: none fits.
+std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
+                               const std::vector<std::size_t>& shape);
+
+/// The smaller type that the numbers of an array were evidently rounded to, or `stored`.
+Precision evident_type(const std::vector<double>& values, Precision stored);
+
+/// An array in attn's layout.
 struct TheirArray {
     ArrayId id;
     std::string name;  ///< what the other program calls it
@@ -19,6 +74,10 @@ struct TheirArray {
     std::array<std::size_t, 4> shape;
     std::vector<double> values;  ///< row-major
     Precision type;              ///< that the program computed in
+    std::optional<PrintedDigits> printed = {};
 };
+
+TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
+                     Precision type);
 
 }  // namespace attn

@@ -1,0 +1,160 @@
+#include "cli/check/check.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "cli/check/report.hpp"
+#include "cli/output/output_name.hpp"
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/check/exact.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/screen.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The arrays of the question's own computation: it only draws what is drawn.
+PlanOptions options_of_check(const Settings& settings) {
+    std::vector<std::string> emit{"context_vectors"};
+    if (settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
+    return {.emit = std::move(emit)};
+}
+
+/// Refuses settings that change no number.
+void check_question_settings(const Request& request, const CheckRequest& asked) {
+    if (is_from_flag(request, "precision"))
+        throw setting_error(request, "precision",
+                            "the numbers are not written; expected no precision");
+    if (is_from_flag(request, "kernel") && request.settings.kernel != "auto")
+        throw setting_error(request, "kernel",
+                            "the numbers are computed in float64, by no kernel; expected auto");
+    if (asked.search && !request.settings.head.empty())
+        throw setting_error(request, "head",
+                            "the search needs all heads; expected no head with --search");
+}
+
+/// Numbers in float64: the operands, what is projected, and the arrays that dropout draws.
+double bytes_of_problem(const Plan& plan) {
+    const auto count = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
+    const double inputs = count(plan.batch, plan.q_len + plan.kv_len, plan.d_in),
+                 queries = count(plan.batch, plan.heads, plan.q_len, plan.d_k),
+                 keys = count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v),
+                 weights = count(plan.batch, plan.heads, plan.rows, plan.kv_len);
+    constexpr double copies = 6;  // values and bounds, before and after rotation, of two types
+    const double drawn = plan.dropout.p == 0 ? 0 : 2 * weights;
+    return sizeof(double) * (inputs + copies * (queries + keys) + drawn);
+}
+
+PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& request,
+                                 const Runtime& runtime) {
+    Question question = read_question(std::move(asked), runtime);
+    check_question_settings(question.request, request);
+    const PlanOptions options = options_of_check(question.request.settings);
+    PlannedQuestion planned = plan_question(std::move(question), options);
+    at_locations(planned.question.request, [&] {
+        require_memory(bytes_of_problem(planned.plan), "attn check",
+                       "the question in float64 with bounds on its errors");
+    });
+    return planned;
+}
+
+/// Right ones first, then by the largest error; the order of the command line among equals.
+std::vector<ProgramJudgement> ranked(std::vector<ProgramJudgement> programs) {
+    const auto key = [](const ProgramJudgement& program) {
+        std::size_t wrong = 0;
+        double bound = 0;
+        for (const ArrayJudgement& array : program.arrays) {
+            wrong += array.verdict == Verdict::wrong ? 1U : 0U;
+            bound = std::max(bound, array.layout ? array.bound : HUGE_VAL);
+        }
+        return std::tuple(program.verdict, wrong, bound);
+    };
+    std::stable_sort(programs.begin(), programs.end(),
+                     [&](const auto& a, const auto& b) { return key(a) < key(b); });
+    return programs;
+}
+
+/// Standard input can be read only once.
+void check_standard_input(const CheckRequest& request) {
+    const auto is_standard = [](const std::string& path) {
+        return io::split_data_path(path).file == "-";
+    };
+    auto count = std::count_if(request.against.begin(), request.against.end(), is_standard);
+    if (count == 0) return;
+    const Request& flags = request.flags;
+    if (is_standard(flags.input) || !flags.names_input()) ++count;
+    for (const auto& operand : flags.operand_files)
+        if (is_standard(operand.second)) ++count;
+    if (count > 1)
+        throw Error(ErrorKind::usage, "--against -",
+                    "standard input is also the question's; expected a file for one of them");
+}
+
+}  // namespace
+
+CheckedQuestion::CheckedQuestion(RequestWithInput asked, const CheckRequest& request,
+                                 const Runtime& runtime)
+    : CheckedQuestion(planned_question(std::move(asked), request, runtime), request, runtime) {}
+
+CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& request,
+                                 const Runtime& runtime)
+    : asked_(request), pool_(runtime.pool), request_(std::move(planned.question.request)),
+      notes_(std::move(planned.question.notes)), theirs_{request.names.empty()
+                                                             ? std::vector<NamePair>()
+                                                             : read_names(request.names),
+                                                         request.type, request_.csv},
+      problem_(at_locations(
+          request_,
+          [&] { return exact_question(planned.plan, planned.question.operands, pool_); })),
+      judge_(problem_, request.tolerance, pool_) {}
+
+ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
+    TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
+    ProgramJudgement judgement;
+    judgement.path = std::move(file.path);
+    judgement.not_compared = std::move(file.not_compared);
+    judge_.begin_program();
+    for (const GivenArray& given : file.arrays) {
+        judgement.arrays.push_back(judge_.judge(given));
+        judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
+    }
+    for (GivenArray& given : file.arrays) {
+        given.values.clear();
+        judgement.given.push_back(std::move(given));
+    }
+    return judgement;
+}
+
+bool check(const CheckRequest& request, std::vector<std::string>& notes) {
+    check_standard_input(request);
+    ThreadPool workers;
+    io::LoadedModels models;
+    CheckedQuestion question(open_request(request.flags), request, {workers, models});
+    std::vector<ProgramJudgement> programs;
+    for (const std::string& path : request.against) {
+        std::vector<io::InputFile> files = io::open_results(path);
+        if (files.size() != 1)
+            throw Error(ErrorKind::input, files.empty() ? path : files[0].name,
+                        "holds " + std::to_string(files.size()) +
+                            " results; expected one, or many requests to check them by");
+        programs.push_back(question.judge(files[0]));
+    }
+    notes = question.notes();
+    programs = ranked(std::move(programs));
+    io::OutputFile out(request.flags.output);
+    out.fill([&](io::Output& to) {
+        to << (request.json ? check_json(programs)
+                            : check_text(programs, io::screen_columns(STDOUT_FILENO)));
+    });
+    out.commit();
+    return std::none_of(programs.begin(), programs.end(), [](const ProgramJudgement& program) {
+        return program.verdict == Verdict::wrong;
+    });
+}
+
+}  // namespace attn::cli

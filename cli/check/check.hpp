@@ -1,0 +1,65 @@
+// `attn check`: whether other programs' arrays are right, and which conventions explain wrong ones.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/check/read_theirs.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
+#include "core/check/judge.hpp"
+#include "core/check/search.hpp"
+
+namespace attn::cli {
+
+struct CheckRequest {
+    Request flags;                     ///< of the question
+    std::vector<std::string> against;  ///< files; FILE:NAME is one array, - standard input
+    std::string names;                 ///< `--names`, or empty
+    std::optional<Precision> type;     ///< that the other programs computed in
+    std::optional<CheckTolerance> tolerance;
+    bool json = false, search = false;
+};
+
+/// What was found of one program.
+struct ProgramJudgement {
+    std::string path;
+    std::string id;  ///< of a record, as JSON; or empty
+    Verdict verdict = Verdict::right;
+    std::vector<ArrayJudgement> arrays;  ///< in the order of computation
+    std::vector<GivenArray> given;       ///< likewise, without their values
+    std::vector<std::string> not_compared;
+    bool is_searched = false;
+    std::vector<Match> matches;  ///< best first; all with as many changes
+};
+
+/// A question with its numbers in float64.
+class CheckedQuestion {
+public:
+    /// Errors: those of the question; kind usage for settings that have no meaning here.
+    CheckedQuestion(RequestWithInput asked, const CheckRequest& request, const Runtime& runtime);
+
+    /// Errors: those of read_theirs and of memory.
+    ProgramJudgement judge(const io::InputFile& theirs);
+
+    const std::vector<std::string>& notes() const { return notes_; }
+
+private:
+    CheckedQuestion(PlannedQuestion planned, const CheckRequest& request, const Runtime& runtime);
+
+    const CheckRequest& asked_;
+    ThreadPool& pool_;
+    Request request_;
+    std::vector<std::string> notes_;
+    TheirOptions theirs_;
+    Problem problem_;
+    Judge judge_;
+};
+
+/// Judges every file of a question, and writes the report to the request's output. Returns whether
+/// all are right. The question's notes go to `notes`. Errors: those above; kinds usage, input and
+/// io.
+bool check(const CheckRequest& request, std::vector<std::string>& notes);
+
+}  // namespace attn::cli

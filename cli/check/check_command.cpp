@@ -1,0 +1,170 @@
+// `attn check`: a mode with its input and flags, or a request, and other programs' arrays.
+#include "cli/check/check_command.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/check/check.hpp"
+#include "cli/check/check_records.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/text/lines.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr int found_wrong = 1;
+
+enum class CheckForm { text, json };
+constexpr Names<CheckForm, 2> check_forms{{{CheckForm::text, "text"}, {CheckForm::json, "json"}}};
+
+constexpr Names<Precision, 4> precision_names{{{Precision::float64, "float64"},
+                                               {Precision::float32, "float32"},
+                                               {Precision::float16, "float16"},
+                                               {Precision::bfloat16, "bfloat16"}}};
+
+/// Whether the words begin with a file in place of a mode. Errors: kind usage if they are neither.
+bool names_request(const std::vector<std::string>& words) {
+    const std::string expected = "expected " + listed_modes() + ", then INPUT; or a request";
+    if (words.empty())
+        throw Error(ErrorKind::usage, "attn check", "no mode and no request; " + expected);
+    const std::string& first = words[0];
+    if (mode_named(first) != nullptr) return false;
+    if (first == "-")
+        throw Error(ErrorKind::usage, "-",
+                    "a request from standard input requires its mode; expected attn check MODE -");
+    if (words.size() > 1 || !io::path_exists(io::split_data_path(first).file))
+        throw Error(ErrorKind::usage, io::shortened(first), "is not a mode; " + expected);
+    return true;
+}
+
+/// The mode that a request names. Errors: kind usage if it names none.
+std::string mode_of_request(const io::InputFile& file) {
+    const io::JsonMember* const member =
+        file.holds_object() ? file.document->find("mode") : nullptr;
+    if (member == nullptr)
+        throw Error(ErrorKind::usage, file.place,
+                    "no request that names its mode; expected \"mode\" in it, or attn check MODE " +
+                        io::shortened(file.name));
+    const nlohmann::json mode = file.document->read_value(*member);
+    std::string name = mode.is_string() ? mode.get<std::string>() : "";
+    if (mode_named(name) == nullptr)
+        throw Error(ErrorKind::usage, file.document->place(*member),
+                    "unknown mode " + io::shortened(mode.dump()) + "; expected " + listed_modes());
+    return name;
+}
+
+std::optional<CheckTolerance> tolerance_of(const Args& args) {
+    if (!args.has("atol") && !args.has("rtol")) return std::nullopt;
+    return CheckTolerance{args.real("atol").value_or(0), args.real("rtol").value_or(0)};
+}
+
+CheckRequest check_of(const Args& args) {
+    CheckRequest request;
+    const std::string against = args.text("against").value_or("");
+    if (against.empty())
+        throw Error(ErrorKind::usage, "attn check",
+                    "nothing to check; expected --against FILE, with another program's arrays");
+    for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
+    request.names = args.text("names").value_or("");
+    if (const auto type = args.place("type")) request.type = precision_names[*type].first;
+    request.tolerance = tolerance_of(args);
+    if (const auto form = args.place("format"))
+        request.json = check_forms[*form].first == CheckForm::json;
+    return request;
+}
+
+/// Requests of several lines, whose flags are defaults.
+int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
+    if (args.has("format") && !request.json)
+        throw Error(ErrorKind::usage, "--format text",
+                    "the verdicts on many requests are lines of JSON; expected json");
+    request.flags.of_batch = true;
+    request.flags.has_mode = false;
+    request.flags = with_flags(std::move(request.flags), args);
+    return check_records(file, request) ? 0 : found_wrong;
+}
+
+int run_check(const Args& args) {
+    std::vector<std::string> words = args.names();
+    const bool is_request = names_request(words);
+    CheckRequest request = check_of(args);
+    if (is_request) {
+        const io::InputFile file = io::open_input_file(words[0]);
+        if (holds_requests(file)) return run_check_records(args, file, std::move(request));
+        words.insert(words.begin(), mode_of_request(file));
+    }
+    request.flags = with_flags(request_of_mode(words), args);
+    check_defaults(request.flags);
+    require_input(request.flags, "attn check");
+    std::vector<std::string> notes;
+    const bool is_right = check(request, notes);
+    show_notes(notes);
+    return is_right ? 0 : found_wrong;
+}
+
+constexpr Limits from_zero{.expected = "a number of at least 0"};
+constexpr Option check_options[] = {
+    {.key = "against",
+     .argument = "FILE",
+     .help = "another program's arrays, as npz, safetensors, npy, json or csv; given again: "
+             "another program",
+     .repeats = true},
+    {.key = "names",
+     .argument = "THEIRS=OURS,...",
+     .help = "attn's names of arrays that the program calls otherwise"},
+    {.key = "type",
+     .field = choice_among<precision_names>,
+     .help = "type that the program computed in (default: that of its numbers)"},
+    {.key = "atol",
+     .limits = from_zero,
+     .argument = "X",
+     .help = "absolute error that is right, in place of the bound of rounding errors"},
+    {.key = "rtol",
+     .limits = from_zero,
+     .argument = "X",
+     .help = "the same relative to the truth, added to it"},
+    {.key = "format",
+     .field = choice_among<check_forms>,
+     .help = "for people or for programs (default text)",
+     .letter = 'f'},
+};
+
+constexpr HelpOverride check_help[] = {
+    {"dtype", "type that parameters are drawn in and inputs are rounded to (default float32)"},
+    {"rows", "the query rows that the arrays hold, A to B - 1, from 0 (default all)"},
+    {"token", "the only query row that the arrays hold, from 0 or by its label"},
+    {"head", "the heads that arrays of each head hold, from 0 (default all)"},
+    {"average_heads", "attention_weights hold the mean over the heads"},
+    {"output", "write the report there, whole or not at all (default -, standard output)"}};
+
+}  // namespace
+
+constexpr CommandRow check_command{
+    .name = "check",
+    .summary = "whether another program's attention is right",
+    .note = "; exit code 1 where it is wrong",
+    .examples =
+        "  attn check sdpa request.json --against theirs.npz\n"
+        "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --type float16\n"
+        "  attn check request.json --against a.npz --against b.npz --names Y=context_vectors\n",
+    .usage =
+        "MODE [INPUT] --against FILE\n\nMODE is self, causal, multihead, cross, sdpa or linear; "
+        "INPUT and the flags are the mode's own, but\nnot those that shape arrays: see attn MODE "
+        "--help, and attn help check. A request that names its mode\nneeds no MODE.",
+    .takes = in_explain | in_check,
+    .shown_flags = check_help,
+    .own = check_options,
+    .names = [](const Program&) { return mode_names(); },
+    .run = run_check};
+
+}  // namespace attn::cli

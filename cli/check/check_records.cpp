@@ -1,0 +1,141 @@
+#include "cli/check/check_records.hpp"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/check/report.hpp"
+#include "cli/request/document.hpp"
+#include "cli/request/error_report.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The lines of a file, each with the id in it as JSON, or empty.
+class ResultLines {
+public:
+    explicit ResultLines(const io::InputFile& file) {
+        io::for_each_line(*file.source, [&](io::Source line) {
+            line.memory = file.source->memory;
+            std::string id = id_of_line(line);
+            if (!id.empty()) by_id_.emplace(std::move(id), lines_.size());
+            lines_.push_back(std::move(line));
+        });
+    }
+
+    /// Errors: kind input if there is none.
+    const io::Source& of(const std::string& id, std::size_t index, const std::string& place) const {
+        const auto found = by_id_.find(id);
+        if (found != by_id_.end()) return lines_[found->second];
+        if (!by_id_.empty() || index >= lines_.size())
+            throw Error(ErrorKind::input, place,
+                        "no result for this request; expected one with id " + id);
+        return lines_[index];
+    }
+
+private:
+    static std::string id_of_line(const io::Source& line) {
+        try {
+            const io::JsonDocument document(line);
+            const io::JsonMember* const member =
+                document.is_array() ? nullptr : document.find("id");
+            return member == nullptr ? "" : id_in(document, *member);
+        } catch (const Error&) {
+            return {};  // reported when the line is read for its request
+        }
+    }
+
+    std::vector<io::Source> lines_;
+    std::map<std::string, std::size_t> by_id_;
+};
+
+std::string id_of_request(const io::InputFile& line, std::size_t number) {
+    const io::JsonMember* const member = line.holds_object() ? line.document->find("id") : nullptr;
+    const std::string id = member == nullptr ? "" : id_in(*line.document, *member);
+    return id.empty() ? std::to_string(number) : id;
+}
+
+std::string failed_line(const std::string& id, const ErrorReport& failure) {
+    std::string line = "{";
+    io::append_member(line, "id", io::JsonText{id});
+    line += ",\"error\":{";
+    io::append_member(line, "kind", failure.kind);
+    io::append_member(line, "where", io::one_line(failure.where));
+    io::append_member(line, "message", io::one_line(failure.message));
+    return line + "}}\n";
+}
+
+class RecordChecker {
+public:
+    RecordChecker(const CheckRequest& request, const ResultLines& results)
+        : request_(request), results_(results) {}
+
+    /// A line of the report.
+    std::string check(const io::Source& source, std::size_t index) {
+        std::string id = std::to_string(source.first_line);
+        try {
+            io::InputFile line = io::input_file_of_line(source);
+            id = id_of_request(line, source.first_line);
+            const io::Source& result = results_.of(id, index, line.place);
+            const io::InputFile theirs = io::input_file_of_line(result);
+            if (theirs.holds_object() && theirs.document->find("error") != nullptr)
+                throw Error(ErrorKind::input, theirs.place,
+                            "a record that failed in its batch; expected a result");
+            CheckedQuestion question(open_request(request_.flags, std::move(line)), request_,
+                                     {pool_, models_});
+            ProgramJudgement judgement = question.judge(theirs);
+            judgement.id = id;
+            all_right_ = all_right_ && judgement.verdict != Verdict::wrong;
+            std::vector<ProgramJudgement> one;
+            one.push_back(std::move(judgement));
+            return check_json(one);
+        } catch (const Error&) {
+            all_right_ = false;
+            return failed_line(id, current_error(true));
+        }
+    }
+
+    bool all_right() const { return all_right_; }
+
+private:
+    const CheckRequest& request_;
+    const ResultLines& results_;
+    ThreadPool pool_;
+    io::LoadedModels models_;
+    bool all_right_ = true;
+};
+
+}  // namespace
+
+bool holds_requests(const io::InputFile& file) {
+    if (!file.source || file.format != io::ndjson_input) return false;
+    const std::size_t first = file.source->text.find_first_not_of(" \t\r\n");
+    return first != std::string_view::npos && file.source->text[first] == '{';
+}
+
+bool check_records(const io::InputFile& file, const CheckRequest& request) {
+    if (request.against.size() != 1)
+        throw Error(ErrorKind::usage, "--against " + request.against[1],
+                    "requests of several lines are checked by one file; expected one --against");
+    const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input);
+    const ResultLines results(theirs);
+    RecordChecker checker(request, results);
+    io::OutputFile out(request.flags.output);
+    out.fill([&](io::Output& to) {
+        std::size_t index = 0;
+        io::for_each_line(*file.source,
+                          [&](const io::Source& line) { to << checker.check(line, index++); });
+    });
+    out.commit();
+    return checker.all_right();
+}
+
+}  // namespace attn::cli

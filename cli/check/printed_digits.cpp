@@ -1,0 +1,90 @@
+#include "cli/check/printed_digits.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "io/read/number_array.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Digits of numbers in a text.
+struct DigitCount {
+    int decimals = 0, significant = 0;  // the most
+    std::size_t numbers = 0;            // with a point or an exponent
+    bool are_equal = true;              // in decimals, and without an exponent
+    bool are_shortest = true;           // decimals of float32
+
+    /// `word` is a number as JSON or Python writes it.
+    void add(std::string_view word) {
+        const std::size_t exponent_at = std::min(word.find_first_of("eE"), word.size());
+        const std::string_view mantissa = word.substr(0, exponent_at);
+        const std::size_t point = mantissa.find('.');
+        if (point == std::string_view::npos && exponent_at == word.size()) return;
+        int after = 0, digits = 0;
+        bool is_leading = true;
+        for (std::size_t i = 0; i < mantissa.size(); ++i) {
+            if (mantissa[i] < '0' || mantissa[i] > '9') continue;
+            if (point != std::string_view::npos && i > point) ++after;
+            is_leading = is_leading && mantissa[i] == '0';
+            if (!is_leading) ++digits;
+        }
+        int exponent = 0;
+        std::string_view tail = word.substr(std::min(exponent_at + 1, word.size()));
+        if (tail.starts_with('+')) tail.remove_prefix(1);
+        std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
+        const int places = std::clamp(after - exponent, 0, 400);
+        if (numbers != 0 && (places != decimals || exponent_at != word.size())) are_equal = false;
+        decimals = std::max(decimals, places);
+        significant = std::max(significant, digits);
+        ++numbers;
+        const double value = io::parse_loose_number(word).value;
+        are_shortest = are_shortest && is_shortest_of_float(value);
+    }
+
+private:
+    static bool is_shortest_of_float(double value) {
+        if (!(std::abs(value) <= double{std::numeric_limits<float>::max()})) return false;
+        std::array<char, 32> text{};
+        const auto [end, error] =
+            std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value));
+        double again = 0;
+        std::from_chars(text.data(), end, again);
+        return error == std::errc{} && again == value;
+    }
+};
+
+DigitCount digits_in(std::string_view text) {
+    constexpr std::string_view of_numbers = "0123456789+-.eE";
+    DigitCount count;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t begin = text.find_first_of("0123456789", at);
+        if (begin == std::string_view::npos) break;
+        const std::size_t end = std::min(text.find_first_not_of(of_numbers, begin), text.size());
+        count.add(text.substr(begin, end - begin));
+        at = end;
+    }
+    return count;
+}
+
+}  // namespace
+
+TextNumbers text_numbers(std::string_view text) {
+    const DigitCount count = digits_in(text);
+    // float32 needs up to 9 digits, float64 up to 17.
+    constexpr int most_of_float = 9, few = 7, most_of_double = 15;
+    TextNumbers numbers;
+    numbers.type = count.significant <= most_of_float ? Precision::float32 : Precision::float64;
+    const bool all_alike = count.are_equal && count.numbers > 1;
+    const bool are_rounded = all_alike ? count.decimals >= 2 : count.decimals >= 4;
+    const bool are_few = count.significant <= few || !count.are_shortest;
+    if (are_rounded && are_few && count.significant <= most_of_double)
+        numbers.printed = PrintedDigits{count.decimals, count.significant};
+    numbers.is_shortest = !numbers.printed && numbers.type == Precision::float32;
+    return numbers;
+}
+
+}  // namespace attn::cli

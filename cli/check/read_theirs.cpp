@@ -1,0 +1,244 @@
+#include "cli/check/read_theirs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cli/check/printed_digits.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/check/evaluate.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+#include "io/text/utf8.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Names that other programs have for arrays of attn: ONNX, PyTorch, transformers, FlashAttention.
+struct OtherName {
+    std::string_view theirs;
+    ArrayId ours;
+};
+constexpr OtherName other_names[] = {
+    {"Y", "context_vectors"},
+    {"output", "context_vectors"},
+    {"out", "context_vectors"},
+    {"attn_output", "context_vectors"},
+    {"context", "context_vectors"},
+    {"attn_weights", "attention_weights"},
+    {"attn_output_weights", "attention_weights"},
+    {"attention_probs", "attention_weights"},
+    {"attentions", "attention_weights"},
+    {"softmax_lse", "logsumexp"},
+    {"lse", "logsumexp"},
+};
+
+constexpr std::string_view nameless = "array";  // as ResultView calls it
+
+std::string listed_names(const std::vector<std::string>& names) {
+    constexpr std::size_t longest = 300;
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    return io::one_line(io::shortened(list, longest));
+}
+
+ArrayId array_of(const std::string& name, const std::string& where) {
+    if (const auto found = find_array(name); found && Evaluator::has(*found)) return *found;
+    const std::string near = did_you_mean(name, names_of_arrays());
+    throw Error(ErrorKind::usage, where,
+                io::shortened(name) + " is not an array of attn" +
+                    (near.empty() ? "; expected one of those that attn help arrays lists"
+                                  : "; did you mean " + near + "?"));
+}
+
+/// Pairs the arrays of a file with attn's.
+class TheirReader {
+public:
+    TheirReader(const io::InputFile& file, const TheirOptions& options, const Plan& plan,
+                ThreadPool& pool)
+        : file_(file), options_(options), plan_(plan), pool_(pool),
+          view_(file,
+                file.array.empty() ? io::ResultView::Scope::whole : io::ResultView::Scope::named) {}
+
+    TheirFile read() {
+        require_memory(2 * view_.bytes(), view_.place(), "reading its arrays");
+        TheirFile theirs{view_.place(), {}, {}};
+        check_names();
+        std::vector<std::pair<ArrayId, const io::ArrayView*>> found;
+        for (const io::ArrayView& array : view_.arrays()) {
+            const std::optional<ArrayId> ours = ours_of(array);
+            if (!ours || array.is_absent) {
+                theirs.not_compared.push_back(array.name);
+                continue;
+            }
+            for (const auto& [other, view] : found)
+                if (other == *ours)
+                    throw Error(ErrorKind::usage, view_.place(),
+                                "two arrays for " + std::string(ours->row().name) + ": " +
+                                    listed_names({view->name, array.name}) +
+                                    "; expected one, as --names " + view->name + "=" +
+                                    std::string(ours->row().name) + " chooses it");
+            found.emplace_back(*ours, &array);
+        }
+        if (found.empty()) fail_without_arrays();
+        std::sort(found.begin(), found.end(),
+                  [](const auto& a, const auto& b) { return a.first.index < b.first.index; });
+        for (const auto& [ours, array] : found) theirs.arrays.push_back(given(ours, *array));
+        return theirs;
+    }
+
+private:
+    bool exists(ArrayId array) const {
+        return Evaluator::has(array) && plan_.has(array.row()) &&
+               plan_.numbers<std::uint64_t>(array) != 0;
+    }
+
+    /// The name of an array that the file does not name: that of the file, if it is one of attn's.
+    std::string own_name(const io::ArrayView& array) const {
+        if (!view_.is_one_array() || array.name != nameless) return array.name;
+        std::string stem = file_.name.substr(file_.name.find_last_of('/') + 1);
+        stem.resize(std::min(stem.find('.'), stem.size()));
+        return find_array(stem) ? stem : "";
+    }
+
+    std::optional<ArrayId> ours_of(const io::ArrayView& array) const {
+        const std::string name = own_name(array);
+        for (const NamePair& pair : options_.names)
+            if (pair.theirs == name || (pair.theirs == array.name) ||
+                (pair.theirs.empty() && view_.is_one_array()))
+                return pair.ours;
+        const auto is_said = [&](ArrayId ours) {
+            return std::any_of(options_.names.begin(), options_.names.end(),
+                               [&](const NamePair& pair) { return pair.ours == ours; });
+        };
+        if (name.empty() && !is_said("context_vectors")) return ArrayId("context_vectors");
+        if (const auto ours = find_array(name))
+            return exists(*ours) && !is_said(*ours) ? ours : std::nullopt;
+        for (const OtherName& other : other_names)
+            if (other.theirs == name && view_.find(other.ours.row().name) == nullptr &&
+                !is_said(other.ours) && exists(other.ours))
+                return other.ours;
+        return std::nullopt;
+    }
+
+    std::vector<std::string> names_of_view() const {
+        std::vector<std::string> names;
+        for (const io::ArrayView& array : view_.arrays()) names.push_back(array.name);
+        return names;
+    }
+
+    /// Of `--names`: both sides must exist.
+    void check_names() const {
+        for (const NamePair& pair : options_.names) {
+            const std::string ours(pair.ours.row().name);
+            if (!exists(pair.ours))
+                throw Error(ErrorKind::usage, "--names " + pair.theirs + "=" + ours,
+                            "the question has no " + ours +
+                                "; expected an array that attn computes for it");
+            if (pair.theirs.empty() ? view_.is_one_array() : view_.find(pair.theirs) != nullptr)
+                continue;
+            throw Error(ErrorKind::usage, "--names " + pair.theirs + "=" + ours,
+                        "no such array in " + view_.place() + "; expected " +
+                            listed_names(names_of_view()));
+        }
+    }
+
+    [[noreturn]] void fail_without_arrays() const {
+        std::vector<std::string> known;
+        std::string meant;
+        for (std::size_t i = 0; i < emitted_arrays.size(); ++i)
+            if (exists(ArrayId(i))) known.emplace_back(emitted_arrays[i].name);
+        for (const std::string& name : names_of_view())
+            if (const std::string near = did_you_mean(name, known); meant.empty() && !near.empty())
+                meant = "; did you mean --names " + name + "=" + near + "?";
+        if (meant.empty())
+            meant =
+                "; expected one of them as --names " + names_of_view().front() + "=context_vectors";
+        throw Error(
+            ErrorKind::usage, view_.place(),
+            "no array of this question: " + listed_names(names_of_view()) + io::one_line(meant));
+    }
+
+    /// The bytes of a text array as they are written; empty for binary files.
+    std::string_view text_of_array(const io::ArrayView& array) const {
+        if (!view_.is_text()) return {};
+        if (array.member) return file_.document->text(*array.member);
+        if (file_.holds_object()) {
+            const io::JsonMember* const member = file_.document->find(file_.array);
+            return member == nullptr ? std::string_view() : file_.document->text(*member);
+        }
+        return file_.source->text;
+    }
+
+    std::optional<Precision> stored_type(const io::ArrayView& array) const {
+        const io::StoredArray* stored = array.stored;
+        if (stored == nullptr && file_.arrays)
+            stored =
+                file_.array.empty() ? file_.arrays->arrays.data() : file_.arrays->find(file_.array);
+        if (stored == nullptr || !stored->type) return std::nullopt;
+        if (*stored->type == io::ElementType::float16) return Precision::float16;
+        if (*stored->type == io::ElementType::bfloat16) return Precision::bfloat16;
+        return *stored->type == io::ElementType::float64 ? Precision::float64 : Precision::float32;
+    }
+
+    GivenArray given(ArrayId ours, const io::ArrayView& array) {
+        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv);
+        GivenArray given{ours,
+                         own_name(array),
+                         numbers.values.shape(),
+                         {numbers.values.begin(), numbers.values.end()}};
+        if (given.name.empty()) given.name = nameless;
+        if (const auto type = stored_type(array)) {
+            given.type = *type;
+        } else if (!numbers.integers) {
+            const TextNumbers text = text_numbers(text_of_array(array));
+            given.type = view_.dtype() == Dtype::float64   ? Precision::float64
+                         : view_.dtype() == Dtype::float32 ? Precision::float32
+                                                           : text.type;
+            given.printed = text.printed;
+            const bool are_floats = !text.printed && given.type == Precision::float32;
+            if (are_floats)
+                for (double& x : given.values) x = row_of(Precision::float32).round(x);
+        }
+        if (options_.type) given.type = *options_.type;
+        given.type_is_certain = options_.type.has_value();
+        return given;
+    }
+
+    const io::InputFile& file_;
+    const TheirOptions& options_;
+    const Plan& plan_;
+    ThreadPool& pool_;
+    io::ResultView view_;
+};
+
+}  // namespace
+
+std::vector<NamePair> read_names(const std::string& list) {
+    std::vector<NamePair> names;
+    for (std::size_t begin = 0; begin <= list.size();) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        const std::string pair = list.substr(begin, end - begin);
+        const std::size_t equals = pair.rfind('=');
+        const std::string where = "--names " + io::shortened(list);
+        if (equals == std::string::npos)
+            names.push_back({"", array_of(pair, where)});
+        else
+            names.push_back({pair.substr(0, equals), array_of(pair.substr(equals + 1), where)});
+        for (std::size_t i = 0; i + 1 < names.size(); ++i)
+            if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
+                throw Error(ErrorKind::usage, where,
+                            io::shortened(pair) + ": named twice; expected it once");
+        begin = end + 1;
+    }
+    return names;
+}
+
+TheirFile read_theirs(const io::InputFile& file, const TheirOptions& options, const Plan& plan,
+                      ThreadPool& pool) {
+    return TheirReader(file, options, plan, pool).read();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,207 @@
+#include "cli/check/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/check/matches.hpp"
+#include "cli/request/schemas.hpp"
+#include "io/file/source.hpp"
+#include "io/text/columns.hpp"
+#include "io/text/display_width.hpp"
+#include "io/text/json_text.hpp"
+#include "io/text/lines.hpp"
+#include "io/text/utf8.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string brief_number(double value) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return text.data();
+}
+
+/// With enough digits to see a difference of few units.
+std::string long_number(double value) {
+    if (!std::isfinite(value)) return brief_number(value);
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.9g", value);
+    return text.data();
+}
+
+std::string index_in_brackets(const std::vector<std::size_t>& index) {
+    std::string text;
+    for (const std::size_t i : index) text += (text.empty() ? "" : ", ") + std::to_string(i);
+    return "[" + text + "]";
+}
+
+std::string_view array_name(const ArrayJudgement& array) {
+    return array.id.row().name;
+}
+
+std::vector<std::string> numbers_of_row(const ArrayJudgement& array) {
+    if (!array.layout) return std::vector<std::string>(4);
+    return {brief_number(array.max_abs), brief_number(array.rms),
+            std::isfinite(array.ulp) ? brief_number(array.ulp) : "", brief_number(array.bound)};
+}
+
+std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
+    io::Cells cells{{"array", "type", "max error", "rms", "ulp", "x bound", "verdict"}};
+    for (const ArrayJudgement& array : program.arrays) {
+        std::vector<std::string> row{std::string(array_name(array)),
+                                     std::string(row_of(array.type).name)};
+        for (std::string& number : numbers_of_row(array)) row.push_back(std::move(number));
+        row.emplace_back(name_of(verdict_names, array.verdict));
+        cells.push_back(std::move(row));
+    }
+    const std::string wide = io::align_columns(cells);
+    if (io::display_width(wide.substr(0, wide.find('\n'))) <= columns) return wide;
+    // The verdict is not cut off: the numbers are left out instead.
+    for (auto& row : cells) row = {row.front(), row.back()};
+    return io::align_columns(cells);
+}
+
+/// What is unusual about an array, one line each.
+std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
+    std::string text;
+    const std::string name(array_name(array));
+    if (given.name != name && !given.name.empty())
+        text += name + ": named " + io::printable(given.name) + " there\n";
+    if (!array.axes.empty()) {
+        std::string axes;
+        for (const std::string& axis : array.axes) axes += (axes.empty() ? "" : ", ") + axis;
+        text += name + ": its axes are read as (" + axes + ")\n";
+    }
+    if (array.type != given.type)
+        text += name + ": judged as " + std::string(row_of(array.type).name) + ", stored as " +
+                std::string(row_of(given.type).name) + "\n";
+    if (given.printed)
+        text += name + ": printed with " + std::to_string(given.printed->decimals) +
+                " decimals; the bound has half a unit of the last one more\n";
+    if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
+    return text;
+}
+
+std::string first_departure(const ProgramJudgement& program) {
+    for (const ArrayJudgement& array : program.arrays) {
+        if (array.verdict != Verdict::wrong || !array.first) continue;
+        return "first departs at " + std::string(array_name(array)) +
+               index_in_brackets(array.first->index) + ": " + long_number(array.first->theirs) +
+               ", expected " + long_number(array.first->truth) + "\n";
+    }
+    return {};
+}
+
+std::string text_of_program(const ProgramJudgement& program, std::size_t columns) {
+    std::string text = io::one_line(program.path) + ": " +
+                       std::string(name_of(verdict_names, program.verdict)) + "\n" +
+                       table_of_arrays(program, columns) + first_departure(program);
+    for (std::size_t i = 0; i < program.arrays.size(); ++i)
+        text += remarks_on(program.arrays[i], program.given[i]);
+    std::string others;
+    for (const std::string& name : program.not_compared)
+        others += (others.empty() ? "" : ", ") + name;
+    if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
+    if (program.is_searched) text += matches_text(program.matches);
+    return text;
+}
+
+std::string ranking_of(const std::vector<ProgramJudgement>& ranked) {
+    io::Cells cells{{"file", "x bound", "verdict"}};
+    for (const ProgramJudgement& program : ranked) {
+        double bound = 0;
+        for (const ArrayJudgement& array : program.arrays) bound = std::max(bound, array.bound);
+        cells.push_back({io::printable(program.path), brief_number(bound),
+                         std::string(name_of(verdict_names, program.verdict))});
+    }
+    return io::align_columns(cells);
+}
+
+/// A number, or null where it is not finite.
+ordered_json finite_or_null(double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json();
+}
+
+/// An element: infinities and NaN as in results.
+ordered_json element_json(double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json(brief_number(value));
+}
+
+ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given) {
+    const bool fits = array.layout.has_value();
+    ordered_json entry{{"name", array_name(array)},
+                       {"verdict", name_of(verdict_names, array.verdict)},
+                       {"max_abs", fits ? finite_or_null(array.max_abs) : ordered_json()},
+                       {"rms", fits ? finite_or_null(array.rms) : ordered_json()},
+                       {"ulp", fits ? finite_or_null(array.ulp) : ordered_json()},
+                       {"bound", fits ? finite_or_null(array.bound) : ordered_json()},
+                       {"first", nullptr},
+                       {"found", nullptr},
+                       {"expected", nullptr},
+                       {"type", row_of(array.type).name},
+                       {"theirs", given.name},
+                       {"axes", nullptr},
+                       {"decimals", nullptr},
+                       {"finding", nullptr}};
+    if (array.first) {
+        entry["first"] = array.first->index;
+        entry["found"] = element_json(array.first->theirs);
+        entry["expected"] = element_json(array.first->truth);
+    }
+    if (!array.axes.empty()) entry["axes"] = array.axes;
+    if (given.printed) entry["decimals"] = given.printed->decimals;
+    if (!array.finding.empty()) entry["finding"] = array.finding;
+    return entry;
+}
+
+ordered_json json_of_program(const ProgramJudgement& program) {
+    ordered_json entry{{"file", program.path},
+                       {"verdict", name_of(verdict_names, program.verdict)},
+                       {"arrays", ordered_json::array()},
+                       {"not_compared", program.not_compared}};
+    for (std::size_t i = 0; i < program.arrays.size(); ++i)
+        entry["arrays"].push_back(json_of_array(program.arrays[i], program.given[i]));
+    if (!program.is_searched) return entry;
+    for (const char* list : {"matches", "indistinguishable"}) entry[list] = ordered_json::array();
+    for (const Match& match : program.matches) {
+        entry["matches"].push_back(match_json(match));
+        if (&match != &program.matches.front())
+            entry["indistinguishable"].push_back(match_json(match));
+    }
+    return entry;
+}
+
+}  // namespace
+
+std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {
+    std::string text = ranked.size() > 1 ? ranking_of(ranked) : "";
+    for (const ProgramJudgement& program : ranked)
+        text += (text.empty() ? "" : "\n") + text_of_program(program, columns);
+    return text;
+}
+
+std::string check_json(const std::vector<ProgramJudgement>& ranked) {
+    ordered_json document{{"schema", schemas::check}};
+    if (ranked.size() == 1) {
+        if (!ranked.front().id.empty()) document["id"] = ordered_json::parse(ranked.front().id);
+        document.update(json_of_program(ranked.front()));
+    } else {
+        document["verdict"] = name_of(verdict_names, ranked.back().verdict);
+        document["candidates"] = ordered_json::array();
+        for (const ProgramJudgement& program : ranked)
+            document["candidates"].push_back(json_of_program(program));
+    }
+    return io::json_text(document) + "\n";
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,18 @@
+// The report of `attn check`, for people and for programs.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/check/check.hpp"
+
+namespace attn::cli {
+
+/// The programs as text, best first, in lines of at most `columns` where the table allows it.
+std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns);
+
+/// One line of JSON, attn.check/1. Several programs are its `candidates`.
+std::string check_json(const std::vector<ProgramJudgement>& ranked);
+
+}  // namespace attn::cli

@@ -1,0 +1,155 @@
+// What a candidate has computed: matrices of heads, and the rows of one query.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/check/head_tensors.hpp"
+
+namespace attn::check_detail {
+
+/// Rows of numbers in memory of others.
+struct RowsView {
+    std::size_t rows = 0, columns = 0;
+    const double *value = nullptr, *error = nullptr;
+    const Norms* norms = nullptr;
+    double spread = 1;
+
+    const double* at(std::size_t row) const { return value + row * columns; }
+    const double* error_at(std::size_t row) const {
+        return error == nullptr ? nullptr : error + row * columns;
+    }
+};
+
+/// One number for each key, with errors that are independent of those of other keys, and errors
+/// that come from the query.
+struct KeyNumbers {
+    std::vector<double> value, independent, common;
+};
+
+/// A query against all keys of a head, in the order of computation.
+struct QueryRow {
+    bool has_scores = false, has_weights = false, has_output = false;
+    std::size_t batch = 0, head = 0, row = 0;
+    KeyNumbers raw;                ///< products of the query and the keys
+    KeyNumbers scores;             ///< that enter the softmax
+    std::vector<char> is_allowed;  ///< by all masks
+    /// Before dropout; their errors, and the two parts of the errors relative to the weights.
+    std::vector<double> weight, weight_error, independent, common;
+    double logsumexp = 0, logsumexp_error = 0;
+    std::vector<double> output, output_error;
+};
+
+/// A softmax over queries or heads: for each key the largest score, the sum, and its error.
+struct ColumnSums {
+    std::vector<double> shift, sum, error;
+};
+
+class State {
+public:
+    State(Shared& shared, Conventions conventions, bool with_errors);
+
+    const Conventions& conventions() const { return c_; }
+    /// See Candidate::row.
+    const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
+
+private:
+    using Fill = void (State::*)(ArrayId array, std::size_t batch, std::size_t head,
+                                 std::size_t row);
+    friend struct ArrayFills;
+
+    // One array each; `answer_` is what they fill.
+    void fill_input(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_parameter(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_unrotated(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_query(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_key(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_score(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_weight(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_averaged(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_statistic(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_top(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_by_key(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_state(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_output(ArrayId, std::size_t, std::size_t, std::size_t);
+    void fill_context(ArrayId, std::size_t, std::size_t, std::size_t);
+
+    /// Sets the answer's size; its numbers are 0.
+    void start(std::size_t columns);
+    double* answer_error() { return with_errors_ ? answer_.error.data() : nullptr; }
+    void answer_rows(const RowsView& rows, std::size_t row);
+
+    // Heads.
+    RowsView unrotated(Tensor slot, std::size_t batch, std::size_t head);
+    /// Of all keys, cached ones first; rotated.
+    RowsView keys_of(std::size_t batch, std::size_t kv_head);
+    RowsView values_of(std::size_t batch, std::size_t kv_head);
+    RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
+    std::size_t kv_head_of(std::size_t head) const;
+    /// Rotated; the row counts from plan.first_query.
+    RowsView query_of(std::size_t batch, std::size_t head, std::size_t row);
+
+    // Scores.
+    QueryRow& query_row(std::size_t batch, std::size_t head, std::size_t row);
+    QueryRow& scored(std::size_t batch, std::size_t head, std::size_t row);
+    void score(QueryRow& q);
+    void find_allowed(QueryRow& q);
+    /// Takes the stages on a copy of the products, up to and including `last`.
+    void take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last);
+    void scale_scores(KeyNumbers& x) const;
+    void cap_scores(KeyNumbers& x) const;
+    void add_alibi(const QueryRow& q, KeyNumbers& x) const;
+    void add_masks(const QueryRow& q, KeyNumbers& x) const;
+    void block_scores(const QueryRow& q, KeyNumbers& x) const;
+    void add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const;
+    std::int64_t position_of(const QueryRow& q) const;
+    double sink_of_head(std::size_t head) const;
+
+    // Weights.
+    QueryRow& weighed(std::size_t batch, std::size_t head, std::size_t row);
+    void weigh(QueryRow& q);
+    /// The softmax over the keys that `counts`, into q.weight.
+    void softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink);
+    void softmax_of_columns(QueryRow& q);
+    const ColumnSums& column_sums(const QueryRow& q);
+    void set_weight_errors(QueryRow& q, double more);
+    /// The exponents' errors of a row relative to its largest score.
+    void exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
+                         std::vector<double>& common) const;
+    void mask_weights(QueryRow& q, bool renormalizes);
+    double kept_of(const QueryRow& q, std::size_t key) const;
+    double dropped(const QueryRow& q, std::size_t key, double x) const;
+
+    // Outputs.
+    QueryRow& answered(std::size_t batch, std::size_t head, std::size_t row);
+    void weigh_values(QueryRow& q);
+
+    // Linear attention.
+    struct LinearHead;
+    /// With the state after this token.
+    const LinearHead& linear_head(std::size_t batch, std::size_t kv_head, std::size_t token);
+    void step(LinearHead& head, const RowsView& keys, const RowsView& values, std::size_t index);
+    void linear_output(QueryRow& q);
+    void linear_weights_of(QueryRow& q);
+
+    Shared& shared_;
+    const Problem& problem_;
+    const Plan& plan_;
+    const ErrorModel& model_;
+    Conventions c_;
+    bool with_errors_, is_linear_;
+    bool rounds_projected_, rounds_scores_, rounds_weights_, rounds_outputs_;
+
+    Numbers answer_;
+    std::vector<std::shared_ptr<const Heads>> heads_;   ///< by slot
+    std::vector<std::unique_ptr<Rows>> keys_, values_;  ///< by batch and key head; null: not yet
+    Rows query_;                                        ///< one row
+    std::vector<QueryRow> rows_;                        ///< of one query, by head
+    std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by batch and head, or batch and row
+    std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head
+    std::vector<double> scratch_;
+};
+
+}  // namespace attn::check_detail

@@ -1,0 +1,82 @@
+// The rounding errors of arithmetic in one type, and of sums and products in it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "core/check/evaluate.hpp"
+#include "core/check/precision.hpp"
+
+namespace attn {
+
+/// Bounds of the difference of two results, one in float64 and one in the type.
+class ErrorModel {
+public:
+    explicit ErrorModel(Precision precision)
+        : row_(&row_of(precision)), unit_(row_->unit + row_of(Precision::float64).unit) {}
+
+    double unit() const { return unit_; }
+    double least() const { return row_->least; }
+
+    /// Of angles and of what else programs compute in float32 at least: the positions of tokens are
+    /// not exact in the smaller types.
+    double fine_unit() const { return std::min(unit_, 0x1p-23); }
+
+    /// The relative error of a sum of n products, in any order.
+    double gamma(std::size_t n) const {
+        const double terms = static_cast<double>(n), nu = terms * unit_;
+        const double likely =
+            std::expm1(lambda * std::sqrt(terms) * unit_ + terms * unit_ * unit_ / (1 - unit_));
+        return nu < 1 ? std::min(nu / (1 - nu), likely) : likely;
+    }
+
+    /// Of storing x.
+    double rounding(double x) const { return unit_ * std::abs(x) + row_->least; }
+
+    /// The error of x, which the type holds with this error before it is stored; infinite where
+    /// numbers of that size overflow. A number that is infinite or NaN has none.
+    double stored(double x, double error) const {
+        if (!std::isfinite(x)) return 0;
+        error += rounding(x);
+        return std::abs(x) + error <= row_->largest ? error
+                                                    : std::numeric_limits<double>::infinity();
+    }
+
+    /// The error of an operand that is rounded to the type.
+    double of_operand(double x) const {
+        const double rounded = row_->round(x);
+        return std::isfinite(x) ? std::abs(x - rounded) : 0;
+    }
+
+private:
+    const PrecisionRow* row_;
+    double unit_;
+};
+
+/// Of n errors that are independent, the sum is within this times the root of the sum of squares:
+/// with certainty for few, else with the probability that `lambda` gives (Hoeffding's inequality).
+inline double spread_of(std::size_t n) {
+    return std::min(lambda, std::sqrt(static_cast<double>(n)));
+}
+
+/// The same for errors that are bounded by gamma(n), which has the factor lambda already, with
+/// other roundings that are smaller by it.
+inline double spread_of_sums(std::size_t n) {
+    return std::min(lambda / 3, std::sqrt(static_cast<double>(n)));
+}
+
+/// A value that is rounded to a type, with its error from then on: none if all values within the
+/// error round to the same number.
+struct RoundedNumber {
+    double value, error;
+};
+inline RoundedNumber round_within(const PrecisionRow& to, double value, double error) {
+    const double rounded = to.round(value);
+    if (error == 0 || !std::isfinite(value)) return {rounded, error};
+    const double low = to.round(value - error), high = to.round(value + error);
+    return {rounded, std::max(rounded - low, high - rounded)};
+}
+
+}  // namespace attn

@@ -1,0 +1,353 @@
+#include "core/check/head_tensors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace attn::check_detail {
+namespace {
+
+std::size_t place_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
+
+/// The types that operands are rounded to.
+void add_roundings(Key& key, const Conventions& c) {
+    for (const Conventions::Rounding& rounding : c.roundings)
+        if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
+}
+
+/// out = x W^T, with the errors of the products.
+void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
+    for (std::size_t row = 0; row < x.rows; ++row) {
+        double* const to = out.at(row);
+        for (std::size_t o = 0; o < weight.rows; ++o)
+            to[o] = inner_product(x.at(row), weight.at(o), x.columns);
+        if (!out.has_errors()) continue;
+        for (std::size_t o = 0; o < weight.rows; ++o) {
+            const ProductError error = product_error(model, x.norms[row], x.spread, weight.norms[o],
+                                                     weight.spread, x.columns);
+            out.error_at(row)[o] = model.stored(to[o], error.independent + error.common);
+        }
+    }
+}
+
+/// y = (x - mean) factor w + b of one row in place, with the errors of x and of the steps.
+void normalise_row(const ErrorModel& model, const InputNorm& norm, double* x, double* error,
+                   std::size_t count) {
+    const double n = static_cast<double>(count);
+    const double mean = norm.is_rms ? 0 : std::accumulate(x, x + count, 0.0) / n;
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
+    const double factor = 1 / std::sqrt(squares / n + norm.eps);
+    double shift_error = 0, factor_error = 0;
+    if (error != nullptr) {
+        const Norms norms = norms_of(x, error, count);
+        if (!norm.is_rms)
+            shift_error =
+                norms.error_two / std::sqrt(n) + model.gamma(count) * norms.two / std::sqrt(n);
+        const double size = std::sqrt(squares + n * norm.eps);
+        factor_error = model.gamma(count + 4) +
+                       (norms.error_two + shift_error * std::sqrt(n)) / std::max(size, 0x1p-1022);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const double scaled = (x[i] - mean) * factor;
+        const double y = scaled * norm.weight[i] + (norm.bias.empty() ? 0.0 : norm.bias[i]);
+        if (error != nullptr)
+            error[i] =
+                model.stored(y, std::abs(norm.weight[i]) *
+                                        ((error[i] + shift_error) * factor +
+                                         std::abs(scaled) * (factor_error + 4 * model.unit())) +
+                                    2 * model.rounding(y));
+        x[i] = y;
+    }
+}
+
+/// x / sqrt(sum of squares + 1e-6), as Gated DeltaNet.
+void normalise_length(const ErrorModel& model, double* x, double* error, std::size_t count) {
+    constexpr double eps = 1e-6;
+    const double squares = inner_product(x, x, count), factor = 1 / std::sqrt(squares + eps);
+    double factor_error = 0;
+    if (error != nullptr)
+        factor_error = model.gamma(count + 4) + norms_of(x, error, count).error_two * factor;
+    for (std::size_t i = 0; i < count; ++i) {
+        const double y = x[i] * factor;
+        if (error != nullptr)
+            error[i] = model.stored(y, error[i] * factor + std::abs(y) * factor_error);
+        x[i] = y;
+    }
+}
+
+}  // namespace
+
+double inner_product(const double* a, const double* b, std::size_t count) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes] = {};
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+    double rest = 0;
+    for (; i < count; ++i) rest += a[i] * b[i];
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
+           ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
+}
+
+Norms norms_of(const double* value, const double* error, std::size_t count) {
+    const auto of = [&](const double* x, double& two, double& four) {
+        double most = 0;
+        for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(x[i]));
+        if (most == 0) return;
+        if (!std::isfinite(most)) {
+            two = four = most;
+            return;
+        }
+        // Fourth powers of numbers beyond these leave the range.
+        const double scale = most < 0x1p-200 || most > 0x1p200 ? most : 1;
+        double squares = 0, fourths = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double square = x[i] / scale * (x[i] / scale);
+            squares += square;
+            fourths += square * square;
+        }
+        two = scale * std::sqrt(squares);
+        four = scale * std::sqrt(std::sqrt(fourths));
+    };
+    Norms norms;
+    of(value, norms.two, norms.four);
+    if (error != nullptr) of(error, norms.error_two, norms.error_four);
+    return norms;
+}
+
+Rows::Rows(std::size_t row_count, std::size_t column_count, bool with_errors) {
+    rows = row_count;
+    columns = column_count;
+    value.resize(rows * columns);
+    if (with_errors) error.resize(rows * columns);
+}
+
+void Rows::set_norms() {
+    if (!has_errors()) return;
+    norms.resize(rows);
+    for (std::size_t row = 0; row < rows; ++row)
+        norms[row] = norms_of(at(row), error_at(row), columns);
+}
+
+ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
+                           double spread_b, std::size_t count) {
+    const auto spread_over = [&](double spread) {
+        return std::min(spread, std::sqrt(static_cast<double>(count)));
+    };
+    // Two more roundings: the other program may scale one factor first.
+    const double sums =
+        model.gamma(count + 2) * a.two * b.two + static_cast<double>(count) * model.least();
+    double independent = sums, common = 0;
+    if (b.error_two != 0)
+        independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
+    if (a.error_two != 0) common = spread_over(spread_a) * a.error_four * b.four;
+    return {independent, common};
+}
+
+bool rounds(const Conventions& c, Rounded what) {
+    return std::any_of(c.roundings.begin(), c.roundings.end(),
+                       [&](const Conventions::Rounding& r) { return r.what == what; });
+}
+
+void round_rows(const Conventions& c, Rounded what, double* value, double* error,
+                std::size_t count) {
+    for (const Conventions::Rounding& rounding : c.roundings) {
+        if (rounding.what != what) continue;
+        const PrecisionRow& to = row_of(rounding.to);
+        for (std::size_t i = 0; i < count; ++i) {
+            const RoundedNumber rounded =
+                round_within(to, value[i], error == nullptr ? 0 : error[i]);
+            value[i] = rounded.value;
+            if (error != nullptr) error[i] = rounded.error;
+        }
+    }
+}
+
+Shared::Shared(const Problem& problem, Precision arithmetic)
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {}
+
+std::size_t Shared::head_count(Tensor tensor) const {
+    return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
+}
+
+std::size_t Shared::head_width(Tensor tensor) const {
+    return tensor == Tensor::value ? problem_.plan.d_v : problem_.plan.d_k;
+}
+
+std::size_t Shared::tokens(Tensor tensor) const {
+    return problem_.source[place_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
+}
+
+std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, bool with_errors) {
+    const bool is_transposed = c.transposed[place_of(tensor)];
+    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
+    add_roundings(key, c);
+    return weights_.of(key, [&] {
+        const ProjectionNumbers& p = *problem_.projection[place_of(tensor)];
+        Rows rows(p.d_out, p.d_in, with_errors);
+        rows.value = p.weight;
+        if (is_transposed) {
+            // What is stored as a matrix of one shape is read as one of the other shape.
+            const std::size_t d_out = p.d_out / p.groups, d_in = p.d_in;
+            for (std::size_t g = 0; g < p.groups; ++g)
+                for (std::size_t o = 0; o < d_out; ++o)
+                    for (std::size_t i = 0; i < d_in; ++i) {
+                        const std::size_t place = p.in_out ? o * d_in + i : i * d_out + o;
+                        const std::size_t from_o = p.in_out ? place % d_out : place / d_in;
+                        const std::size_t from_i = p.in_out ? place / d_out : place % d_in;
+                        rows.value[(g * d_out + o) * d_in + i] =
+                            p.weight[(g * d_out + from_o) * d_in + from_i];
+                    }
+        }
+        round_rows(c, Rounded::operands, rows.value.data(), nullptr, rows.value.size());
+        for (std::size_t i = 0; i < rows.error.size(); ++i)
+            rows.error[i] = model_.of_operand(rows.value[i]);
+        rows.spread = spread_of(p.d_in);
+        rows.set_norms();
+        return rows;
+    });
+}
+
+Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const {
+    const Numbers& from = problem_.source[place_of(tensor)];
+    Rows x(from.rows, from.columns, with_errors);
+    x.value = from.value;
+    const std::size_t columns = from.columns;
+    const bool is_operand = !problem_.projection[place_of(tensor)].has_value();
+    if (is_operand && c.transposed[place_of(tensor)]) {
+        const std::size_t len = tokens(tensor),
+                          parts = problem_.heads_in == HeadsIn::axis ? head_count(tensor) : 1,
+                          d = columns / parts;
+        for (std::size_t b = 0; b < problem_.plan.batch; ++b)
+            for (std::size_t t = 0; t < len; ++t)
+                for (std::size_t h = 0; h < parts; ++h)
+                    for (std::size_t i = 0; i < d; ++i) {
+                        const std::size_t place = i * len + t;
+                        x.value[(b * len + t) * columns + h * d + i] =
+                            from.value[(b * len + place / d) * columns + h * d + place % d];
+                    }
+    }
+    round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
+    for (std::size_t i = 0; i < x.error.size(); ++i) {
+        x.error[i] = model_.of_operand(x.value[i]);
+        // A normed input is not an operand, but computed: its own steps round.
+        if (problem_.input_norm && tensor == Tensor::query)
+            x.error[i] += 8 * model_.rounding(x.value[i]);
+    }
+    x.spread = spread_of(columns);
+    x.set_norms();
+    return x;
+}
+
+std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c,
+                                              bool with_errors) {
+    Key key{static_cast<double>(tensor), c.transposed[place_of(tensor)] ? 1.0 : 0.0,
+            with_errors ? 1.0 : 0.0};
+    add_roundings(key, c);
+    return projected_.of(key, [&] {
+        Rows x = source(tensor, c, with_errors);
+        if (!problem_.projection[place_of(tensor)]) return x;
+        const std::shared_ptr<const Rows> w = weight(tensor, c, with_errors);
+        Rows product(x.rows, w->rows, with_errors);
+        multiply_rows(model_, x, *w, product);
+        product.spread = spread_of_sums(x.columns);
+        return product;
+    });
+}
+
+Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
+    const Tensor tensor = c.used[place_of(slot)];
+    const std::shared_ptr<const Rows> from = projected(tensor, c, with_errors);
+    const std::optional<ProjectionNumbers>& p = problem_.projection[place_of(tensor)];
+    Heads to;
+    to.heads = head_count(tensor);
+    to.tokens = tokens(tensor);
+    const bool copies = problem_.heads_in == HeadsIn::copies && !p;
+    const std::size_t width = from->columns, d = copies ? width : width / to.heads;
+    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, with_errors);
+    to.spread = from->spread;
+    std::vector<double> bias;
+    if (p && c.adds_bias[place_of(tensor)]) {
+        bias = p->bias;
+        round_rows(c, Rounded::operands, bias.data(), nullptr, bias.size());
+    }
+    std::size_t at = 0;
+    for (std::size_t b = 0; b < problem_.plan.batch; ++b)
+        for (std::size_t h = 0; h < to.heads; ++h)
+            for (std::size_t t = 0; t < to.tokens; ++t)
+                for (std::size_t i = 0; i < d; ++i, ++at) {
+                    std::size_t token = t, column = copies ? i : h * d + i;
+                    if (c.split == HeadSplit::interleaved && !copies) {
+                        column = h + i * to.heads;
+                    } else if (c.split == HeadSplit::reshaped && !copies) {
+                        if (problem_.heads_in == HeadsIn::axis && !p) {
+                            const std::size_t place = (t * to.heads + h) * d + i;
+                            token = place / d % to.tokens;
+                            column = place / (to.tokens * d) * d + i;
+                        } else {
+                            const std::size_t place = (h * to.tokens + t) * d + i;
+                            token = place / width;
+                            column = place % width;
+                        }
+                    }
+                    const std::size_t place = (b * to.tokens + token) * width + column;
+                    double x = from->value[place], error = with_errors ? from->error[place] : 0;
+                    if (!bias.empty()) {
+                        x += bias[column];
+                        if (with_errors)
+                            error = model_.stored(x, error + model_.of_operand(bias[column]));
+                    }
+                    to.value[at] = x;
+                    if (with_errors) to.error[at] = error;
+                }
+    return to;
+}
+
+std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
+    const Tensor tensor = c.used[place_of(slot)];
+    Key key{static_cast<double>(slot),
+            static_cast<double>(tensor),
+            c.transposed[place_of(tensor)] ? 1.0 : 0.0,
+            c.adds_bias[place_of(tensor)] ? 1.0 : 0.0,
+            static_cast<double>(c.split),
+            with_errors ? 1.0 : 0.0};
+    add_roundings(key, c);
+    return heads_.of(key, [&] {
+        Heads x = split(slot, c, with_errors);
+        const std::optional<InputNorm>& norm =
+            slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
+        if (norm && slot != Tensor::value) {
+            const std::size_t d = x.columns, together = norm->weight.size() / d;
+            std::vector<double> row(norm->weight.size()), error(with_errors ? row.size() : 0);
+            for (std::size_t b = 0; b < problem_.plan.batch; ++b)
+                for (std::size_t t = 0; t < x.tokens; ++t)
+                    for (std::size_t first = 0; first < x.heads; first += together) {
+                        const auto each = [&](const auto& copy) {
+                            for (std::size_t i = 0; i < together; ++i) {
+                                const std::size_t at = (b * x.heads + first + i) * x.tokens + t;
+                                copy(x.at(at), row.data() + i * d);
+                                if (with_errors) copy(x.error_at(at), error.data() + i * d);
+                            }
+                        };
+                        each([&](const double* from, double* to) { std::copy_n(from, d, to); });
+                        normalise_row(model_, *norm, row.data(),
+                                      with_errors ? error.data() : nullptr, row.size());
+                        each([&](double* to, const double* from) { std::copy_n(from, d, to); });
+                    }
+        }
+        // The error of a row's factor is common to its numbers.
+        if (slot != Tensor::value && (norm || problem_.plan.qk_norm))
+            x.spread = std::sqrt(static_cast<double>(x.columns));
+        if (problem_.plan.qk_norm && slot != Tensor::value)
+            for (std::size_t row = 0; row < x.rows; ++row)
+                normalise_length(model_, x.at(row), x.error_at(row), x.columns);
+        x.set_norms();
+        return x;
+    });
+}
+
+}  // namespace attn::check_detail

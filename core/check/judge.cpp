@@ -1,0 +1,330 @@
+#include "core/check/judge.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "core/check/ulp.hpp"
+
+namespace attn {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::size_t no_offset = std::numeric_limits<std::size_t>::max();
+
+bool holds_keys(ArrayId array) {
+    return array == "argmax_key" || array == "top_keys";
+}
+
+std::string count_text(std::size_t count, std::size_t of) {
+    return std::to_string(count) + " of " + std::to_string(of);
+}
+
+}  // namespace
+
+/// What is known of some rows of an array.
+struct Judge::Tally {
+    std::size_t count = 0, finite = 0;
+    double max_abs = 0, sum_of_squares = 0, bound = 0;
+    double theirs_at_max = 0, truth_at_max = 0;
+    std::size_t first = no_offset;  // the smallest offset in theirs of an element out of its bound
+    double theirs_first = 0, truth_first = 0;
+    std::size_t nan = 0, infinite = 0;  // in theirs alone
+    std::size_t zeros = 0;
+    double least_truth = infinity, most_truth = -infinity;
+    double least_theirs = infinity, most_theirs = -infinity;
+
+    void add(double theirs, double truth, double bound_here, bool is_right, std::size_t offset) {
+        ++count;
+        zeros += theirs == 0 ? 1U : 0U;
+        nan += std::isnan(theirs) && !std::isnan(truth) ? 1U : 0U;
+        infinite += std::isinf(theirs) && !std::isinf(truth) ? 1U : 0U;
+        least_truth = std::min(least_truth, truth);
+        most_truth = std::max(most_truth, truth);
+        least_theirs = std::min(least_theirs, theirs);
+        most_theirs = std::max(most_theirs, theirs);
+        if (!is_right && offset < first) {
+            first = offset;
+            theirs_first = theirs;
+            truth_first = truth;
+        }
+        if (!std::isfinite(theirs) || !std::isfinite(truth)) return;
+        ++finite;
+        const double error = std::abs(theirs - truth);
+        sum_of_squares += error * error;
+        if (error > 0) bound = std::max(bound, bound_here > 0 ? error / bound_here : infinity);
+        if (error > max_abs || finite == 1) {
+            max_abs = error;
+            theirs_at_max = theirs;
+            truth_at_max = truth;
+        }
+    }
+
+    void add(const Tally& other) {
+        count += other.count;
+        zeros += other.zeros;
+        nan += other.nan;
+        infinite += other.infinite;
+        least_truth = std::min(least_truth, other.least_truth);
+        most_truth = std::max(most_truth, other.most_truth);
+        least_theirs = std::min(least_theirs, other.least_theirs);
+        most_theirs = std::max(most_theirs, other.most_theirs);
+        if (other.first < first) {
+            first = other.first;
+            theirs_first = other.theirs_first;
+            truth_first = other.truth_first;
+        }
+        sum_of_squares += other.sum_of_squares;
+        bound = std::max(bound, other.bound);
+        if (other.finite > 0 && (finite == 0 || other.max_abs > max_abs)) {
+            max_abs = other.max_abs;
+            theirs_at_max = other.theirs_at_max;
+            truth_at_max = other.truth_at_max;
+        }
+        finite += other.finite;
+    }
+};
+
+/// Compares rows of one array, for one thread.
+class Judge::Row {
+public:
+    Row(const Problem& problem, const Evaluator& evaluator, const GivenArray& given,
+        const Layout& layout, const std::optional<CheckTolerance>& tolerance)
+        : plan_(problem.plan), arithmetic_(evaluator.arithmetic()),
+          candidate_(evaluator, problem.asked, true), given_(given), layout_(layout),
+          tolerance_(tolerance) {}
+
+    /// `head` counts the heads of the array.
+    void compare(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
+        if (holds_keys(given_.id)) return compare_keys(batch, head, row, tally);
+        const bool is_mean = plan_.shown.averages(given_.id);
+        if (is_mean)
+            take_mean(batch, row);
+        else
+            take(batch, head, row);
+        for (std::size_t c = 0; c < value_.size(); ++c) {
+            const std::size_t offset = layout_.offset({batch, head, row, c});
+            const double theirs = given_.values[offset], truth = value_[c];
+            const double bound = bound_of(c);
+            tally.add(theirs, truth, bound, is_within(theirs, truth, bound), offset);
+        }
+    }
+
+private:
+    std::size_t head_number(std::size_t head) const {
+        const std::vector<std::size_t>* const chosen = plan_.shown.chosen(given_.id);
+        return chosen == nullptr ? head : (*chosen)[head];
+    }
+
+    void take(std::size_t batch, std::size_t head, std::size_t row) {
+        const Numbers& numbers = candidate_.row(given_.id, batch, head_number(head), row);
+        value_ = numbers.value;
+        error_ = numbers.error;
+    }
+
+    void take_mean(std::size_t batch, std::size_t row) {
+        const std::size_t heads = plan_.heads;
+        const double unit = row_of(arithmetic_).unit;
+        for (std::size_t head = 0; head < heads; ++head) {
+            const Numbers& numbers = candidate_.row(given_.id, batch, head, row);
+            if (head == 0) value_.assign(numbers.value.size(), 0);
+            if (head == 0) error_.assign(numbers.value.size(), 0);
+            for (std::size_t c = 0; c < value_.size(); ++c) {
+                value_[c] += numbers.value[c];
+                error_[c] += numbers.error[c];
+            }
+        }
+        // The sum of numbers of one sign, and the division.
+        const auto count = static_cast<double>(heads);
+        for (std::size_t c = 0; c < value_.size(); ++c) {
+            value_[c] /= count;
+            error_[c] = error_[c] / count + (count + 1) * unit * std::abs(value_[c]);
+        }
+    }
+
+    double bound_of(std::size_t column) const {
+        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(value_[column]);
+        return error_[column] + (given_.printed ? given_.printed->error(value_[column]) : 0);
+    }
+
+    static bool is_within(double theirs, double truth, double bound) {
+        if (theirs == truth || (std::isnan(theirs) && std::isnan(truth))) return true;
+        if (!std::isfinite(theirs) || !std::isfinite(truth)) return false;
+        return std::abs(theirs - truth) <= bound;
+    }
+
+    /// A key is right if it is the expected one, or if its weight is as large to rounding.
+    void compare_keys(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
+        take(batch, head, row);
+        const std::vector<double> keys = value_;
+        const Numbers& weights =
+            candidate_.row("weights_before_dropout", batch, head_number(head), row);
+        std::set<double> seen;
+        for (std::size_t c = 0; c < keys.size(); ++c) {
+            const std::size_t offset = layout_.offset({batch, head, row, c});
+            const double theirs = given_.values[offset], truth = keys[c];
+            bool is_right = theirs == truth;
+            const auto is_key = [&](double x) {
+                return x >= 0 && x < static_cast<double>(weights.value.size()) &&
+                       x == std::trunc(x);
+            };
+            if (!is_right && is_key(theirs) && is_key(truth)) {
+                const auto a = static_cast<std::size_t>(theirs),
+                           b = static_cast<std::size_t>(truth);
+                is_right = std::abs(weights.value[a] - weights.value[b]) <=
+                           weights.error[a] + weights.error[b];
+            }
+            is_right = is_right && (theirs < 0 || seen.insert(theirs).second);
+            tally.add(is_right ? truth : theirs, truth, 0, is_right, offset);
+        }
+    }
+
+    const Plan& plan_;
+    Precision arithmetic_;
+    Candidate candidate_;
+    const GivenArray& given_;
+    const Layout& layout_;
+    const std::optional<CheckTolerance>& tolerance_;
+    std::vector<double> value_, error_;
+};
+
+Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)
+    : problem_(problem), tolerance_(tolerance), pool_(pool) {}
+
+Judge::~Judge() = default;
+
+const Evaluator& Judge::evaluator(Precision type) {
+    std::unique_ptr<Evaluator>& made = evaluators_[type];
+    if (!made) made = std::make_unique<Evaluator>(problem_, type);
+    return *made;
+}
+
+/// Rows of all heads of a query are neighbours: candidates keep what these have in common.
+Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
+    const auto [batch, heads, rows, columns] = shape_of_all_axes(problem_.plan, given.id);
+    const Evaluator& shared = evaluator(type);
+    std::vector<std::unique_ptr<Row>> of_worker(pool_.threads());
+    std::vector<Tally> tallies(batch * rows);
+    pool_.run(tallies.size(),
+              [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
+                  std::unique_ptr<Row>& row = of_worker[worker];
+                  if (!row)
+                      row = std::make_unique<Row>(problem_, shared, given, layout, tolerance_);
+                  for (std::size_t head = 0; head < heads; ++head)
+                      row->compare(item / rows, head, item % rows, tallies[item]);
+              });
+    Tally all;
+    for (const Tally& tally : tallies) all.add(tally);
+    return all;
+}
+
+/// Whether a right array is within the bound of float64 too, or the tolerance that was given.
+bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision type,
+                     const Tally& found) {
+    if (tolerance_ || type == Precision::float64 || found.max_abs == 0) return true;
+    // As of sums that are 0.5 in one order and the number before it in another.
+    constexpr double small = 0x1p-40;
+    const double most = std::max(std::abs(found.least_truth), std::abs(found.most_truth));
+    return found.max_abs <= small * most &&
+           tally(given, layout, Precision::float64).first == no_offset;
+}
+
+namespace {
+
+/// The index of an element in an array of this shape.
+std::vector<std::size_t> index_of_offset(std::size_t offset,
+                                         const std::vector<std::size_t>& shape) {
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+        index[axis] = offset % shape[axis];
+        offset /= shape[axis];
+    }
+    return index;
+}
+
+}  // namespace
+
+ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Precision type) {
+    const Tally found = tally(given, layout, type);
+    ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = type};
+    judgement.axes = layout.axes;
+    judgement.layout = layout;
+    judgement.max_abs = found.max_abs;
+    judgement.rms =
+        found.finite == 0 ? 0 : std::sqrt(found.sum_of_squares / static_cast<double>(found.finite));
+    judgement.ulp =
+        found.max_abs == 0 ? 0 : ulps_between(found.theirs_at_max, found.truth_at_max, type);
+    judgement.bound = found.bound;
+    const bool is_right = found.first == no_offset;
+    if (!is_right)
+        judgement.first = Departure{index_of_offset(found.first, given.shape), found.theirs_first,
+                                    found.truth_first};
+    judgement.verdict = !is_right                              ? Verdict::wrong
+                        : is_exact(given, layout, type, found) ? Verdict::right
+                                                               : Verdict::right_within_type;
+    const bool is_flat = found.least_theirs == found.most_theirs && found.count > 1 &&
+                         found.least_truth != found.most_truth && found.nan == 0;
+    if (is_right) return judgement;
+    if (found.nan != 0)
+        judgement.finding =
+            "NaN where the truth has none: " + count_text(found.nan, found.count) + " elements";
+    else if (found.infinite != 0)
+        judgement.finding =
+            "infinite where the truth is finite: " + count_text(found.infinite, found.count) +
+            " elements";
+    else if (is_flat && found.zeros == found.count)
+        judgement.finding = "all zero";
+    else if (is_flat)
+        judgement.finding = "constant: every element is the same";
+    return judgement;
+}
+
+/// attn's own order of axes, unless another one is right, or it does not fit.
+ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
+                                  Precision type) {
+    ArrayJudgement best = judge_as(given, layouts.front(), type);
+    const bool is_own = layouts.front().axes.empty();
+    for (std::size_t i = 1; i < layouts.size() && best.verdict == Verdict::wrong; ++i) {
+        ArrayJudgement other = judge_as(given, layouts[i], type);
+        if (other.verdict != Verdict::wrong || (!is_own && other.rms < best.rms))
+            best = std::move(other);
+    }
+    return best;
+}
+
+ArrayJudgement Judge::judge(const GivenArray& given) {
+    const std::vector<Layout> layouts = layouts_of(problem_.plan, given.id, given.shape);
+    if (layouts.empty()) {
+        const auto text = [](const std::vector<std::size_t>& shape) {
+            std::string list;
+            for (const std::size_t size : shape)
+                list += (list.empty() ? "" : ", ") + std::to_string(size);
+            return "(" + list + ")";
+        };
+        ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = given.type};
+        judgement.finding = "shape " + text(given.shape) + " does not fit " +
+                            text(shape_shown(problem_.plan, given.id));
+        return judgement;
+    }
+    // From the strictest type on: that of its file, that of arrays before it, and the one that its
+    // numbers were evidently rounded to.
+    std::vector<Precision> types{given.type};
+    if (!given.type_is_certain && !tolerance_) {
+        types.push_back(coarsest_);
+        if (!holds_keys(given.id)) types.push_back(evident_type(given.values, given.type));
+        std::sort(types.begin(), types.end(),
+                  [](Precision a, Precision b) { return row_of(a).unit < row_of(b).unit; });
+        types.erase(types.begin(), std::find(types.begin(), types.end(), given.type));
+        types.erase(std::unique(types.begin(), types.end()), types.end());
+    }
+    ArrayJudgement judgement = best_layout(given, layouts, types.front());
+    for (std::size_t i = 1; i < types.size() && judgement.verdict == Verdict::wrong; ++i)
+        judgement = best_layout(given, layouts, types[i]);
+    if (row_of(judgement.type).unit > row_of(coarsest_).unit) coarsest_ = judgement.type;
+    return judgement;
+}
+
+}  // namespace attn

@@ -1,0 +1,86 @@
+// Whether another program's arrays are right: their errors as multiples of what rounding makes.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/thread_pool.hpp"
+#include "core/check/evaluate.hpp"
+#include "core/check/problem.hpp"
+#include "core/check/their_array.hpp"
+
+namespace attn {
+
+enum class Verdict {
+    right,              ///< within the bound of float64, or the tolerance that was given
+    right_within_type,  ///< within the bound of its own type
+    wrong
+};
+inline constexpr Names<Verdict, 3> verdict_names{
+    {{Verdict::right, "right"},
+     {Verdict::right_within_type, "right within its type"},
+     {Verdict::wrong, "wrong"}}};
+
+/// In place of the bounds: |error| <= atol + rtol |truth|.
+struct CheckTolerance {
+    double atol = 0, rtol = 0;
+};
+
+/// An element that is not within its bound.
+struct Departure {
+    std::vector<std::size_t> index;  ///< in the array as the other program has it
+    double theirs = 0, truth = 0;
+};
+
+struct ArrayJudgement {
+    ArrayId id;
+    std::string theirs;  ///< the other program's name
+    Verdict verdict = Verdict::wrong;
+    Precision type = Precision::float32;  ///< whose bound was used
+    std::vector<std::string> axes = {};   ///< of theirs in order, where they are not attn's
+    /// Over the elements that are finite on both sides.
+    double max_abs = 0, rms = 0;
+    double ulp = 0;                       ///< of the type, at the largest error
+    double bound = 0;                     ///< the largest error as a multiple of its bound
+    std::optional<Departure> first = {};  ///< in their order; empty: none, or no shape fits
+    std::string finding = {};             ///< "constant", "NaN where ..."; or empty
+    std::optional<Layout> layout = {};    ///< empty: no shape fits, and all numbers above are 0
+};
+
+/// Judges arrays in the order of computation: an array is expected to be no better than the type
+/// of one before it.
+class Judge {
+public:
+    /// `problem` must outlive it.
+    Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool);
+    ~Judge();
+
+    ArrayJudgement judge(const GivenArray& given);
+
+    /// Forgets the types of earlier arrays, for those of another program.
+    void begin_program() { coarsest_ = Precision::float64; }
+
+private:
+    struct Tally;
+    class Row;
+
+    ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
+    ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
+                               Precision type);
+    Tally tally(const GivenArray& given, const Layout& layout, Precision type);
+    bool is_exact(const GivenArray& given, const Layout& layout, Precision type,
+                  const Tally& found);
+    const Evaluator& evaluator(Precision type);
+
+    const Problem& problem_;
+    std::optional<CheckTolerance> tolerance_;
+    ThreadPool& pool_;
+    std::map<Precision, std::unique_ptr<Evaluator>> evaluators_;
+    Precision coarsest_ = Precision::float64;
+};
+
+}  // namespace attn

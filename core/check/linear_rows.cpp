@@ -1,0 +1,211 @@
+// Linear attention: states, outputs and weights; core/linear/linear.hpp has the recurrence.
+//
+// Errors are bounded in the 2-norm over d_k: a step of the delta rules multiplies the state by
+// I - beta k k^T, which does not make it longer where beta |k|^2 is at most 2.
+#include <algorithm>
+#include <cmath>
+
+#include "core/check/candidate_state.hpp"
+
+namespace attn::check_detail {
+
+/// The recurrence of one batch entry and key head up to a token.
+struct State::LinearHead {
+    std::size_t done = 0;                               ///< tokens
+    std::vector<double> state;                          ///< (d_k, d_v), after them
+    std::vector<double> error;                          ///< of each column of it, in the 2-norm
+    std::vector<std::vector<double>> kept, kept_error;  ///< states and errors after each token
+};
+
+namespace {
+
+/// The gates of a key head.
+struct Gates {
+    const double *log_decay = nullptr, *beta = nullptr;
+    std::size_t columns = 1;
+
+    Gates(const Problem& problem, std::size_t index, std::size_t tokens) {
+        const RecurrenceNumbers& r = problem.recurrence;
+        columns = r.decay_columns;
+        if (!r.log_decay.empty()) log_decay = r.log_decay.data() + index * tokens * columns;
+        if (!r.beta.empty()) beta = r.beta.data() + index * tokens;
+    }
+    double decay(std::size_t t, std::size_t i) const {
+        if (log_decay == nullptr) return 1;
+        return std::exp(log_decay[t * columns + (columns == 1 ? 0 : i)]);
+    }
+    /// The largest factor, and the largest relative error of one.
+    void bound(std::size_t t, const ErrorModel& model, double& most, double& error) const {
+        most = 1;
+        error = 0;
+        if (log_decay == nullptr) return;
+        most = 0;
+        for (std::size_t i = 0; i < columns; ++i) {
+            const double g = log_decay[t * columns + i];
+            most = std::max(most, std::exp(g));
+            if (std::isfinite(g))
+                error = std::max(error, model.of_operand(g) + model.unit() * (2 * std::abs(g) + 2));
+        }
+    }
+};
+
+}  // namespace
+
+const State::LinearHead& State::linear_head(std::size_t batch, std::size_t kv_head,
+                                            std::size_t token) {
+    linear_.resize(plan_.batch * plan_.kv_heads);
+    const std::size_t index = batch * plan_.kv_heads + kv_head;
+    std::shared_ptr<LinearHead>& head = linear_[index];
+    const RowsView keys = keys_of(batch, kv_head), values = values_of(batch, kv_head);
+    if (!head || head->done > token + 1) {
+        head = std::make_shared<LinearHead>();
+        const std::size_t d_v = values.columns, size = keys.columns * d_v;
+        head->state.assign(size, 0);
+        head->error.assign(with_errors_ ? d_v : 0, 0);
+        const std::vector<double>& past = problem_.recurrence.past_state;
+        if (!past.empty()) std::copy_n(past.data() + index * size, size, head->state.data());
+        for (std::size_t i = 0; i < size && with_errors_; ++i)
+            head->error[i % d_v] =
+                std::hypot(head->error[i % d_v], model_.of_operand(head->state[i]));
+    }
+    while (head->done < token + 1) step(*head, keys, values, index);
+    return *head;
+}
+
+void State::step(LinearHead& head, const RowsView& keys, const RowsView& values,
+                 std::size_t index) {
+    const Gates gates(problem_, index, keys.rows);
+    const std::size_t t = head.done++, d_k = keys.columns, d_v = values.columns;
+    std::vector<double>&state = head.state, &error = head.error;
+    std::vector<double> update(values.at(t), values.at(t) + d_v), lengths(d_v, 0);
+    const double *const k = keys.at(t), *const v = values.at(t);
+    const double beta = gates.beta == nullptr ? 1 : gates.beta[t];
+    for (std::size_t i = 0; i < d_k; ++i) {
+        const double factor = gates.decay(t, i);
+        for (std::size_t j = 0; j < d_v; ++j) {
+            double& x = state[i * d_v + j];
+            x *= factor;
+            lengths[j] += x * x;
+        }
+    }
+    if (gates.beta != nullptr) {
+        for (std::size_t i = 0; i < d_k; ++i)
+            for (std::size_t j = 0; j < d_v; ++j) update[j] -= k[i] * state[i * d_v + j];
+        for (double& u : update) u *= beta;
+    }
+    if (with_errors_) {
+        const Norms& norms = keys.norms[t];
+        double most = 1, decay_error = 0;
+        gates.bound(t, model_, most, decay_error);
+        const bool is_delta = gates.beta != nullptr;
+        const double growth =
+            is_delta ? std::max(1.0, std::abs(1 - beta * norms.two * norms.two)) : 1;
+        const double beta_error = is_delta ? model_.of_operand(beta) + model_.rounding(beta) : 0;
+        for (std::size_t j = 0; j < d_v; ++j) {
+            const double length = std::sqrt(lengths[j]);
+            const double held = length * norms.two, u = std::abs(update[j]);
+            double of_update = values.error_at(t)[j] + model_.rounding(v[j]);
+            if (is_delta)
+                of_update = std::abs(beta) * (of_update + length * norms.error_two +
+                                              model_.gamma(d_k + 2) * held) +
+                            beta_error * (std::abs(v[j]) + held);
+            const double own = (decay_error + 3 * model_.unit()) * length +
+                               norms.two * (of_update + 3 * model_.rounding(u)) +
+                               norms.error_two * (u + of_update) +
+                               static_cast<double>(d_k) * model_.least();
+            // Steps round independently of each other.
+            error[j] = std::hypot(growth * most * error[j], 3 * own);
+        }
+    }
+    for (std::size_t i = 0; i < d_k; ++i)
+        for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] += k[i] * update[j];
+}
+
+void State::linear_output(QueryRow& q) {
+    const RowsView query = query_of(q.batch, q.head, q.row);
+    const std::size_t t = plan_.first_query + q.row, d_k = query.columns, d_v = plan_.d_v;
+    const LinearHead& head = linear_head(q.batch, kv_head_of(q.head), t);
+    const std::vector<double>& state = head.state;
+    q.output.assign(d_v, 0);
+    for (std::size_t i = 0; i < d_k; ++i)
+        for (std::size_t j = 0; j < d_v; ++j) q.output[j] += query.value[i] * state[i * d_v + j];
+    for (double& x : q.output) x *= c_.scale;
+    q.output_error.assign(with_errors_ ? d_v : 0, 0);
+    if (with_errors_) {
+        for (std::size_t j = 0; j < d_v; ++j) {
+            double squares = 0;
+            for (std::size_t i = 0; i < d_k; ++i)
+                squares += state[i * d_v + j] * state[i * d_v + j];
+            const double length = std::sqrt(squares), of_state = head.error[j];
+            const Norms& norms = query.norms[0];
+            // Chunks sum products of queries and keys instead of reading a state.
+            const double error = norms.two * of_state + norms.error_two * (length + of_state) +
+                                 model_.gamma(d_k + t + 4) * norms.two * length;
+            q.output_error[j] = model_.stored(
+                q.output[j], std::abs(c_.scale) * error + 2 * model_.rounding(q.output[j]));
+        }
+    }
+    round_rows(c_, Rounded::outputs, q.output.data(),
+               with_errors_ ? q.output_error.data() : nullptr, d_v);
+}
+
+void State::linear_weights_of(QueryRow& q) {
+    const RowsView query = query_of(q.batch, q.head, q.row);
+    const std::size_t kv_head = kv_head_of(q.head);
+    const RowsView keys = keys_of(q.batch, kv_head);
+    const Gates gates(problem_, q.batch * plan_.kv_heads + kv_head, keys.rows);
+    const std::size_t d_k = query.columns, last = plan_.first_query + q.row;
+    std::vector<double> reader(query.value, query.value + d_k);
+    q.weight.assign(keys.rows, 0);
+    q.weight_error.assign(with_errors_ ? keys.rows : 0, 0);
+    double error = with_errors_ ? query.norms[0].error_two : 0;
+    for (std::size_t s = std::min(last + 1, keys.rows); s-- > 0;) {
+        const double* const k = keys.at(s);
+        const double length = with_errors_ ? norms_of(reader.data(), nullptr, d_k).two : 0;
+        double weight = inner_product(reader.data(), k, d_k);
+        const double beta = gates.beta == nullptr ? 1 : gates.beta[s];
+        weight *= beta;
+        double most = 1, decay_error = 0;
+        gates.bound(s, model_, most, decay_error);
+        if (with_errors_) {
+            const Norms& norms = keys.norms[s];
+            const double of_product = norms.two * error + norms.error_two * (length + error) +
+                                      model_.gamma(d_k + 4) * length * norms.two;
+            const double beta_error =
+                gates.beta == nullptr ? 0 : model_.of_operand(beta) + model_.rounding(beta);
+            const double of_weight = std::abs(beta) * of_product + beta_error * length * norms.two;
+            q.weight_error[s] =
+                model_.stored(c_.scale * weight, std::abs(c_.scale) * of_weight +
+                                                     3 * model_.rounding(c_.scale * weight));
+            double own = (decay_error + 2 * model_.unit()) * length;
+            double growth = 1;
+            if (gates.beta != nullptr) {
+                growth = std::max(1.0, std::abs(1 - beta * norms.two * norms.two));
+                own += norms.two * (std::abs(beta) * (of_product - norms.two * error) +
+                                    beta_error * length * norms.two) +
+                       norms.error_two * std::abs(weight) + 2 * model_.unit() * length;
+            }
+            error = std::hypot(growth * most * error, 3 * most * own);
+        }
+        if (gates.beta != nullptr)
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
+        for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
+        q.weight[s] = c_.scale * weight;
+    }
+}
+
+/// states: (d_k, d_v) of a token as one row; present_state: one row of it.
+void State::fill_state(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
+    const std::size_t d_v = plan_.d_v;
+    const bool is_present = array == "present_state";
+    const LinearHead& made =
+        linear_head(batch, head, is_present ? plan_.kv_len - 1 : plan_.first_query + row);
+    const std::size_t first = is_present ? row * d_v : 0,
+                      count = is_present ? d_v : made.state.size();
+    start(count);
+    std::copy_n(made.state.data() + first, count, answer_.value.data());
+    for (std::size_t i = 0; i < answer_.error.size(); ++i)
+        answer_.error[i] = model_.stored(answer_.value[i], made.error[i % d_v]);
+}
+
+}  // namespace attn::check_detail

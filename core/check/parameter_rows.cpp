@@ -1,0 +1,87 @@
+// Rows of inputs, parameters, queries, keys and values.
+#include <algorithm>
+
+#include "core/check/candidate_state.hpp"
+
+namespace attn::check_detail {
+namespace {
+
+struct ParameterPlace {
+    ArrayId weight, bias;
+    Tensor tensor;
+};
+constexpr ParameterPlace parameters[] = {{"W_query", "b_query", Tensor::query},
+                                         {"W_key", "b_key", Tensor::key},
+                                         {"W_value", "b_value", Tensor::value},
+                                         {"W_out", "b_out", Tensor::out}};
+
+}  // namespace
+
+/// Inputs, or normed inputs; the tokens are not the computed ones alone.
+void State::fill_input(ArrayId array, std::size_t batch, std::size_t, std::size_t row) {
+    const bool is_normed = array == "normed_inputs";
+    const Numbers& x = is_normed ? problem_.source[0] : problem_.inputs;
+    const std::size_t at = batch * plan_.q_len + row;
+    start(x.columns);
+    std::copy_n(x.value.data() + at * x.columns, x.columns, answer_.value.data());
+    if (!with_errors_) return;
+    const Norms norms = norms_of(problem_.inputs.value.data() + at * x.columns, nullptr, x.columns);
+    for (std::size_t i = 0; i < x.columns; ++i) {
+        const double value = answer_.value[i];
+        answer_.error[i] = model_.of_operand(value);
+        if (!is_normed) continue;
+        const double own = problem_.inputs.value[at * x.columns + i];
+        // Cancellation in x - mean leaves the mean's error, relative to what is divided by.
+        const double bias = problem_.input_norm->bias.empty() ? 0 : problem_.input_norm->bias[i];
+        const double size = std::max(std::abs(own), norms.two / 8);
+        const double scaled = std::abs(value - bias);
+        const double factor = own == 0 ? 0 : scaled / std::abs(own);
+        answer_.error[i] =
+            model_.stored(value, model_.gamma(x.columns + 8) * (scaled + factor * size) +
+                                     4 * model_.rounding(bias));
+    }
+}
+
+void State::fill_parameter(ArrayId array, std::size_t, std::size_t group, std::size_t row) {
+    for (const ParameterPlace& place : parameters) {
+        const bool is_weight = array == place.weight;
+        if (!is_weight && !(array == place.bias)) continue;
+        const ProjectionNumbers& p = *problem_.projection[static_cast<std::size_t>(place.tensor)];
+        const std::size_t d_out = p.d_out / p.groups;
+        if (!is_weight) {
+            start(d_out);
+            std::copy_n(p.bias.data() + group * d_out, d_out, answer_.value.data());
+        } else if (plan_.is_transposed(array)) {
+            start(d_out);
+            for (std::size_t o = 0; o < d_out; ++o)
+                answer_.value[o] = p.weight[(group * d_out + o) * p.d_in + row];
+        } else {
+            start(p.d_in);
+            std::copy_n(p.weight.data() + (group * d_out + row) * p.d_in, p.d_in,
+                        answer_.value.data());
+        }
+    }
+    for (std::size_t i = 0; i < answer_.error.size(); ++i)
+        answer_.error[i] = model_.of_operand(answer_.value[i]);
+}
+
+void State::fill_unrotated(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
+    if (array == "unrotated_queries")
+        answer_rows(unrotated(Tensor::query, batch, head), plan_.first_query + row);
+    else
+        answer_rows(unrotated(Tensor::key, batch, head), row);
+}
+
+void State::fill_query(ArrayId, std::size_t batch, std::size_t head, std::size_t row) {
+    answer_rows(query_of(batch, head, row), 0);
+}
+
+/// Keys and values, new ones or with those of the cache.
+void State::fill_key(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
+    const bool is_key = array == "keys" || array == "present_key";
+    const bool has_cached = array == "present_key" || array == "present_value";
+    const std::size_t cached = problem_.past_key.empty() || has_cached ? 0 : plan_.past_len;
+    answer_rows(is_key ? keys_of(batch, head) : values_of(batch, head), cached + row);
+}
+
+}  // namespace attn::check_detail

@@ -1,0 +1,221 @@
+#include "core/check/problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <variant>
+
+namespace attn {
+namespace {
+
+std::vector<double> doubles_of(const RealArray& array, Dtype dtype) {
+    if (array.dimension() == 0) return {};
+    RealArray copy = array;
+    Array<double> numbers = copy.take<double>();
+    std::vector<double> rounded(numbers.size());
+    std::transform(numbers.begin(), numbers.end(), rounded.begin(), row_of(dtype).round);
+    return rounded;
+}
+
+/// A matrix or a batch of matrices as rows.
+Numbers as_rows(const RealArray& array, Dtype dtype) {
+    Numbers numbers;
+    numbers.value = doubles_of(array, dtype);
+    numbers.columns = array.shape().back();
+    numbers.rows = numbers.value.size() / std::max<std::size_t>(numbers.columns, 1);
+    return numbers;
+}
+
+/// (batch, heads, len, d) with the heads side by side: (batch * len, heads * d).
+Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_t heads,
+                           Dtype dtype) {
+    const std::size_t d = array.shape().back(), len = array.shape(array.dimension() - 2);
+    const std::vector<double> from = doubles_of(array, dtype);
+    Numbers numbers{batch * len, heads * d, std::vector<double>(from.size()), {}};
+    for (std::size_t b = 0; b < batch; ++b)
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t t = 0; t < len; ++t)
+                std::copy_n(from.data() + ((b * heads + h) * len + t) * d, d,
+                            numbers.value.data() + ((b * len + t) * heads + h) * d);
+    return numbers;
+}
+
+void normalise_rows(Numbers& x, const std::optional<InputNorm>& norm) {
+    if (!norm) return;
+    for (std::size_t row = 0; row < x.rows; ++row)
+        normalise(*norm, std::span<double>(x.value.data() + row * x.columns, x.columns));
+}
+
+template <class T>
+ProjectionNumbers numbers_of_projection(const Projection<T>& p) {
+    ProjectionNumbers numbers{p.groups() * p.d_out(), p.d_in(), p.groups(), p.in_out, {}, {}};
+    numbers.weight.reserve(numbers.d_out * numbers.d_in);
+    for (std::size_t g = 0; g < p.groups(); ++g)
+        for (std::size_t o = 0; o < p.d_out(); ++o)
+            for (std::size_t i = 0; i < p.d_in(); ++i)
+                numbers.weight.push_back(
+                    static_cast<double>(p.in_out ? p.weight(g, i, o) : p.weight(g, o, i)));
+    numbers.bias.assign(p.bias.begin(), p.bias.end());
+    return numbers;
+}
+
+void take_weights(Problem& problem, const AnyLayerWeights& weights) {
+    std::visit(
+        [&](const auto& given) {
+            const Projection<std::decay_t<decltype(*given->query.weight.data())>>* const three[] = {
+                &given->query, &given->key, &given->value};
+            for (std::size_t i = 0; i < 3; ++i)
+                problem.projection[i] = numbers_of_projection(*three[i]);
+            if (given->out) problem.projection[3] = numbers_of_projection(*given->out);
+            problem.query_norm = given->query_norm;
+            problem.key_norm = given->key_norm;
+        },
+        weights);
+}
+
+void take_sources(Problem& problem, const Operands& operands) {
+    const Plan& plan = problem.plan;
+    if (plan.projects) {
+        problem.inputs = as_rows(operands.inputs, plan.dtype);
+        problem.input_norm = operands.norm;
+        Numbers& x = problem.source[0];
+        x = problem.inputs;
+        normalise_rows(x, operands.norm);
+        problem.source[1] = row_of(plan.mode).context ? as_rows(operands.context, plan.dtype) : x;
+        problem.source[2] = problem.source[1];
+        if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
+        return;
+    }
+    const RealArray* const three[] = {&operands.query, &operands.key, &operands.value};
+    if (!plan.packed) problem.heads_in = HeadsIn::axis;
+    for (std::size_t i = 0; i < 3; ++i)
+        problem.source[i] =
+            plan.packed ? as_rows(*three[i], plan.dtype)
+                        : heads_side_by_side(*three[i], plan.batch,
+                                             i == 0 ? plan.heads : plan.kv_heads, plan.dtype);
+}
+
+/// Additive masks are rounded to the type: those below its range block keys.
+MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys, Dtype dtype) {
+    MaskNumbers numbers{{1, 1, 1, 1}, {mask.begin(), mask.end()}, is_boolean};
+    if (!is_boolean)
+        std::transform(numbers.values.begin(), numbers.values.end(), numbers.values.begin(),
+                       row_of(dtype).round);
+    if (of_keys) {
+        const std::size_t keys = mask.shape().back();
+        numbers.shape = {mask.size() / std::max<std::size_t>(keys, 1), 1, 1, keys};
+    } else {
+        std::copy_backward(mask.shape().begin(), mask.shape().end(), numbers.shape.end());
+    }
+    return numbers;
+}
+
+void take_masks(Problem& problem, const Operands& operands) {
+    const Dtype dtype = problem.plan.dtype;
+    if (operands.mask.dimension() != 0)
+        problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
+    if (operands.key_padding_mask.dimension() != 0)
+        problem.masks[1] = numbers_of_mask(operands.key_padding_mask,
+                                           operands.key_padding_mask_is_boolean, true, dtype);
+}
+
+/// A gate of linear attention as (batch, kv_heads, tokens, columns of a head).
+std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
+                                    const std::vector<double>& constants, std::size_t& columns) {
+    const std::size_t heads = plan.kv_heads, tokens = plan.q_len;
+    std::vector<double> gate;
+    columns = 1;
+    if (!constants.empty()) {
+        for (std::size_t i = 0; i < plan.batch * heads; ++i)
+            gate.insert(gate.end(), tokens,
+                        row_of(plan.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
+        return gate;
+    }
+    const std::vector<double> given = doubles_of(array, plan.dtype);
+    if (given.empty()) return gate;
+    const bool has_columns_of_heads = plan.projects || plan.packed;
+    if (!has_columns_of_heads) {
+        columns = given.size() / (plan.batch * heads * tokens);
+        return given;
+    }
+    const std::size_t width = given.size() / (plan.batch * tokens);
+    const bool is_shared = width == 1;
+    columns = is_shared ? 1 : width / heads;
+    for (std::size_t b = 0; b < plan.batch; ++b)
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t t = 0; t < tokens; ++t) {
+                const double* const row = given.data() + (b * tokens + t) * width;
+                const double* const first = row + (is_shared ? 0 : h * columns);
+                gate.insert(gate.end(), first, first + columns);
+            }
+    return gate;
+}
+
+void take_recurrence(Problem& problem, const Operands& operands) {
+    const Plan& plan = problem.plan;
+    if (!plan.rule) return;
+    RecurrenceNumbers& taken = problem.recurrence;
+    std::size_t one = 1;
+    taken.log_decay = gate_of_problem(plan, operands.decay, plan.decay, taken.decay_columns);
+    taken.beta = gate_of_problem(plan, operands.beta, plan.beta, one);
+    taken.past_state = doubles_of(operands.past_state, plan.dtype);
+}
+
+void take_dropout(Problem& problem, const Result& result) {
+    const double p = problem.plan.dropout.p;
+    if (p == 0) return;
+    problem.kept_weight = 1 / (1 - p);
+    const NamedArray& mask = *array_named("dropout_mask", result.arrays);
+    std::visit(
+        [&](const auto& values) {
+            for (const auto x : values) problem.dropout_kept.push_back(x == 0 ? 0 : 1);
+        },
+        mask.values);
+}
+
+Conventions conventions_of(const Problem& problem) {
+    const Plan& plan = problem.plan;
+    Conventions asked;
+    for (std::size_t i = 0; i < asked.adds_bias.size(); ++i)
+        asked.adds_bias[i] = problem.projection[i] && !problem.projection[i]->bias.empty();
+    if (plan.rope.dims != 0) asked.rope.pairs = plan.rope.pairs;
+    asked.rope.base = plan.rope.base;
+    asked.rope.dims = plan.rope.dims;
+    asked.rope.scaling = plan.rope.scaling;
+    asked.rope.first_query = asked.rope.first_key = static_cast<std::int64_t>(plan.past_len);
+    asked.scale = plan.scale;
+    asked.softcap = plan.softcap;
+    asked.alibi = plan.alibi;
+    asked.band.causal = plan.causal && !plan.rule;
+    asked.band.offset = plan.offset.values();
+    if (!plan.window.empty()) {
+        asked.band.left = plan.window[0];
+        asked.band.right = plan.window[1];
+    }
+    asked.kv_lengths = plan.kv_lengths;
+    asked.true_keeps = {plan.keeps_true, plan.keeps_true};
+    if (plan.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
+    asked.sink = plan.sink;
+    asked.drops = plan.dropout.p != 0;
+    return asked;
+}
+
+}  // namespace
+
+Problem make_problem(const Plan& plan, const Operands& operands, const Result& result) {
+    Problem problem;
+    problem.plan = plan;
+    if (result.weights) take_weights(problem, *result.weights);
+    take_sources(problem, operands);
+    problem.past_key = doubles_of(operands.past_key, plan.dtype);
+    problem.past_value = doubles_of(operands.past_value, plan.dtype);
+    take_masks(problem, operands);
+    take_recurrence(problem, operands);
+    take_dropout(problem, result);
+    problem.asked = conventions_of(problem);
+    return problem;
+}
+
+}  // namespace attn

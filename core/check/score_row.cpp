@@ -1,0 +1,240 @@
+// The scores of one query, in the order of a candidate's stages.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/check/candidate_state.hpp"
+
+namespace attn::check_detail {
+namespace {
+
+constexpr double masked_out = -std::numeric_limits<double>::infinity();
+
+std::int64_t signed_of(std::size_t x) {
+    return static_cast<std::int64_t>(x);
+}
+
+/// The keys of one query in a mask that is an operand.
+struct MaskRowView {
+    const double* values;
+    std::size_t step, end;  ///< keys from `end` on are beyond its columns
+
+    double at(std::size_t key) const { return values[key * step]; }
+};
+
+MaskRowView row_of_mask(const MaskNumbers& mask, std::size_t batch, std::size_t head,
+                        std::size_t query) {
+    const std::size_t index[3] = {batch, head, query};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+        at = at * mask.shape[i] + (mask.shape[i] == 1 ? 0 : index[i]);
+    const bool is_one = mask.shape[3] == 1;
+    return {mask.values.data() + at * mask.shape[3], is_one ? 0u : 1u,
+            is_one ? std::numeric_limits<std::size_t>::max() : mask.shape[3]};
+}
+
+}  // namespace
+
+std::int64_t State::position_of(const QueryRow& q) const {
+    const std::vector<std::int64_t>& offset = c_.band.offset;
+    return signed_of(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
+}
+
+void State::find_allowed(QueryRow& q) {
+    const std::size_t keys = plan_.kv_len;
+    q.is_allowed.assign(keys, 1);
+    const auto block_unless = [&](std::int64_t first, std::int64_t end) {
+        for (std::size_t k = 0; k < keys; ++k)
+            if (signed_of(k) < first || signed_of(k) >= end) q.is_allowed[k] = 0;
+    };
+    const BandConvention& band = c_.band;
+    const std::int64_t position = position_of(q), all = signed_of(keys);
+    if (band.causal && band.causal_reversed)
+        block_unless(position + band.causal_shift, all);
+    else if (band.causal)
+        block_unless(0, position + band.causal_shift + 1);
+    std::int64_t at = position;
+    if (!band.window_offset.empty())
+        at = signed_of(plan_.first_query + q.row) +
+             band.window_offset[band.window_offset.size() == 1 ? 0 : q.batch];
+    if (band.left >= 0) block_unless(at - band.left, all);
+    if (band.right >= 0) block_unless(0, at + band.right + 1);
+    if (!c_.kv_lengths.empty())
+        block_unless(0, static_cast<std::int64_t>(std::min<std::uint64_t>(
+                            c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.batch], keys)));
+    for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
+        if (!problem_.masks[i]) continue;
+        const MaskNumbers& mask = *problem_.masks[i];
+        if (mask.is_boolean ? c_.boolean_use[i] != BooleanUse::blocks : c_.bias_factor[i] == 0)
+            continue;
+        const MaskRowView row = row_of_mask(mask, q.batch, q.head, plan_.first_query + q.row);
+        for (std::size_t k = 0; k < keys; ++k) {
+            const bool is_beyond = k >= row.end;
+            const bool allows = mask.is_boolean
+                                    ? !is_beyond && (row.at(k) != 0) == c_.true_keeps[i]
+                                    : is_beyond || c_.bias_factor[i] * row.at(k) != masked_out;
+            if (!allows) q.is_allowed[k] = 0;
+        }
+    }
+}
+
+void State::score(QueryRow& q) {
+    const RowsView query = query_of(q.batch, q.head, q.row);
+    const RowsView keys = keys_of(q.batch, kv_head_of(q.head));
+    const std::size_t count = keys.rows, d = keys.columns;
+    q.raw.value.resize(count);
+    for (std::size_t k = 0; k < count; ++k)
+        q.raw.value[k] = inner_product(query.value, keys.at(k), d);
+    if (with_errors_) {
+        q.raw.independent.resize(count);
+        q.raw.common.resize(count);
+        for (std::size_t k = 0; k < count; ++k) {
+            const ProductError error =
+                product_error(model_, query.norms[0], query.spread, keys.norms[k], keys.spread, d);
+            q.raw.independent[k] = model_.stored(q.raw.value[k], error.independent);
+            q.raw.common[k] = error.common;
+        }
+    }
+    find_allowed(q);
+    take_stages(q, q.scores, std::nullopt);
+    if (!rounds_scores_) return;
+    if (!with_errors_)
+        return round_rows(c_, Rounded::scores, q.scores.value.data(), nullptr, count);
+    std::vector<double> error(count);
+    for (std::size_t k = 0; k < count; ++k) error[k] = q.scores.independent[k] + q.scores.common[k];
+    round_rows(c_, Rounded::scores, q.scores.value.data(), error.data(), count);
+    q.scores.independent = std::move(error);
+    q.scores.common.assign(count, 0);
+}
+
+void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) {
+    x = q.raw;
+    for (ScoreStage stage : c_.order) {
+        switch (stage) {
+            case ScoreStage::scale: scale_scores(x); break;
+            case ScoreStage::softcap:
+                if (c_.softcap != 0) cap_scores(x);
+                break;
+            case ScoreStage::alibi:
+                if (c_.alibi) add_alibi(q, x);
+                break;
+            case ScoreStage::bias: add_masks(q, x); break;
+            case ScoreStage::block: block_scores(q, x); break;
+        }
+        if (stage == last) return;
+    }
+}
+
+void State::scale_scores(KeyNumbers& x) const {
+    for (double& value : x.value) value *= c_.scale;
+    if (!with_errors_) return;
+    const double factor = std::abs(c_.scale);
+    for (std::size_t k = 0; k < x.value.size(); ++k) {
+        // The scale is rounded, and its product; or those of its root with both factors.
+        x.independent[k] = model_.stored(
+            x.value[k], x.independent[k] * factor + 3 * model_.unit() * std::abs(x.value[k]));
+        x.common[k] *= factor;
+    }
+}
+
+void State::cap_scores(KeyNumbers& x) const {
+    for (std::size_t k = 0; k < x.value.size(); ++k) {
+        const double before = x.value[k] / c_.softcap;
+        const double value = c_.softcap * std::tanh(before);
+        if (with_errors_) {
+            const double cap = std::abs(c_.softcap);
+            const double error = (x.independent[k] + x.common[k]) / cap;
+            // tanh is flatter than at the end of the interval that is nearest to 0.
+            const double nearest = std::max(0.0, std::abs(before) - error);
+            const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
+            const double own = 8 * model_.unit() * std::abs(value) +
+                               3 * model_.unit() * std::abs(before) * cap * slope;
+            x.independent[k] =
+                std::min(model_.stored(value, x.independent[k] * slope + own), 2 * cap);
+            x.common[k] *= slope;
+        }
+        x.value[k] = value;
+    }
+}
+
+void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const {
+    x.value[key] += term;
+    if (!with_errors_) return;
+    if (x.value[key] == masked_out)
+        x.independent[key] = x.common[key] = 0;
+    else
+        x.independent[key] = model_.stored(x.value[key], x.independent[key] + term_error);
+}
+
+void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
+    const std::size_t count = plan_.heads;
+    const std::size_t place = c_.slopes == AlibiSlopes::reversed ? count - 1 - q.head : q.head;
+    const auto power = [](double numerator, double heads) {
+        return std::exp2(-8 * numerator / heads);
+    };
+    double slope = 0;
+    if (c_.slopes == AlibiSlopes::published) {
+        // Those of the largest power of 2 first, then every other one of twice as many.
+        std::size_t whole = 1;
+        while (whole * 2 <= count) whole *= 2;
+        slope = place < whole ? power(static_cast<double>(place + 1), static_cast<double>(whole))
+                              : power(static_cast<double>(2 * (place - whole) + 1),
+                                      static_cast<double>(2 * whole));
+    } else {
+        const std::size_t first = c_.slopes == AlibiSlopes::from_zero ? 0 : 1;
+        slope = power(static_cast<double>(place + first), static_cast<double>(count));
+    }
+    slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
+    const std::int64_t position = position_of(q);
+    for (std::size_t k = 0; k < x.value.size(); ++k) {
+        const double term = slope * static_cast<double>(signed_of(k) - position);
+        add_term(x, k, term, 8 * model_.rounding(term));
+    }
+}
+
+void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
+    for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
+        if (!problem_.masks[i]) continue;
+        const MaskNumbers& mask = *problem_.masks[i];
+        const BooleanUse use = mask.is_boolean ? c_.boolean_use[i] : BooleanUse::added;
+        const double factor = mask.is_boolean ? 1 : c_.bias_factor[i];
+        if (use == BooleanUse::blocks || use == BooleanUse::ignored || factor == 0) continue;
+        const MaskRowView row = row_of_mask(mask, q.batch, q.head, plan_.first_query + q.row);
+        for (std::size_t k = 0; k < std::min(x.value.size(), row.end); ++k) {
+            double number = row.at(k);
+            if (mask.is_boolean) number = number != 0 ? 1 : 0;
+            if (use == BooleanUse::added) {
+                const double term = factor * number;
+                if (term == masked_out) x.value[k] = 0;  // which may be infinite or NaN
+                add_term(x, k, term, model_.of_operand(term));
+            } else if (number == 0) {
+                x.value[k] = 0;
+                if (with_errors_) x.independent[k] = x.common[k] = 0;
+            }
+        }
+    }
+}
+
+void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
+    if (c_.blocking != Blocking::before) return;
+    const PrecisionRow& type = row_of(shared_.arithmetic());
+    for (std::size_t k = 0; k < x.value.size(); ++k) {
+        if (q.is_allowed[k] != 0 || x.value[k] == masked_out) continue;
+        double error = 0;
+        if (c_.masked_value_is_added && std::isfinite(c_.masked_value)) {
+            // A large number leaves only the leading digits of the score, or none.
+            if (with_errors_) error = x.independent[k] + x.common[k];
+            const auto sum = [&](double score) { return type.round(score + c_.masked_value); };
+            const double low = sum(x.value[k] - error), high = sum(x.value[k] + error);
+            x.value[k] = sum(x.value[k]);
+            error = std::isfinite(x.value[k]) ? std::max(x.value[k] - low, high - x.value[k]) : 0;
+        } else {
+            x.value[k] = type.round(c_.masked_value);
+        }
+        if (!with_errors_) continue;
+        x.independent[k] = error;
+        x.common[k] = 0;
+    }
+}
+
+}  // namespace attn::check_detail

@@ -1,0 +1,288 @@
+#include "core/check/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "core/check/comparison.hpp"
+#include "core/check/departures.hpp"
+#include "core/check/relevant.hpp"
+#include "core/check/seen_dropout.hpp"
+
+namespace attn {
+namespace {
+
+/// An alternative of some convention.
+struct Option {
+    Convention convention;
+    Alternative alternative;
+};
+
+/// Indices of options, increasing.
+using Combination = std::vector<std::size_t>;
+
+struct Found {
+    Combination changes;
+    Fit fit;
+};
+
+/// Candidates that a thread takes at once.
+constexpr std::size_t chunk = 32;
+
+/// A candidate costs about as much as this many products of numbers besides those of its row.
+constexpr double fixed_cost = 20000;
+/// Triples are limited to these products: ten seconds of two processors.
+constexpr double triple_products = 1e10;
+
+/// A match's error is at most this part of that of the question as asked: bounds are wide, and
+/// nearly every small change of a right result would fit them.
+constexpr double clearly_smaller = 0.5;
+/// Matches whose errors are larger than the best one's by this factor are not listed with it.
+constexpr double as_good = 8;
+
+std::vector<Option> options_of(const Problem& problem) {
+    std::vector<Option> options;
+    for (const DepartureRow& row : departures())
+        for (Alternative& one : row.alternatives(problem))
+            options.push_back({row.convention, std::move(one)});
+    return options;
+}
+
+bool combine(const Option& a, const Option& b) {
+    return a.convention != b.convention || a.alternative.setting != b.alternative.setting;
+}
+
+/// Every combination of `size` options, in the order of their indices.
+std::vector<Combination> combinations(const std::vector<Option>& options,
+                                      const std::vector<std::size_t>& usable, std::size_t size) {
+    std::vector<Combination> all;
+    Combination one;
+    const auto extend = [&](const auto& self, std::size_t first) -> void {
+        if (one.size() == size) {
+            all.push_back(one);
+            return;
+        }
+        for (std::size_t i = first; i < usable.size(); ++i) {
+            const Option& next = options[usable[i]];
+            if (next.alternative.most_changes < size) continue;
+            if (!std::all_of(one.begin(), one.end(),
+                             [&](std::size_t other) { return combine(options[other], next); }))
+                continue;
+            one.push_back(usable[i]);
+            self(self, i + 1);
+            one.pop_back();
+        }
+    };
+    extend(extend, 0);
+    return all;
+}
+
+class Search {
+public:
+    Search(const Problem& problem, std::vector<TheirArray> arrays, const SearchOptions& options,
+           ThreadPool& pool)
+        : problem_(problem), comparison_(problem, std::move(arrays)), search_options_(options),
+          pool_(pool), options_(options_of(problem)) {}
+
+    std::vector<Match> run() {
+        const std::size_t arrays = comparison_.arrays().size();
+        rejected_.resize(arrays);
+        asked_fit_ = comparison_.compare_all(problem_.asked, pool_);
+        if (asked_fit_.bound <= 1) return {};
+        probes_ = comparison_.probes(problem_.asked, pool_);
+        asked_key_ = key_of(problem_.asked);
+        probe_errors_.assign(options_.size(), asked_error_at_first_probe());
+        for (std::size_t size = 1; size <= search_options_.most_changes; ++size) {
+            std::vector<Found> found = try_all(size);
+            if (!found.empty()) return matches(std::move(found));
+        }
+        return {};
+    }
+
+private:
+    Conventions changed_by(const Combination& changes) const {
+        Conventions conventions = problem_.asked;
+        for (std::size_t index : changes) options_[index].alternative.change(conventions);
+        return conventions;
+    }
+
+    double asked_error_at_first_probe() const {
+        Reproduction asked = comparison_.reproduction(problem_.asked);
+        return asked.compare(probes_.front(), false).root_mean_square();
+    }
+
+    /// Of all arrays together.
+    std::string key_of(const Conventions& conventions) const {
+        std::string key;
+        for (const TheirArray& array : comparison_.arrays())
+            key += relevant_key(problem_, conventions, array.id);
+        return key;
+    }
+
+    /// Whether some of the changes do what all of them do, so that it is no combination.
+    bool has_idle_change(const Combination& changes, const std::string& key) const {
+        if (key == asked_key_) return true;
+        if (changes.size() < 2) return false;
+        for (std::size_t i = 0; i < changes.size(); ++i) {
+            Combination fewer = changes;
+            fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+            if (key_of(changed_by(fewer)) == key) return true;
+        }
+        return false;
+    }
+
+    /// Options for triples: all, or, on large questions, those that alone leave the smallest
+    /// errors.
+    std::vector<std::size_t> usable_options(std::size_t size) const {
+        std::vector<std::size_t> usable;
+        for (std::size_t i = 0; i < options_.size(); ++i)
+            if (options_[i].alternative.most_changes >= size) usable.push_back(i);
+        if (size < 3) return usable;
+        const Plan& plan = problem_.plan;
+        const bool joins =
+            std::any_of(comparison_.arrays().begin(), comparison_.arrays().begin() + 1,
+                        [](const TheirArray& array) { return array.id == "context_vectors"; });
+        const double row =
+            static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v)) +
+            fixed_cost;
+        const auto cost = [&](std::size_t count) {
+            const auto n = static_cast<double>(count);
+            return n * (n - 1) * (n - 2) / 6 * row;
+        };
+        std::stable_sort(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
+            return probe_errors_[a] < probe_errors_[b];
+        });
+        while (usable.size() > 3 && cost(usable.size()) > triple_products) usable.pop_back();
+        std::sort(usable.begin(), usable.end());
+        return usable;
+    }
+
+    std::vector<Found> try_all(std::size_t size) {
+        const std::vector<Combination> all = combinations(options_, usable_options(size), size);
+        const std::size_t chunks = (all.size() + chunk - 1) / chunk;
+        std::vector<std::vector<Found>> found(chunks);
+        std::size_t done = 0;
+        pool_.run(chunks, [&](std::size_t item, std::size_t) {
+            const std::size_t end = std::min(all.size(), (item + 1) * chunk);
+            for (std::size_t i = item * chunk; i < end; ++i)
+                if (const auto fit = fit_of(all[i])) found[item].push_back({all[i], *fit});
+            if (!search_options_.progress) return;
+            const std::scoped_lock lock(progress_mutex_);
+            done += end - item * chunk;
+            search_options_.progress(size, done, all.size());
+        });
+        std::vector<Found> joined;
+        for (std::vector<Found>& some : found)
+            joined.insert(joined.end(), some.begin(), some.end());
+        return joined;
+    }
+
+    bool was_rejected(std::size_t array, const std::string& key) {
+        const std::scoped_lock lock(rejected_mutex_);
+        return rejected_[array].contains(key);
+    }
+
+    void reject(std::size_t array, std::string key) {
+        const std::scoped_lock lock(rejected_mutex_);
+        rejected_[array].insert(std::move(key));
+    }
+
+    /// The fit, if every number is within its bound.
+    std::optional<Fit> fit_of(const Combination& changes) {
+        const Conventions conventions = changed_by(changes);
+        if (!comparison_.allows(conventions)) return std::nullopt;
+        std::vector<std::string> keys;
+        std::string key;
+        for (const TheirArray& array : comparison_.arrays()) {
+            keys.push_back(relevant_key(problem_, conventions, array.id));
+            key += keys.back();
+        }
+        if (has_idle_change(changes, key)) return std::nullopt;
+        // The errors of single changes are needed, so each is computed.
+        for (std::size_t array = 0; array < keys.size() && changes.size() > 1; ++array)
+            if (was_rejected(array, keys[array])) return std::nullopt;
+        Reproduction reproduction = comparison_.reproduction(conventions);
+        for (const TheirRow& probe : probes_) {
+            const Fit fit = reproduction.compare(probe, changes.size() > 1);
+            if (changes.size() == 1 && &probe == probes_.data())
+                probe_errors_[changes[0]] = fit.root_mean_square();
+            if (fit.bound <= 1) continue;
+            reject(probe.array, std::move(keys[probe.array]));
+            return std::nullopt;
+        }
+        return fit_everywhere(reproduction);
+    }
+
+    std::optional<Fit> fit_everywhere(Reproduction& reproduction) const {
+        Fit all;
+        for (std::size_t array = 0; array < comparison_.arrays().size(); ++array) {
+            const std::array<std::size_t, 4>& shape = comparison_.arrays()[array].shape;
+            for (std::size_t batch = 0; batch < shape[0]; ++batch)
+                for (std::size_t head = 0; head < shape[1]; ++head)
+                    for (std::size_t row = 0; row < shape[2]; ++row) {
+                        const Fit fit = reproduction.compare({array, batch, head, row}, true);
+                        if (!(fit.bound <= 1)) return std::nullopt;
+                        all.add(fit);
+                    }
+        }
+        if (all.bound > clearly_smaller * asked_fit_.bound) return std::nullopt;
+        return all;
+    }
+
+    std::vector<Match> matches(std::vector<Found> found) const {
+        double best = found[0].fit.root_mean_square();
+        for (const Found& one : found) best = std::min(best, one.fit.root_mean_square());
+        // Errors of float64 are as good as none.
+        const double limit = std::max(as_good * best, 1e-3);
+        std::erase_if(found, [&](const Found& one) { return one.fit.root_mean_square() > limit; });
+        const auto rounded = [](const Found& one) { return std::round(2 * one.fit.ulp) / 2; };
+        std::stable_sort(found.begin(), found.end(),
+                         [&](const Found& a, const Found& b) { return rounded(a) < rounded(b); });
+        std::vector<Match> listed;
+        std::unordered_set<std::string> keys;
+        for (const Found& one : found) {
+            const Conventions conventions = changed_by(one.changes);
+            if (!keys.insert(key_of(conventions)).second) continue;  // the same by another name
+            Match match{{}, one.fit.ulp, one.fit.bound};
+            for (std::size_t index : one.changes) {
+                const Option& option = options_[index];
+                Change change{option.convention, option.alternative.asked, option.alternative.found,
+                              flag_of(option.convention, problem_, conventions)};
+                if (const std::string words = words_of(option.convention, conventions);
+                    !words.empty()) {
+                    change.asked = words_of(option.convention, problem_.asked);
+                    change.found = words;
+                }
+                match.changes.push_back(std::move(change));
+            }
+            listed.push_back(std::move(match));
+        }
+        return listed;
+    }
+
+    const Problem& problem_;
+    Comparison comparison_;
+    const SearchOptions& search_options_;
+    ThreadPool& pool_;
+    std::vector<Option> options_;
+    Fit asked_fit_;
+    std::vector<TheirRow> probes_;
+    std::string asked_key_;
+    std::vector<double> probe_errors_;  ///< of each option alone, at the first probe
+    std::mutex rejected_mutex_, progress_mutex_;
+    /// By array: keys of conventions that do not reproduce it.
+    std::vector<std::unordered_set<std::string>> rejected_;
+};
+
+}  // namespace
+
+std::vector<Match> search_conventions(const Problem& problem, const std::vector<TheirArray>& arrays,
+                                      const SearchOptions& options, ThreadPool& pool) {
+    const std::optional<Problem> with_dropout = with_seen_dropout(problem, arrays);
+    return Search(with_dropout ? *with_dropout : problem, arrays, options, pool).run();
+}
+
+}  // namespace attn

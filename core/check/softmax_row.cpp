@@ -1,0 +1,260 @@
+// The weights of one query from its scores.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/check/candidate_state.hpp"
+
+namespace attn::check_detail {
+namespace {
+
+constexpr double no_logit = -std::numeric_limits<double>::infinity();
+
+/// The bound of |w e^x - w| over all |x| up to `error`, for a weight of at most 1.
+double grown(double weight, double error) {
+    if (error < 1) return weight * std::expm1(error);
+    if (weight == 0) return error < 700 ? 0 : 1;
+    return std::min(1.0, std::exp(std::log(weight) + error)) + weight;
+}
+
+/// The same with the weight's own least number, and of weights, which are from 0 to 1.
+double weight_error_of(const ErrorModel& model, double weight, double error) {
+    const double all = grown(weight, error) + model.rounding(weight);
+    return weight <= 1 ? std::min(all, 1.0) : all;
+}
+
+}  // namespace
+
+double State::sink_of_head(std::size_t head) const {
+    if (c_.sink.empty()) return no_logit;
+    return c_.sink[c_.sink.size() == 1 ? 0 : head];
+}
+
+/// Programs may fold log2(e) into the scores for exp2, and subtract the maximum of a part of the
+/// keys first, or the one of all.
+void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
+                            std::vector<double>& common) const {
+    const std::size_t count = q.scores.value.size();
+    independent.resize(count);
+    common.resize(count);
+    for (std::size_t k = 0; k < count; ++k) {
+        const double x = q.scores.value[k];
+        if (!std::isfinite(x)) {
+            independent[k] = common[k] = 0;
+            continue;
+        }
+        const double own = std::abs(x) <= std::numeric_limits<double>::max() / 4
+                               ? 3 * std::abs(x) + 4 * std::abs(x - shift) + 4
+                               : std::numeric_limits<double>::infinity();
+        independent[k] = q.scores.independent[k] + model_.unit() * own;
+        common[k] = q.scores.common[k];
+    }
+}
+
+void State::weigh(QueryRow& q) {
+    const std::size_t count = q.scores.value.size();
+    q.weight.assign(count, 0);
+    q.weight_error.assign(with_errors_ ? count : 0, 0);
+    const bool renormalizes = c_.blocking == Blocking::renormalize;
+    if (c_.axis != SoftmaxAxis::keys) {
+        // The logsumexp is that of the row all the same.
+        softmax_of_keys(q, nullptr, true);
+        softmax_of_columns(q);
+        if (c_.blocking != Blocking::before) mask_weights(q, renormalizes);
+    } else {
+        softmax_of_keys(q, nullptr, true);
+        if (renormalizes) {
+            const std::vector<double> of_all = q.weight;
+            const double logsumexp = q.logsumexp, error = q.logsumexp_error;
+            // To divide by the sum of the allowed keys is the softmax over those.
+            softmax_of_keys(q, &q.is_allowed, false);
+            q.logsumexp = logsumexp;
+            q.logsumexp_error = error;
+            if (with_errors_) {
+                double total = 0;
+                for (std::size_t k = 0; k < count; ++k)
+                    if (q.is_allowed[k] != 0) total += of_all[k];
+                // What underflows in the softmax over all keys is missing afterwards.
+                const double lost = std::min(1.0, model_.least() / std::max(total, 0x1p-1022));
+                for (std::size_t k = 0; k < count; ++k)
+                    if (q.is_allowed[k] != 0)
+                        q.weight_error[k] = std::min(
+                            1.0, q.weight_error[k] + lost + 3 * model_.rounding(q.weight[k]));
+            }
+        } else if (c_.blocking == Blocking::after) {
+            mask_weights(q, false);
+        }
+    }
+    if (!rounds_weights_) return;
+    round_rows(c_, Rounded::weights, q.weight.data(),
+               with_errors_ ? q.weight_error.data() : nullptr, count);
+}
+
+void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink) {
+    const std::vector<double>& x = q.scores.value;
+    const std::size_t count = x.size();
+    const double sink = with_sink ? sink_of_head(q.head) : no_logit;
+    const auto is_in = [&](std::size_t k) {
+        return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_logit;
+    };
+    double shift = sink;
+    bool has_nan = false;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (!is_in(k)) continue;
+        if (std::isnan(x[k])) has_nan = true;
+        shift = std::max(shift, x[k]);
+    }
+    if (has_nan) shift = std::numeric_limits<double>::quiet_NaN();
+    std::fill(q.weight.begin(), q.weight.end(), 0.0);
+    std::fill(q.weight_error.begin(), q.weight_error.end(), 0.0);
+    if (shift == no_logit) {
+        q.logsumexp = no_logit;
+        q.logsumexp_error = 0;
+        q.independent.assign(with_errors_ ? count : 0, 0);
+        q.common = q.independent;
+        return;
+    }
+    double sum = sink == no_logit ? 0 : std::exp(sink - shift);
+    const double sink_part = sum;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (!is_in(k)) continue;
+        q.weight[k] = std::exp(x[k] - shift);
+        sum += q.weight[k];
+    }
+    for (double& weight : q.weight) weight /= sum;
+    q.logsumexp = shift + std::log(sum);
+    if (!with_errors_) return;
+    exponent_errors(q, shift, q.independent, q.common);
+    double more = 0;
+    if (sink_part != 0) {
+        const double sink_error =
+            model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
+        more = sink_part / sum * std::expm1(std::min(sink_error, 700.0));
+    }
+    set_weight_errors(q, more);
+}
+
+/// The sum of the exponentials changes by at most the mean of what each grows by, under the
+/// weights; errors that are independent add up as the root of their squares.
+void State::set_weight_errors(QueryRow& q, double more) {
+    const std::size_t count = q.weight.size();
+    double linear = 0, squares = 0, common = 0, largest = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        const double w = q.weight[k];
+        if (w == 0) continue;
+        const double all = q.independent[k] + q.common[k];
+        linear += grown(w, all);
+        common += w * q.common[k];
+        squares += w * q.independent[k] * (w * q.independent[k]);
+        largest = std::max(largest, all);
+    }
+    double of_sum = linear;
+    if (largest < 0.125)
+        of_sum = std::min(linear, 1.25 * (common + spread_of_sums(count) * std::sqrt(squares)));
+    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3);
+    q.logsumexp_error = of_all + 4 * model_.rounding(q.logsumexp);
+    for (std::size_t k = 0; k < count; ++k)
+        q.weight_error[k] =
+            q.weight[k] == 0 && q.scores.value[k] == no_logit
+                ? 0
+                : weight_error_of(model_, q.weight[k], q.independent[k] + q.common[k] + of_all);
+}
+
+/// Sets weights of masked keys to 0 and, if asked to, divides by the sum of the others.
+void State::mask_weights(QueryRow& q, bool renormalizes) {
+    const std::size_t count = q.weight.size();
+    double total = 0, total_error = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.is_allowed[k] == 0) {
+            q.weight[k] = 0;
+            if (with_errors_) q.weight_error[k] = 0;
+        }
+        total += q.weight[k];
+        if (with_errors_) total_error += q.weight_error[k];
+    }
+    if (!renormalizes || total == 0) return;
+    const double relative = total_error / total + model_.gamma(count + 2);
+    for (std::size_t k = 0; k < count; ++k) {
+        if (with_errors_)
+            q.weight_error[k] =
+                (q.weight_error[k] + q.weight[k] * relative) / total + model_.least();
+        q.weight[k] /= total;
+    }
+}
+
+const ColumnSums& State::column_sums(const QueryRow& q) {
+    const bool over_queries = c_.axis == SoftmaxAxis::queries;
+    if (columns_.empty()) columns_.resize(plan_.batch * (over_queries ? plan_.heads : plan_.rows));
+    std::unique_ptr<ColumnSums>& made =
+        columns_[over_queries ? q.batch * plan_.heads + q.head : q.batch * plan_.rows + q.row];
+    if (made) return *made;
+    const std::size_t count = plan_.kv_len, terms = over_queries ? plan_.rows : plan_.heads;
+    std::vector<QueryRow> all(terms);
+    for (std::size_t i = 0; i < terms; ++i) {
+        all[i].batch = q.batch;
+        all[i].head = over_queries ? q.head : i;
+        all[i].row = over_queries ? i : q.row;
+        score(all[i]);
+    }
+    made = std::make_unique<ColumnSums>();
+    made->shift.assign(count, no_logit);
+    made->sum.assign(count, 0);
+    made->error.assign(count, 0);
+    for (std::size_t k = 0; k < count; ++k) {
+        double& shift = made->shift[k];
+        for (const QueryRow& row : all)
+            shift = std::max({shift, row.scores.value[k], sink_of_head(row.head)});
+        if (shift == no_logit) continue;
+        for (const QueryRow& row : all) {
+            made->sum[k] += std::exp(row.scores.value[k] - shift);
+            if (c_.axis == SoftmaxAxis::heads || row.row == 0)
+                made->sum[k] += std::exp(sink_of_head(row.head) - shift);
+        }
+    }
+    if (!with_errors_) return *made;
+    std::vector<double> independent, common;
+    for (const QueryRow& row : all) {
+        for (std::size_t k = 0; k < count; ++k) {
+            if (made->sum[k] == 0) continue;
+            const double x = row.scores.value[k], shift = made->shift[k];
+            if (x == no_logit) continue;
+            const double error = row.scores.independent[k] + row.scores.common[k] +
+                                 model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - shift) + 4);
+            made->error[k] += grown(std::exp(x - shift) / made->sum[k], error);
+        }
+    }
+    for (double& error : made->error) error = std::log1p(error) + model_.gamma(terms + 3);
+    return *made;
+}
+
+void State::softmax_of_columns(QueryRow& q) {
+    const ColumnSums& sums = column_sums(q);
+    for (std::size_t k = 0; k < q.weight.size(); ++k) {
+        const double x = q.scores.value[k];
+        q.weight[k] = x == no_logit ? 0 : std::exp(x - sums.shift[k]) / sums.sum[k];
+        if (!with_errors_) continue;
+        if (x == no_logit) {
+            q.weight_error[k] = q.independent[k] = q.common[k] = 0;
+            continue;
+        }
+        q.independent[k] = q.scores.independent[k] +
+                           model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - sums.shift[k]) + 4);
+        q.common[k] = q.scores.common[k] + sums.error[k];
+        q.weight_error[k] = weight_error_of(model_, q.weight[k], q.independent[k] + q.common[k]);
+    }
+}
+
+double State::kept_of(const QueryRow& q, std::size_t key) const {
+    if (problem_.dropout_kept.empty()) return 1;
+    return problem_
+        .dropout_kept[((q.batch * plan_.heads + q.head) * plan_.rows + q.row) * plan_.kv_len + key];
+}
+
+/// A weight or its error after dropout.
+double State::dropped(const QueryRow& q, std::size_t key, double x) const {
+    if (!c_.drops || is_linear_) return x;
+    if (kept_of(q, key) == 0) return 0;
+    return c_.rescales_dropout ? x * problem_.kept_weight : x;
+}
+
+}  // namespace attn::check_detail

@@ -1,0 +1,177 @@
+#include "core/check/their_array.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+namespace attn {
+namespace {
+
+/// A part of an axis that another program may have as an axis of its own.
+struct LayoutAxis {
+    std::size_t place, step, size;
+    std::string_view name;
+};
+
+/// In attn's order. `splits_heads`: the columns of context vectors are (heads, d_v).
+std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool splits_heads) {
+    const std::array<std::size_t, 4> sizes = shape_of_all_axes(plan, array);
+    const std::array<Axis, 5>& axes = array.row().axes;
+    const auto name = [&](std::size_t place) {
+        return axis_name(axes[place], plan.shown.separate_heads);
+    };
+    std::vector<LayoutAxis> list;
+    for (std::size_t place = 0; place < 3; ++place)
+        list.push_back({place, 1, sizes[place], name(place)});
+    if (axes[4] != Axis::none) list.push_back({3, plan.d_v, sizes[3] / plan.d_v, name(3)});
+    if (axes[4] != Axis::none)
+        list.push_back({3, 1, plan.d_v, name(4)});
+    else if (splits_heads) {
+        list.push_back({3, plan.d_v, plan.heads, "heads"});
+        list.push_back({3, 1, plan.d_v, "d_v"});
+    } else {
+        list.push_back({3, 1, sizes[3], name(3)});
+    }
+    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(list[2], list[3]);
+    std::erase_if(list, [](const LayoutAxis& axis) { return axis.size == 1; });
+    return list;
+}
+
+std::vector<std::size_t> without_ones(std::vector<std::size_t> shape) {
+    std::erase(shape, 1U);
+    return shape;
+}
+
+/// Groups of neighbouring axes whose sizes multiply to those of the shape: how many are in each;
+/// empty if there are none.
+std::vector<std::size_t> grouped(const std::vector<LayoutAxis>& axes,
+                                 const std::vector<std::size_t>& order,
+                                 const std::vector<std::size_t>& shape) {
+    std::vector<std::size_t> groups;
+    std::size_t next = 0;
+    for (const std::size_t length : shape) {
+        const std::size_t begin = next;
+        std::size_t product = 1;
+        while (product < length && next < order.size()) product *= axes[order[next++]].size;
+        if (product != length) return {};
+        groups.push_back(next - begin);
+    }
+    return next == order.size() ? groups : std::vector<std::size_t>{};
+}
+
+Layout layout_of(const std::vector<LayoutAxis>& axes, const std::vector<std::size_t>& order,
+                 const std::vector<std::size_t>& groups) {
+    Layout layout;
+    std::size_t stride = 1;
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+        const LayoutAxis& axis = axes[*at];
+        layout.parts.push_back({axis.place, axis.step, axis.size, stride});
+        stride *= axis.size;
+    }
+    std::size_t next = 0;
+    for (const std::size_t count : groups) {
+        std::string name;
+        for (std::size_t i = 0; i < count; ++i, ++next)
+            name += (i == 0 ? "" : " * ") + std::string(axes[order[next]].name);
+        layout.axes.push_back(std::move(name));
+    }
+    return layout;
+}
+
+/// The bits of a number's significand up to the last that is 1.
+int significant_bits(double value) {
+    const std::uint64_t fraction = std::bit_cast<std::uint64_t>(value) << 12U;
+    return fraction == 0 ? 1 : 53 - (std::countr_zero(fraction) - 12);
+}
+
+}  // namespace
+
+double PrintedDigits::error(double value) const {
+    if (value == 0 || !std::isfinite(value)) return 0.5 * std::pow(10.0, -decimals);
+    const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));
+    return 0.5 * std::pow(10.0, std::max(-decimals, exponent + 1 - significant));
+}
+
+std::size_t Layout::offset(const std::array<std::size_t, 4>& index) const {
+    std::size_t sum = 0;
+    for (const Part& part : parts) sum += index[part.place] / part.step % part.size * part.stride;
+    return sum;
+}
+
+std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
+    std::array<std::size_t, 4> shape{};
+    const std::array<Axis, 5>& axes = array.row().axes;
+    for (std::size_t place = 0; place < 4; ++place)
+        shape[place] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place]));
+    shape[3] *= static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[4]));
+    if (plan.shown.averages(array)) shape[1] = 1;
+    return shape;
+}
+
+std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array) {
+    const std::array<Axis, 5>& axes = array.row().axes;
+    std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
+    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(order[2], order[3]);
+    std::vector<std::size_t> shape;
+    for (const std::size_t place : order)
+        if (plan.shown.shows(array, place))
+            shape.push_back(static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place])));
+    return shape;
+}
+
+std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
+                               const std::vector<std::size_t>& shape) {
+    std::vector<Layout> layouts;
+    const std::vector<std::size_t> theirs = without_ones(shape);
+    const auto add_orders = [&](const std::vector<LayoutAxis>& axes, bool splits_heads) {
+        std::vector<std::size_t> order(axes.size());
+        std::iota(order.begin(), order.end(), 0);
+        do {
+            const std::vector<std::size_t> groups = grouped(axes, order, theirs);
+            if (groups.empty() && !axes.empty()) continue;
+            if (axes.empty() && !theirs.empty()) continue;
+            // Otherwise columns of other heads would pass for another order of axes.
+            const bool is_split = std::all_of(groups.begin(), groups.end(),
+                                              [](std::size_t count) { return count == 1; });
+            if (splits_heads && !is_split) continue;
+            layouts.push_back(layout_of(axes, order, groups));
+        } while (std::next_permutation(order.begin(), order.end()));
+    };
+    add_orders(axes_of_array(plan, array, false), false);
+    if (!layouts.empty() && theirs == without_ones(shape_shown(plan, array)))
+        layouts.front().axes.clear();
+    const bool has_split = array == "context_vectors" && !plan.parameters.out_proj &&
+                           !plan.shown.separate_heads && plan.heads > 1;
+    if (has_split) add_orders(axes_of_array(plan, array, true), true);
+    return layouts;
+}
+
+Precision evident_type(const std::vector<double>& values, Precision stored) {
+    const Precision narrow = narrowest(values);
+    if (row_of(narrow).unit <= row_of(stored).unit) return stored;
+    // Numbers that any type has, as 0, 1 and 0.75, are no evidence.
+    const int digits = -std::ilogb(row_of(narrow).unit);
+    const auto is_evidence = [&](double x) {
+        return std::isfinite(x) && x != std::trunc(x) && significant_bits(x) > digits - 4;
+    };
+    return std::count_if(values.begin(), values.end(), is_evidence) >= 2 ? narrow : stored;
+}
+
+TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
+                     Precision type) {
+    TheirArray array{given.id, given.name, shape_of_all_axes(plan, given.id),
+                     {},       type,       given.printed};
+    array.values.reserve(given.values.size());
+    const auto [batch, heads, rows, columns] = array.shape;
+    for (std::size_t b = 0; b < batch; ++b)
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t r = 0; r < rows; ++r)
+                for (std::size_t c = 0; c < columns; ++c)
+                    array.values.push_back(given.values[layout.offset({b, h, r, c})]);
+    return array;
+}
+
+}  // namespace attn

@@ -1,0 +1,39 @@
+// Distances in units in the last place.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/check/precision.hpp"
+
+namespace attn {
+
+/// How many numbers of the type lie from 0 to x, rounded to the type; negative below 0.
+inline std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
+    const double magnitude = std::abs(type.round(x));
+    const double normal = type.least / (2 * type.unit);  // the smallest normal number
+    const auto of_binade = static_cast<std::int64_t>(1 / (2 * type.unit));
+    std::int64_t place = 0;
+    if (magnitude < normal) {
+        place = static_cast<std::int64_t>(magnitude / type.least);
+    } else {
+        const int exponent = std::ilogb(magnitude);
+        const double fraction = std::ldexp(magnitude, -exponent) - 1;
+        place = (exponent - std::ilogb(normal) + 1) * of_binade +
+                static_cast<std::int64_t>(fraction * static_cast<double>(of_binade));
+    }
+    return std::signbit(x) ? -place : place;
+}
+
+/// The numbers of the type from a to b, both rounded to it; infinite if one of them is not finite
+/// there.
+inline double ulps_between(double a, double b, Precision precision) {
+    const PrecisionRow& type = row_of(precision);
+    if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
+        return std::numeric_limits<double>::infinity();
+    return std::abs(
+        static_cast<double>(place_among_numbers(a, type) - place_among_numbers(b, type)));
+}
+
+}  // namespace attn

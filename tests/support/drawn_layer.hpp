@@ -1,0 +1,28 @@
+// Layers and operators drawn at random over modes, sizes, masks, caches and settings.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/layer/operands.hpp"
+#include "core/plan/settings.hpp"
+
+namespace attn::test {
+
+struct DrawnLayer {
+    Settings settings;  ///< in float32
+    Operands operands;  ///< numbers of float32; parameters are given
+    std::string words;  ///< what was drawn
+
+    /// The same numbers in this type.
+    DrawnLayer in(Dtype dtype) const;
+};
+
+/// The layer of this seed.
+DrawnLayer drawn_layer(std::uint32_t seed);
+
+/// The names of all arrays of the question that this kernel records.
+std::vector<std::string> arrays_of(const DrawnLayer& layer, const std::string& kernel);
+
+}  // namespace attn::test
