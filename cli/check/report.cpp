@@ -191,17 +191,20 @@ std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t 
 }
 
 std::string check_json(const std::vector<ProgramJudgement>& ranked) {
-    ordered_json document{{"schema", schemas::check}};
+    std::string line = "{";
+    io::append_member(line, "schema", schemas::check);
+    const std::string& id = ranked.front().id;
+    if (!id.empty()) io::append_member(line, "id", io::JsonText{id});
+    ordered_json document;
     if (ranked.size() == 1) {
-        if (!ranked.front().id.empty()) document["id"] = ordered_json::parse(ranked.front().id);
-        document.update(json_of_program(ranked.front()));
+        document = json_of_program(ranked.front());
     } else {
         document["verdict"] = name_of(verdict_names, ranked.back().verdict);
         document["candidates"] = ordered_json::array();
         for (const ProgramJudgement& program : ranked)
             document["candidates"].push_back(json_of_program(program));
     }
-    return io::json_text(document) + "\n";
+    return line + "," + io::json_text(document).substr(1) + "\n";
 }
 
 }  // namespace attn::cli

@@ -1,0 +1,339 @@
+// Verdicts on arrays that are off by known multiples of their bounds: each is reached from both
+// sides.
+#include "core/check/judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "core/check/exact.hpp"
+#include "core/check/ulp.hpp"
+#include "tests/support/planned.hpp"
+
+using namespace attn;
+
+namespace {
+
+using Random = std::mt19937;
+
+Array<double> normal_numbers(std::vector<std::size_t> shape, Random& random) {
+    Array<double> array = Array<double>::from_shape(shape);
+    std::normal_distribution<double> normal;
+    for (double& x : array) x = normal(random);
+    return array;
+}
+
+struct JudgedQuestion {
+    std::string words;
+    Settings settings;
+    Operands operands;
+};
+
+/// All sizes of axes differ, so that one order of them fits.
+std::vector<JudgedQuestion> judged_questions(Random& random) {
+    std::vector<JudgedQuestion> questions;
+    const auto of_mode = [&](const char* words, Mode mode) -> JudgedQuestion& {
+        JudgedQuestion& question = questions.emplace_back();
+        question.words = words;
+        question.settings.mode = mode;
+        return question;
+    };
+    const auto give_operands = [&](Operands& operands) {
+        operands.query = normal_numbers({2, 4, 5, 3}, random);
+        operands.key = normal_numbers({2, 4, 7, 3}, random);
+        operands.value = normal_numbers({2, 4, 7, 6}, random);
+    };
+    JudgedQuestion& operator_question = of_mode("sdpa", Mode::sdpa);
+    give_operands(operator_question.operands);
+    JudgedQuestion& masked = of_mode("sdpa with all modifiers", Mode::sdpa);
+    give_operands(masked.operands);
+    masked.settings.causal = true;
+    masked.settings.causal_align = CausalAlign::bottom_right;
+    masked.settings.softcap = 2;
+    masked.settings.alibi = true;
+    masked.settings.sink = {0.5};
+    masked.settings.window = {3, 0};
+    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::linear}) {
+        JudgedQuestion& layer = of_mode(row_of(mode).name.data(), mode);
+        layer.operands.inputs = normal_numbers({5, 12}, random);
+        if (mode == Mode::multihead || mode == Mode::linear) layer.settings.heads = 3;
+        if (mode == Mode::multihead) layer.settings.rope = Rope::half;
+        if (mode == Mode::causal) layer.settings.d_out = 7;
+        if (mode == Mode::self) layer.settings.d_out = 7;
+    }
+    return questions;
+}
+
+/// An array as attn computes it exactly, with its bounds.
+struct ExactArray {
+    std::vector<double> value, error;
+};
+
+ExactArray exact_array(const Problem& problem, ArrayId id, Precision type) {
+    const Evaluator evaluator(problem, type);
+    Candidate candidate(evaluator, problem.asked, true);
+    const auto [batch, heads, rows, columns] = shape_of_all_axes(problem.plan, id);
+    ExactArray exact;
+    for (std::size_t b = 0; b < batch; ++b)
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t r = 0; r < rows; ++r) {
+                const Numbers& row = candidate.row(id, b, h, r);
+                REQUIRE(row.value.size() == columns);
+                exact.value.insert(exact.value.end(), row.value.begin(), row.value.end());
+                exact.error.insert(exact.error.end(), row.error.begin(), row.error.end());
+            }
+    return exact;
+}
+
+std::vector<ArrayId> judged_arrays(const Plan& plan) {
+    std::vector<ArrayId> arrays;
+    for (std::size_t i = 0; i < emitted_arrays.size(); ++i) {
+        const ArrayId id(i);
+        const std::string_view name = id.row().name;
+        const bool holds_keys = name == "argmax_key" || name.starts_with("top_");
+        if (Evaluator::has(id) && plan.has(id.row()) && !holds_keys) arrays.push_back(id);
+    }
+    return arrays;
+}
+
+/// The array with its axes in another order: axis i of the answer is axis order[i].
+std::vector<double> transposed(const std::vector<double>& values,
+                               const std::vector<std::size_t>& shape,
+                               const std::vector<std::size_t>& order) {
+    std::vector<double> moved(values.size());
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t at = 0; at < values.size(); ++at) {
+        std::size_t rest = at;
+        for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+            index[axis] = rest % shape[axis];
+        std::size_t to = 0;
+        for (const std::size_t axis : order) to = to * shape[axis] + index[axis];
+        moved[to] = values[at];
+    }
+    return moved;
+}
+
+GivenArray given_array(ArrayId id, std::vector<std::size_t> shape, std::vector<double> values,
+                       Precision type) {
+    GivenArray given{id, std::string(id.row().name), std::move(shape), std::move(values), type};
+    given.type_is_certain = true;
+    return given;
+}
+
+/// The index of an element of a row-major array.
+std::vector<std::size_t> index_at(std::size_t at, const std::vector<std::size_t>& shape) {
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t axis = shape.size(); axis-- > 0; at /= shape[axis])
+        index[axis] = at % shape[axis];
+    return index;
+}
+
+}  // namespace
+
+TEST_CASE("judge: within the bound an array is right, and one element beyond it is found") {
+    Random random(20260101);
+    ThreadPool pool(2);
+    std::size_t checked = 0;
+    for (JudgedQuestion& question : judged_questions(random)) {
+        const Plan plan = test::plan_of(question.settings, question.operands);
+        const Problem problem = exact_question(plan, question.operands, pool);
+        Judge judge(problem, std::nullopt, pool);
+        for (const PrecisionRow& type : precision_rows())
+            for (const ArrayId id : judged_arrays(plan)) {
+                const ExactArray exact = exact_array(problem, id, type.precision);
+                std::vector<std::size_t> shape;
+                for (const std::size_t size : shape_of_all_axes(plan, id))
+                    if (size != 1) shape.push_back(size);
+                std::vector<std::size_t> order(shape.size());
+                std::iota(order.begin(), order.end(), 0);
+                const bool is_weight = id.row().is_parameter();
+                if (random() % 2 == 0 && !is_weight)
+                    std::shuffle(order.begin(), order.end(), random);
+                std::vector<std::size_t> their_shape;
+                for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
+                const auto judged = [&](const std::vector<double>& values) {
+                    return judge.judge(given_array(
+                        id, their_shape, transposed(values, shape, order), type.precision));
+                };
+                // Off by a part of the bound in every element.
+                std::vector<double> off = exact.value;
+                for (std::size_t i = 0; i < off.size(); ++i)
+                    if (std::isfinite(off[i]) && std::isfinite(exact.error[i]))
+                        off[i] += (random() % 2 == 0 ? 0.9 : -0.9) * exact.error[i];
+                CAPTURE(question.words);
+                CAPTURE(std::string(id.row().name));
+                CAPTURE(std::string(type.name));
+                const ArrayJudgement within = judged(off);
+                CHECK(within.verdict != Verdict::wrong);
+                CHECK(within.bound <= 0.91);
+                CHECK(!within.first.has_value());
+                CHECK(judged(exact.value).verdict == Verdict::right);
+                // One element beyond it.
+                const std::size_t at = random() % off.size();
+                if (!std::isfinite(off[at]) || !std::isfinite(exact.error[at])) continue;
+                const double least = std::max(exact.error[at], std::abs(off[at]) * 1e-15);
+                off[at] = exact.value[at] + 1.5 * least + 1e-300;
+                const ArrayJudgement beyond = judged(off);
+                CHECK(beyond.verdict == Verdict::wrong);
+                REQUIRE(beyond.first.has_value());
+                std::vector<std::size_t> expected;
+                const std::vector<std::size_t> index = index_at(at, shape);
+                for (const std::size_t axis : order) expected.push_back(index[axis]);
+                CHECK(beyond.first->index == expected);
+                CHECK(beyond.first->theirs == off[at]);
+                CHECK(beyond.first->truth == exact.value[at]);
+                ++checked;
+            }
+    }
+    CHECK(checked > 300);
+}
+
+TEST_CASE("judge: what is evidently no result is named") {
+    Random random(20260102);
+    ThreadPool pool(1);
+    const JudgedQuestion question = judged_questions(random)[0];
+    const Plan plan = test::plan_of(question.settings, question.operands);
+    const Problem problem = exact_question(plan, question.operands, pool);
+    Judge judge(problem, std::nullopt, pool);
+    const ArrayId id("attention_weights");
+    const std::vector<std::size_t> shape{2, 4, 5, 7};
+    const ExactArray exact = exact_array(problem, id, Precision::float32);
+    const auto finding = [&](std::vector<double> values) {
+        const ArrayJudgement judgement =
+            judge.judge(given_array(id, shape, std::move(values), Precision::float32));
+        CHECK(judgement.verdict == Verdict::wrong);
+        return judgement.finding;
+    };
+    CHECK(finding(std::vector<double>(280, 0)) == "all zero");
+    CHECK(finding(std::vector<double>(280, 1.0 / 7)) == "constant: every element is the same");
+    std::vector<double> with_nan = exact.value;
+    with_nan[3] = with_nan[4] = std::numeric_limits<double>::quiet_NaN();
+    CHECK(finding(with_nan) == "NaN where the truth has none: 2 of 280 elements");
+    std::vector<double> infinite = exact.value;
+    infinite[7] = std::numeric_limits<double>::infinity();
+    CHECK(finding(infinite) == "infinite where the truth is finite: 1 of 280 elements");
+    std::vector<double> other = exact.value;
+    other[9] += 1;
+    CHECK(finding(other).empty());
+    const ArrayJudgement unfit =
+        judge.judge(given_array(id, {3, 5}, std::vector<double>(15, 0), Precision::float32));
+    CHECK(unfit.verdict == Verdict::wrong);
+    CHECK(unfit.finding == "shape (3, 5) does not fit (2, 4, 5, 7)");
+    CHECK(!unfit.layout.has_value());
+}
+
+TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recognised and named") {
+    Random random(20260103);
+    ThreadPool pool(1);
+    const JudgedQuestion question = judged_questions(random)[0];
+    const Plan plan = test::plan_of(question.settings, question.operands);
+    const Problem problem = exact_question(plan, question.operands, pool);
+    Judge judge(problem, std::nullopt, pool);
+    const ArrayId id("head_outputs");
+    const std::vector<std::size_t> shape{2, 4, 5, 6};
+    const ExactArray exact = exact_array(problem, id, Precision::float64);
+    using Words = std::vector<std::string>;
+    const auto axes = [&](const std::vector<std::size_t>& order,
+                          std::vector<std::size_t> their_shape) {
+        const ArrayJudgement judgement = judge.judge(given_array(
+            id, std::move(their_shape), transposed(exact.value, shape, order), Precision::float64));
+        CHECK(judgement.verdict == Verdict::right);
+        return judgement.axes;
+    };
+    CHECK(axes({0, 1, 2, 3}, {2, 4, 5, 6}) == Words{});
+    CHECK(axes({0, 1, 2, 3}, {2, 4, 1, 5, 6}) == Words{});
+    CHECK(axes({0, 2, 1, 3}, {2, 5, 4, 6}) == Words{"batch", "q_len", "heads", "d_v"});
+    CHECK(axes({0, 2, 1, 3}, {2, 5, 24}) == Words{"batch", "q_len", "heads * d_v"});
+    CHECK(axes({0, 1, 2, 3}, {8, 5, 6}) == Words{"batch * heads", "q_len", "d_v"});
+    CHECK(axes({3, 2, 1, 0}, {6, 5, 4, 2}) == Words{"d_v", "q_len", "heads", "batch"});
+    CHECK(axes({0, 1, 2, 3}, {240}) == Words{"batch * heads * q_len * d_v"});
+}
+
+TEST_CASE("judge: a key of equal weight is right, another is not") {
+    ThreadPool pool(1);
+    JudgedQuestion question;
+    question.settings.mode = Mode::sdpa;
+    question.settings.top = 2;
+    const auto matrix = [](std::vector<double> numbers, std::size_t columns) {
+        Array<double> array =
+            Array<double>::from_shape(std::vector<std::size_t>{numbers.size() / columns, columns});
+        std::copy(numbers.begin(), numbers.end(), array.begin());
+        return array;
+    };
+    question.operands.query = matrix({1, 1}, 2);
+    question.operands.key = matrix({1, 0, 0, 1, 1, 0, -1, -1}, 2);
+    question.operands.value = matrix({1, 2, 3, 4}, 1);
+    PlanOptions options;
+    options.emit = std::vector<std::string>{"top_keys"};
+    const Plan plan = test::plan_of(question.settings, question.operands, options);
+    const Problem problem = exact_question(plan, question.operands, pool);
+    Judge judge(problem, std::nullopt, pool);
+    const auto verdict = [&](ArrayId id, std::vector<double> keys) {
+        const std::vector<std::size_t> shape{1, keys.size()};
+        return judge.judge(given_array(id, shape, std::move(keys), Precision::float32)).verdict;
+    };
+    for (const double key : {0, 1, 2}) CHECK(verdict("argmax_key", {key}) == Verdict::right);
+    CHECK(verdict("argmax_key", {3}) == Verdict::wrong);
+    CHECK(verdict("argmax_key", {-1}) == Verdict::wrong);
+    CHECK(verdict("top_keys", {0, 1}) == Verdict::right);
+    CHECK(verdict("top_keys", {2, 0}) == Verdict::right);
+    CHECK(verdict("top_keys", {2, 2}) == Verdict::wrong);
+    CHECK(verdict("top_keys", {0, 3}) == Verdict::wrong);
+}
+
+TEST_CASE("judge: a tolerance takes the place of the bound") {
+    Random random(20260104);
+    ThreadPool pool(1);
+    const JudgedQuestion question = judged_questions(random)[0];
+    const Plan plan = test::plan_of(question.settings, question.operands);
+    const Problem problem = exact_question(plan, question.operands, pool);
+    Judge judge(problem, CheckTolerance{0.01, 0}, pool);
+    const ArrayId id("attention_weights");
+    ExactArray exact = exact_array(problem, id, Precision::float32);
+    const auto verdict = [&](double more) {
+        std::vector<double> values = exact.value;
+        values[17] += more;
+        return judge.judge(given_array(id, {2, 4, 5, 7}, values, Precision::float32)).verdict;
+    };
+    CHECK(verdict(0.0099) == Verdict::right);
+    CHECK(verdict(0.0101) == Verdict::wrong);
+}
+
+TEST_CASE(
+    "types: numbers that were rounded to a smaller type are recognised, simple ones are not") {
+    Random random(20260105);
+    std::normal_distribution<double> normal;
+    for (const PrecisionRow& type : precision_rows()) {
+        std::vector<double> numbers;
+        for (int i = 0; i < 20; ++i) numbers.push_back(type.round(normal(random)));
+        CAPTURE(std::string(type.name));
+        CHECK(evident_type(numbers, Precision::float64) == type.precision);
+    }
+    CHECK(evident_type({0, 1, 0.5, 0.75, 3, 100}, Precision::float32) == Precision::float32);
+}
+
+TEST_CASE("units in the last place: neighbours are one apart, in every type") {
+    Random random(20260106);
+    for (const PrecisionRow& type : precision_rows())
+        for (int i = 0; i < 200; ++i) {
+            const double x = type.round(std::ldexp(1 + std::generate_canonical<double, 53>(random),
+                                                   static_cast<int>(random() % 30) - 20));
+            const double step = 2 * type.unit * std::exp2(std::ilogb(x));
+            CAPTURE(std::string(type.name));
+            CAPTURE(x);
+            CHECK(ulps_between(x, x + step, type.precision) == 1);
+            CHECK(ulps_between(x, x, type.precision) == 0);
+            CHECK(ulps_between(-x, x, type.precision) == 2 * ulps_between(0, x, type.precision));
+        }
+    for (const PrecisionRow& type : precision_rows()) {
+        CHECK(ulps_between(0, type.least, type.precision) == 1);
+        CHECK(ulps_between(-type.least, type.least, type.precision) == 2);
+    }
+}
