@@ -132,7 +132,7 @@ def run_case(task):
         began, answer = time.monotonic(), {}
         try:
             ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=options.timeout)
-            if ran.returncode in (0, 1) and not ran.stderr:
+            if ran.returncode in (0, 1):
                 answer = json.loads(ran.stdout)
                 outcome, why = outcome_of(case, answer, folder, options)
             else:
