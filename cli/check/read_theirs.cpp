@@ -189,7 +189,7 @@ private:
                          own_name(array),
                          numbers.values.shape(),
                          {numbers.values.begin(), numbers.values.end()}};
-        if (given.name.empty()) given.name = nameless;
+        if (given.name.empty()) given.name = ours.row().name;
         if (const auto type = stored_type(array)) {
             given.type = *type;
         } else if (!numbers.integers) {

@@ -49,34 +49,37 @@ std::string_view array_name(const ArrayJudgement& array) {
     return array.id.row().name;
 }
 
-std::vector<std::string> numbers_of_row(const ArrayJudgement& array) {
-    if (!array.layout) return std::vector<std::string>(4);
-    return {brief_number(array.max_abs), brief_number(array.rms),
-            std::isfinite(array.ulp) ? brief_number(array.ulp) : "", brief_number(array.bound)};
+/// "right in float32".
+std::string verdict_of_row(const ArrayJudgement& array) {
+    if (array.verdict != Verdict::right_within_type)
+        return std::string(name_of(verdict_names, array.verdict));
+    return "right in " + std::string(row_of(array.type).name);
 }
 
 std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
-    io::Cells cells{{"array", "type", "max error", "rms", "ulp", "x bound", "verdict"}};
+    io::Cells cells{{"array", "verdict", "max error", "ulp", "x bound", "rms"}};
     for (const ArrayJudgement& array : program.arrays) {
-        std::vector<std::string> row{std::string(array_name(array)),
-                                     std::string(row_of(array.type).name)};
-        for (std::string& number : numbers_of_row(array)) row.push_back(std::move(number));
-        row.emplace_back(name_of(verdict_names, array.verdict));
+        std::vector<std::string> row{std::string(array_name(array)), verdict_of_row(array)};
+        if (array.layout)
+            for (const double x : {array.max_abs, array.ulp, array.bound, array.rms})
+                row.push_back(std::isinf(x) ? "inf" : brief_number(x));
+        row.resize(cells.front().size());
         cells.push_back(std::move(row));
     }
-    const std::string wide = io::align_columns(cells);
-    if (io::display_width(wide.substr(0, wide.find('\n'))) <= columns) return wide;
-    // The verdict is not cut off: the numbers are left out instead.
-    for (auto& row : cells) row = {row.front(), row.back()};
-    return io::align_columns(cells);
+    std::string table = io::align_columns(cells);
+    while (io::display_width(table.substr(0, table.find('\n'))) > columns &&
+           cells.front().size() > 2) {
+        for (auto& row : cells) row.pop_back();
+        table = io::align_columns(cells);
+    }
+    return table;
 }
 
 /// What is unusual about an array, one line each.
 std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     std::string text;
     const std::string name(array_name(array));
-    if (given.name != name && !given.name.empty())
-        text += name + ": named " + io::printable(given.name) + " there\n";
+    if (given.name != name) text += name + ": named " + io::printable(given.name) + " there\n";
     if (!array.axes.empty()) {
         std::string axes;
         for (const std::string& axis : array.axes) axes += (axes.empty() ? "" : ", ") + axis;
@@ -121,7 +124,8 @@ std::string ranking_of(const std::vector<ProgramJudgement>& ranked) {
     for (const ProgramJudgement& program : ranked) {
         double bound = 0;
         for (const ArrayJudgement& array : program.arrays) bound = std::max(bound, array.bound);
-        cells.push_back({io::printable(program.path), brief_number(bound),
+        cells.push_back({io::printable(program.path),
+                         std::isinf(bound) ? "inf" : brief_number(bound),
                          std::string(name_of(verdict_names, program.verdict))});
     }
     return io::align_columns(cells);

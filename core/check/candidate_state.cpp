@@ -49,6 +49,7 @@ RowsView State::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
 
 std::size_t State::kv_head_of(std::size_t head) const {
     if (c_.groups == HeadGroups::interleaved) return head % plan_.kv_heads;
+    if (c_.groups == HeadGroups::first) return 0;
     return head / (plan_.heads / plan_.kv_heads);
 }
 
@@ -79,7 +80,8 @@ RowsView State::query_of(std::size_t batch, std::size_t head, std::size_t row) {
 RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
     const bool is_key = slot == Tensor::key;
     const std::vector<double>& past = is_key ? problem_.past_key : problem_.past_value;
-    const bool rotates = is_key && c_.rope.pairs && c_.rope.key_times != 0;
+    const int times = is_key ? c_.rope.key_times : c_.rope.value_times;
+    const bool rotates = c_.rope.pairs && times != 0;
     if (past.empty() && !rotates && !rounds_projected_) return unrotated(slot, batch, kv_head);
     std::unique_ptr<Rows>& made = (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
     if (!made) {
@@ -97,7 +99,7 @@ RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
         made->spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
         if (rotates) {
             const std::shared_ptr<const Rotation> rotation =
-                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, c_.rope.key_times);
+                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
             for (std::size_t row = 0; row < fresh.rows; ++row)
                 rotate_row(model_, *rotation, *c_.rope.pairs, row, made->at(cached + row),
                            made->error_at(cached + row));

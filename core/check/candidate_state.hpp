@@ -29,6 +29,14 @@ struct KeyNumbers {
     std::vector<double> value, independent, common;
 };
 
+/// The keys of one query in a mask that is an operand.
+struct MaskRowView {
+    const double* values;
+    std::size_t step, end;  ///< keys from `end` on are beyond its columns
+
+    double at(std::size_t key) const { return values[key * step]; }
+};
+
 /// A query against all keys of a head, in the order of computation.
 struct QueryRow {
     bool has_scores = false, has_weights = false, has_output = false;
@@ -105,6 +113,7 @@ private:
     void block_scores(const QueryRow& q, KeyNumbers& x) const;
     void add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const;
     std::int64_t position_of(const QueryRow& q) const;
+    MaskRowView mask_row(const QueryRow& q, std::size_t which) const;
     double sink_of_head(std::size_t head) const;
 
     // Weights.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.hpp"
@@ -16,6 +17,10 @@ namespace attn {
 struct Fit {
     double bound = 0;    ///< the largest error as a multiple of its bound
     double squares = 0;  ///< the sum of the squares of these multiples
+    /// Of numbers that the question's own conventions leave outside their bounds: how many there
+    /// are, and the sum of squares of the errors as parts of those that these leave.
+    std::size_t outside = 0;
+    double part_squares = 0;
     double ulp = 0;  ///< the largest error in units in the last place of its row's largest number
     std::size_t numbers = 0;
 
@@ -28,59 +33,58 @@ struct TheirRow {
     std::size_t array, batch, head, row;
 };
 
+class Comparison;
+
 /// Computes rows under some conventions, as far as they are needed. For one thread.
 class Reproduction {
 public:
-    using Evaluators = std::map<Precision, std::unique_ptr<Evaluator>>;
+    Reproduction(const Comparison& comparison, Conventions conventions)
+        : comparison_(comparison), conventions_(std::move(conventions)) {}
 
-    Reproduction(const Evaluators& evaluators, const std::vector<TheirArray>& arrays,
-                 Conventions conventions);
-
-    /// Ends at the first number that is outside its bound, if `stops`.
-    Fit compare(const TheirRow& row, bool stops);
+    /// Ends at the first number that is outside its bound, if `stops`. `errors`, if it is not null,
+    /// is of the array's size; those outside their bounds are written there.
+    Fit compare(const TheirRow& row, bool stops, std::vector<double>* errors = nullptr);
 
 private:
     Candidate& candidate(Precision type);
-    void take_mean(const TheirRow& row);
-    void take(const TheirRow& row, std::size_t head);
 
-    const Evaluators& evaluators_;
-    const std::vector<TheirArray>& arrays_;
+    const Comparison& comparison_;
     Conventions conventions_;
     std::map<Precision, std::unique_ptr<Candidate>> candidates_;
-    std::vector<double> value_, error_;
 };
 
-/// The arrays, and the rows by which candidates are judged first.
+/// The arrays, the errors that the question's own conventions leave, and the rows by which others
+/// are judged first.
 class Comparison {
 public:
     /// `problem` must outlive it.
-    Comparison(const Problem& problem, std::vector<TheirArray> arrays);
+    Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool);
 
     const Problem& problem() const { return problem_; }
     const std::vector<TheirArray>& arrays() const { return arrays_; }
+    const Evaluator& evaluator(Precision type) const { return *evaluators_.at(type); }
+
+    /// Whether the question's own conventions reproduce the arrays.
+    bool is_right() const { return is_right_; }
+    /// The error of a number under these, if it is outside its bound; else 0.
+    double asked_error(std::size_t array, std::size_t number) const {
+        return asked_errors_[array].empty() ? 0 : asked_errors_[array][number];
+    }
+
+    /// For each array, in the order of computation, the row with the largest error, and two that
+    /// are unlike it.
+    const std::vector<TheirRow>& probes() const { return probes_; }
 
     /// Whether the sizes of the question's tensors allow these conventions.
     bool allows(const Conventions& conventions) const;
 
-    /// Each row of the conventions is compared; errors are not ends.
-    Fit compare_all(const Conventions& conventions, ThreadPool& pool) const;
-
-    /// A row by which conventions are rejected fast, and others that are unlike it, of every
-    /// array, in the order of computation. `asked` were found to be wrong.
-    std::vector<TheirRow> probes(const Conventions& asked, ThreadPool& pool) const;
-
-    Reproduction reproduction(const Conventions& conventions) const {
-        return {evaluators_, arrays_, conventions};
-    }
-
 private:
-    /// Rows of one head, in the order of the arrays.
-    std::vector<TheirRow> parts() const;
-
     const Problem& problem_;
     std::vector<TheirArray> arrays_;
-    Reproduction::Evaluators evaluators_;
+    std::map<Precision, std::unique_ptr<Evaluator>> evaluators_;
+    bool is_right_ = true;
+    std::vector<std::vector<double>> asked_errors_;  ///< empty: none is outside
+    std::vector<TheirRow> probes_;
 };
 
 }  // namespace attn

@@ -113,7 +113,7 @@ std::vector<Alternative> alternatives::scales(const Problem& problem) {
                          [value = scale.value](Conventions& c) { c.scale = value; }, 0,
                          found.size() < 8 ? std::size_t{3} : std::size_t{2}});
     }
-    if (asked != 1)
+    if (asked != 1 && asked > 0)
         found.push_back({asked_words, asked_words + " after the softmax",
                          [asked](Conventions& c) {
                              c.scale = 1;

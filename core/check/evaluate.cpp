@@ -76,7 +76,25 @@ bool Evaluator::fits(const Conventions& c) const {
             shared.tokens(used(slot)) != shared.tokens(slot))
             return false;
     }
-    if (c.rope.pairs && c.rope.dims > problem().plan.d_k) return false;
+    for (Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
+        const Tensor from = c.projected_from[static_cast<std::size_t>(slot)],
+                     by = c.projected_by[static_cast<std::size_t>(slot)];
+        if (from == slot && by == slot) continue;
+        const auto& projection = problem().projection;
+        const auto& as = projection[static_cast<std::size_t>(slot)];
+        const auto& with = projection[static_cast<std::size_t>(by)];
+        if (!as || !with || as->d_out != with->d_out ||
+            problem().source[static_cast<std::size_t>(from)].columns != with->d_in ||
+            shared.tokens(from) != shared.tokens(slot))
+            return false;
+    }
+    const Plan& plan = problem().plan;
+    if (c.split == HeadSplit::packed || c.split == HeadSplit::unpacked)
+        if (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
+            shared.tokens(Tensor::query) != shared.tokens(Tensor::key) || plan.independent_heads())
+            return false;
+    if (c.rope.pairs && c.rope.dims > plan.d_k) return false;
+    if (c.rope.pairs && c.rope.value_times != 0 && c.rope.dims > plan.d_v) return false;
     constexpr auto out = static_cast<std::size_t>(Tensor::out);
     return !c.transposed[out] || problem().projection[out].has_value();
 }

@@ -8,10 +8,6 @@
 namespace attn::check_detail {
 namespace {
 
-std::size_t place_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
 /// The types that operands are rounded to.
 void add_roundings(Key& key, const Conventions& c) {
     for (const Conventions::Rounding& rounding : c.roundings)
@@ -245,13 +241,14 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const
 
 std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c,
                                               bool with_errors) {
-    Key key{static_cast<double>(tensor), c.transposed[place_of(tensor)] ? 1.0 : 0.0,
-            with_errors ? 1.0 : 0.0};
+    const Tensor from = c.projected_from[place_of(tensor)], by = c.projected_by[place_of(tensor)];
+    Key key{static_cast<double>(from), static_cast<double>(by),
+            c.transposed[place_of(by)] ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
     add_roundings(key, c);
     return projected_.of(key, [&] {
-        Rows x = source(tensor, c, with_errors);
-        if (!problem_.projection[place_of(tensor)]) return x;
-        const std::shared_ptr<const Rows> w = weight(tensor, c, with_errors);
+        Rows x = source(from, c, with_errors);
+        if (!problem_.projection[place_of(by)]) return x;
+        const std::shared_ptr<const Rows> w = weight(by, c, with_errors);
         Rows product(x.rows, w->rows, with_errors);
         multiply_rows(model_, x, *w, product);
         product.spread = spread_of_sums(x.columns);
@@ -259,62 +256,19 @@ std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& 
     });
 }
 
-Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
-    const Tensor tensor = c.used[place_of(slot)];
-    const std::shared_ptr<const Rows> from = projected(tensor, c, with_errors);
-    const std::optional<ProjectionNumbers>& p = problem_.projection[place_of(tensor)];
-    Heads to;
-    to.heads = head_count(tensor);
-    to.tokens = tokens(tensor);
-    const bool copies = problem_.heads_in == HeadsIn::copies && !p;
-    const std::size_t width = from->columns, d = copies ? width : width / to.heads;
-    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, with_errors);
-    to.spread = from->spread;
-    std::vector<double> bias;
-    if (p && c.adds_bias[place_of(tensor)]) {
-        bias = p->bias;
-        round_rows(c, Rounded::operands, bias.data(), nullptr, bias.size());
-    }
-    std::size_t at = 0;
-    for (std::size_t b = 0; b < problem_.plan.batch; ++b)
-        for (std::size_t h = 0; h < to.heads; ++h)
-            for (std::size_t t = 0; t < to.tokens; ++t)
-                for (std::size_t i = 0; i < d; ++i, ++at) {
-                    std::size_t token = t, column = copies ? i : h * d + i;
-                    if (c.split == HeadSplit::interleaved && !copies) {
-                        column = h + i * to.heads;
-                    } else if (c.split == HeadSplit::reshaped && !copies) {
-                        if (problem_.heads_in == HeadsIn::axis && !p) {
-                            const std::size_t place = (t * to.heads + h) * d + i;
-                            token = place / d % to.tokens;
-                            column = place / (to.tokens * d) * d + i;
-                        } else {
-                            const std::size_t place = (h * to.tokens + t) * d + i;
-                            token = place / width;
-                            column = place % width;
-                        }
-                    }
-                    const std::size_t place = (b * to.tokens + token) * width + column;
-                    double x = from->value[place], error = with_errors ? from->error[place] : 0;
-                    if (!bias.empty()) {
-                        x += bias[column];
-                        if (with_errors)
-                            error = model_.stored(x, error + model_.of_operand(bias[column]));
-                    }
-                    to.value[at] = x;
-                    if (with_errors) to.error[at] = error;
-                }
-    return to;
-}
-
 std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
     const Tensor tensor = c.used[place_of(slot)];
-    Key key{static_cast<double>(slot),
-            static_cast<double>(tensor),
-            c.transposed[place_of(tensor)] ? 1.0 : 0.0,
-            c.adds_bias[place_of(tensor)] ? 1.0 : 0.0,
-            static_cast<double>(c.split),
+    Key key{static_cast<double>(slot), static_cast<double>(tensor), static_cast<double>(c.split),
             with_errors ? 1.0 : 0.0};
+    const bool uses_all = c.split == HeadSplit::packed || c.split == HeadSplit::unpacked;
+    for (Tensor one : {Tensor::query, Tensor::key, Tensor::value}) {
+        if (one != tensor && !uses_all) continue;
+        const std::size_t by = by_of(one, c);
+        key.push_back(static_cast<double>(c.projected_from[place_of(one)]));
+        key.push_back(static_cast<double>(by));
+        key.push_back(c.transposed[by] ? 1 : 0);
+        key.push_back(c.adds_bias[by] ? 1 : 0);
+    }
     add_roundings(key, c);
     return heads_.of(key, [&] {
         Heads x = split(slot, c, with_errors);

@@ -91,6 +91,15 @@ private:
     std::map<Key, std::shared_ptr<Entry>> entries_;
 };
 
+constexpr std::size_t place_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
+
+/// The place of the weight that makes a tensor.
+inline std::size_t by_of(Tensor tensor, const Conventions& c) {
+    return place_of(c.projected_by[place_of(tensor)]);
+}
+
 class Shared {
 public:
     Shared(const Problem& problem, Precision arithmetic);
@@ -116,6 +125,8 @@ private:
     /// The source, as its program reads it.
     Rows source(Tensor tensor, const Conventions& c, bool with_errors) const;
     std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
+    std::vector<double> bias_of(Tensor tensor, const Conventions& c) const;
+    void split_side_by_side(Tensor slot, const Conventions& c, Heads& to);
     Heads split(Tensor slot, const Conventions& c, bool with_errors);
 
     const Problem& problem_;

@@ -282,14 +282,15 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     return judgement;
 }
 
-/// attn's own order of axes, unless another one is right, or it does not fit.
+/// attn's own order of axes, unless it does not fit, or another one is right or far nearer.
 ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                   Precision type) {
     ArrayJudgement best = judge_as(given, layouts.front(), type);
-    const bool is_own = layouts.front().axes.empty();
+    constexpr double far = 0.01;
+    const double nearer = layouts.front().axes.empty() ? far : 1;
     for (std::size_t i = 1; i < layouts.size() && best.verdict == Verdict::wrong; ++i) {
         ArrayJudgement other = judge_as(given, layouts[i], type);
-        if (other.verdict != Verdict::wrong || (!is_own && other.rms < best.rms))
+        if (other.verdict != Verdict::wrong || other.rms < nearer * best.rms)
             best = std::move(other);
     }
     return best;

@@ -29,9 +29,9 @@ void State::weigh_values(QueryRow& q) {
         double largest = 0;
         for (std::size_t k = 0; k < count; ++k)
             if (weights[k] != 0) largest = std::max(largest, q.independent[k] + q.common[k]);
-        const bool is_softmax_row = c_.axis == SoftmaxAxis::keys &&
-                                    c_.blocking != Blocking::after && !rounds_weights_ &&
-                                    !c_.drops && c_.sink.empty() && largest < 0.125;
+        const bool is_softmax_row =
+            c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after && !rounds_weights_ &&
+            !c_.drops && c_.weight_factor == 1 && c_.sink.empty() && largest < 0.125;
         double* const error = q.output_error.data();
         for (std::size_t k = 0; k < count; ++k) {
             const double w = std::abs(weights[k]);

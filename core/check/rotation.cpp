@@ -9,8 +9,9 @@ namespace {
 
 /// Of pair i, see rope_frequencies in core/operator/rope.hpp.
 double frequency_of(const RopeConvention& rope, std::size_t pair) {
+    const std::size_t dims = rope.frequency_dims == 0 ? rope.dims : rope.frequency_dims;
     const double plain =
-        std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(rope.dims));
+        std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dims));
     if (rope.scaling.empty()) return plain;
     const double slow = plain / rope.scaling[0];
     if (rope.scaling.size() == 1) return slow;
@@ -26,8 +27,12 @@ double frequency_of(const RopeConvention& rope, std::size_t pair) {
 
 std::shared_ptr<const Rotation> Shared::rotation(const RopeConvention& rope, std::int64_t first,
                                                  std::size_t positions, int times) {
-    Key key{rope.base, static_cast<double>(rope.dims), static_cast<double>(first),
-            static_cast<double>(positions), static_cast<double>(times)};
+    Key key{rope.base,
+            static_cast<double>(rope.dims),
+            static_cast<double>(rope.frequency_dims),
+            static_cast<double>(first),
+            static_cast<double>(positions),
+            static_cast<double>(times)};
     key.insert(key.end(), rope.scaling.begin(), rope.scaling.end());
     return rotations_.of(key, [&] {
         Rotation made;

@@ -1,6 +1,7 @@
 // The scores of one query, in the order of a candidate's stages.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/check/candidate_state.hpp"
@@ -14,26 +15,27 @@ std::int64_t signed_of(std::size_t x) {
     return static_cast<std::int64_t>(x);
 }
 
-/// The keys of one query in a mask that is an operand.
-struct MaskRowView {
-    const double* values;
-    std::size_t step, end;  ///< keys from `end` on are beyond its columns
-
-    double at(std::size_t key) const { return values[key * step]; }
-};
-
 MaskRowView row_of_mask(const MaskNumbers& mask, std::size_t batch, std::size_t head,
-                        std::size_t query) {
-    const std::size_t index[3] = {batch, head, query};
+                        std::size_t query, bool is_transposed) {
+    const std::size_t index[3] = {batch, head, is_transposed ? 0 : query};
     std::size_t at = 0;
     for (std::size_t i = 0; i < 3; ++i)
         at = at * mask.shape[i] + (mask.shape[i] == 1 ? 0 : index[i]);
+    if (is_transposed)
+        return {mask.values.data() + at * mask.shape[3] + query, mask.shape[3], mask.shape[2]};
     const bool is_one = mask.shape[3] == 1;
     return {mask.values.data() + at * mask.shape[3], is_one ? 0u : 1u,
             is_one ? std::numeric_limits<std::size_t>::max() : mask.shape[3]};
 }
 
 }  // namespace
+
+MaskRowView State::mask_row(const QueryRow& q, std::size_t which) const {
+    const std::size_t batch =
+        c_.mask_tiled && which == 0 ? (q.batch * plan_.heads + q.head) % plan_.batch : q.batch;
+    return row_of_mask(*problem_.masks[which], batch, q.head, plan_.first_query + q.row,
+                       c_.mask_transposed && which == 0);
+}
 
 std::int64_t State::position_of(const QueryRow& q) const {
     const std::vector<std::int64_t>& offset = c_.band.offset;
@@ -59,22 +61,36 @@ void State::find_allowed(QueryRow& q) {
              band.window_offset[band.window_offset.size() == 1 ? 0 : q.batch];
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
-    if (!c_.kv_lengths.empty())
-        block_unless(0, static_cast<std::int64_t>(std::min<std::uint64_t>(
-                            c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.batch], keys)));
+    block_unless(signed_of(c_.first_key), all);
+    const bool pads_keys = c_.padding != PaddingAxis::queries,
+               pads_queries = c_.padding != PaddingAxis::keys;
+    const std::size_t query = plan_.first_query + q.row;
+    if (!c_.kv_lengths.empty()) {
+        const std::size_t length =
+            std::min<std::uint64_t>(c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.batch], keys);
+        const std::size_t first = c_.lengths_from_end ? keys - length : 0;
+        if (pads_keys) block_unless(signed_of(first), signed_of(first + length));
+        if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
+    }
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
         if (!problem_.masks[i]) continue;
         const MaskNumbers& mask = *problem_.masks[i];
-        if (mask.is_boolean ? c_.boolean_use[i] != BooleanUse::blocks : c_.bias_factor[i] == 0)
+        const bool is_added = !mask.is_boolean && c_.bias_use[i] == BiasUse::added;
+        if (is_added ? c_.bias_factor[i] == 0
+                     : mask.is_boolean && c_.boolean_use[i] != BooleanUse::blocks)
             continue;
-        const MaskRowView row = row_of_mask(mask, q.batch, q.head, plan_.first_query + q.row);
-        for (std::size_t k = 0; k < keys; ++k) {
-            const bool is_beyond = k >= row.end;
-            const bool allows = mask.is_boolean
-                                    ? !is_beyond && (row.at(k) != 0) == c_.true_keeps[i]
-                                    : is_beyond || c_.bias_factor[i] * row.at(k) != masked_out;
-            if (!allows) q.is_allowed[k] = 0;
-        }
+        const bool keeps =
+            mask.is_boolean ? c_.true_keeps[i] : c_.bias_use[i] == BiasUse::nonzero_keeps;
+        const MaskRowView row = mask_row(q, i);
+        const auto allows = [&](std::size_t k) {
+            if (k >= row.end) return is_added;
+            return is_added ? c_.bias_factor[i] * row.at(k) != masked_out
+                            : (row.at(k) != 0) == keeps;
+        };
+        const bool of_padding = i == 1;
+        for (std::size_t k = 0; k < keys && (pads_keys || !of_padding); ++k)
+            if (!allows(k)) q.is_allowed[k] = 0;
+        if (of_padding && pads_queries && !allows(query)) block_unless(0, 0);
     }
 }
 
@@ -140,18 +156,22 @@ void State::scale_scores(KeyNumbers& x) const {
 void State::cap_scores(KeyNumbers& x) const {
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         const double before = x.value[k] / c_.softcap;
-        const double value = c_.softcap * std::tanh(before);
-        if (with_errors_) {
-            const double cap = std::abs(c_.softcap);
-            const double error = (x.independent[k] + x.common[k]) / cap;
+        const double factor = c_.softcap_multiplies ? c_.softcap : 1;
+        const double value = factor * std::tanh(before);
+        if (with_errors_ && std::isinf(before)) {
+            x.independent[k] = 8 * model_.unit() * std::abs(value);
+            x.common[k] = 0;
+        } else if (with_errors_) {
+            const double cap = std::abs(factor), shrink = std::abs(factor / c_.softcap);
+            const double error = (x.independent[k] + x.common[k]) / std::abs(c_.softcap);
             // tanh is flatter than at the end of the interval that is nearest to 0.
             const double nearest = std::max(0.0, std::abs(before) - error);
             const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
             const double own = 8 * model_.unit() * std::abs(value) +
                                3 * model_.unit() * std::abs(before) * cap * slope;
             x.independent[k] =
-                std::min(model_.stored(value, x.independent[k] * slope + own), 2 * cap);
-            x.common[k] *= slope;
+                std::min(model_.stored(value, x.independent[k] * shrink * slope + own), 2 * cap);
+            x.common[k] *= shrink * slope;
         }
         x.value[k] = value;
     }
@@ -187,7 +207,10 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        const double term = slope * static_cast<double>(signed_of(k) - position);
+        std::int64_t distance = signed_of(k);
+        if (c_.alibi_distance == AlibiDistance::from_query) distance -= position;
+        if (c_.alibi_distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
+        const double term = slope * static_cast<double>(distance);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
 }
@@ -199,7 +222,8 @@ void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
         const BooleanUse use = mask.is_boolean ? c_.boolean_use[i] : BooleanUse::added;
         const double factor = mask.is_boolean ? 1 : c_.bias_factor[i];
         if (use == BooleanUse::blocks || use == BooleanUse::ignored || factor == 0) continue;
-        const MaskRowView row = row_of_mask(mask, q.batch, q.head, plan_.first_query + q.row);
+        if (!mask.is_boolean && c_.bias_use[i] != BiasUse::added) continue;
+        const MaskRowView row = mask_row(q, i);
         for (std::size_t k = 0; k < std::min(x.value.size(), row.end); ++k) {
             double number = row.at(k);
             if (mask.is_boolean) number = number != 0 ? 1 : 0;

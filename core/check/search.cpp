@@ -37,8 +37,9 @@ constexpr double fixed_cost = 20000;
 /// Triples are limited to these products: ten seconds of two processors.
 constexpr double triple_products = 1e10;
 
-/// A match's error is at most this part of that of the question as asked: bounds are wide, and
-/// nearly every small change of a right result would fit them.
+/// Where the question's own conventions leave numbers outside their bounds, the errors of a match
+/// are at most this part of theirs, as a root mean square: bounds may be wide, and then say
+/// nothing.
 constexpr double clearly_smaller = 0.5;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
@@ -84,15 +85,13 @@ class Search {
 public:
     Search(const Problem& problem, std::vector<TheirArray> arrays, const SearchOptions& options,
            ThreadPool& pool)
-        : problem_(problem), comparison_(problem, std::move(arrays)), search_options_(options),
-          pool_(pool), options_(options_of(problem)) {}
+        : problem_(problem), comparison_(problem, std::move(arrays), pool),
+          search_options_(options), pool_(pool), options_(options_of(problem)) {}
 
     std::vector<Match> run() {
         const std::size_t arrays = comparison_.arrays().size();
         rejected_.resize(arrays);
-        asked_fit_ = comparison_.compare_all(problem_.asked, pool_);
-        if (asked_fit_.bound <= 1) return {};
-        probes_ = comparison_.probes(problem_.asked, pool_);
+        if (comparison_.is_right()) return {};
         asked_key_ = key_of(problem_.asked);
         probe_errors_.assign(options_.size(), asked_error_at_first_probe());
         for (std::size_t size = 1; size <= search_options_.most_changes; ++size) {
@@ -110,8 +109,8 @@ private:
     }
 
     double asked_error_at_first_probe() const {
-        Reproduction asked = comparison_.reproduction(problem_.asked);
-        return asked.compare(probes_.front(), false).root_mean_square();
+        Reproduction asked(comparison_, problem_.asked);
+        return asked.compare(comparison_.probes().front(), false).root_mean_square();
     }
 
     /// Of all arrays together.
@@ -204,10 +203,11 @@ private:
         // The errors of single changes are needed, so each is computed.
         for (std::size_t array = 0; array < keys.size() && changes.size() > 1; ++array)
             if (was_rejected(array, keys[array])) return std::nullopt;
-        Reproduction reproduction = comparison_.reproduction(conventions);
-        for (const TheirRow& probe : probes_) {
+        Reproduction reproduction(comparison_, conventions);
+        const std::vector<TheirRow>& probes = comparison_.probes();
+        for (const TheirRow& probe : probes) {
             const Fit fit = reproduction.compare(probe, changes.size() > 1);
-            if (changes.size() == 1 && &probe == probes_.data())
+            if (changes.size() == 1 && &probe == probes.data())
                 probe_errors_[changes[0]] = fit.root_mean_square();
             if (fit.bound <= 1) continue;
             reject(probe.array, std::move(keys[probe.array]));
@@ -220,15 +220,19 @@ private:
         Fit all;
         for (std::size_t array = 0; array < comparison_.arrays().size(); ++array) {
             const std::array<std::size_t, 4>& shape = comparison_.arrays()[array].shape;
+            Fit of_array;
             for (std::size_t batch = 0; batch < shape[0]; ++batch)
                 for (std::size_t head = 0; head < shape[1]; ++head)
                     for (std::size_t row = 0; row < shape[2]; ++row) {
                         const Fit fit = reproduction.compare({array, batch, head, row}, true);
                         if (!(fit.bound <= 1)) return std::nullopt;
-                        all.add(fit);
+                        of_array.add(fit);
                     }
+            const auto outside = static_cast<double>(of_array.outside);
+            if (of_array.part_squares > clearly_smaller * clearly_smaller * outside)
+                return std::nullopt;
+            all.add(of_array);
         }
-        if (all.bound > clearly_smaller * asked_fit_.bound) return std::nullopt;
         return all;
     }
 
@@ -268,8 +272,6 @@ private:
     const SearchOptions& search_options_;
     ThreadPool& pool_;
     std::vector<Option> options_;
-    Fit asked_fit_;
-    std::vector<TheirRow> probes_;
     std::string asked_key_;
     std::vector<double> probe_errors_;  ///< of each option alone, at the first probe
     std::mutex rejected_mutex_, progress_mutex_;

@@ -10,16 +10,16 @@ namespace {
 
 constexpr double no_logit = -std::numeric_limits<double>::infinity();
 
-/// The bound of |w e^x - w| over all |x| up to `error`, for a weight of at most 1.
-double grown(double weight, double error) {
+/// The bound of |w e^x - w| over all |x| up to `error`, for a weight w = e^exponent of at most 1,
+/// which may have underflowed.
+double grown(double weight, double exponent, double error) {
     if (error < 1) return weight * std::expm1(error);
-    if (weight == 0) return error < 700 ? 0 : 1;
-    return std::min(1.0, std::exp(std::log(weight) + error)) + weight;
+    return std::exp(std::min(exponent + error, 0.0)) + weight;
 }
 
 /// The same with the weight's own least number, and of weights, which are from 0 to 1.
-double weight_error_of(const ErrorModel& model, double weight, double error) {
-    const double all = grown(weight, error) + model.rounding(weight);
+double weight_error_of(const ErrorModel& model, double weight, double exponent, double error) {
+    const double all = grown(weight, exponent, error) + model.rounding(weight);
     return weight <= 1 ? std::min(all, 1.0) : all;
 }
 
@@ -108,6 +108,8 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
     std::fill(q.weight.begin(), q.weight.end(), 0.0);
     std::fill(q.weight_error.begin(), q.weight_error.end(), 0.0);
     if (shift == no_logit) {
+        if (c_.empty_rows_are_nan)
+            std::fill(q.weight.begin(), q.weight.end(), std::numeric_limits<double>::quiet_NaN());
         q.logsumexp = no_logit;
         q.logsumexp_error = 0;
         q.independent.assign(with_errors_ ? count : 0, 0);
@@ -143,7 +145,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
         const double w = q.weight[k];
         if (w == 0) continue;
         const double all = q.independent[k] + q.common[k];
-        linear += grown(w, all);
+        linear += grown(w, std::log(w), all);
         common += w * q.common[k];
         squares += w * q.independent[k] * (w * q.independent[k]);
         largest = std::max(largest, all);
@@ -157,7 +159,8 @@ void State::set_weight_errors(QueryRow& q, double more) {
         q.weight_error[k] =
             q.weight[k] == 0 && q.scores.value[k] == no_logit
                 ? 0
-                : weight_error_of(model_, q.weight[k], q.independent[k] + q.common[k] + of_all);
+                : weight_error_of(model_, q.weight[k], q.scores.value[k] - q.logsumexp,
+                                  q.independent[k] + q.common[k] + of_all);
 }
 
 /// Sets weights of masked keys to 0 and, if asked to, divides by the sum of the others.
@@ -220,7 +223,8 @@ const ColumnSums& State::column_sums(const QueryRow& q) {
             if (x == no_logit) continue;
             const double error = row.scores.independent[k] + row.scores.common[k] +
                                  model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - shift) + 4);
-            made->error[k] += grown(std::exp(x - shift) / made->sum[k], error);
+            const double exponent = x - shift - std::log(made->sum[k]);
+            made->error[k] += grown(std::exp(exponent), exponent, error);
         }
     }
     for (double& error : made->error) error = std::log1p(error) + model_.gamma(terms + 3);
@@ -240,7 +244,9 @@ void State::softmax_of_columns(QueryRow& q) {
         q.independent[k] = q.scores.independent[k] +
                            model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - sums.shift[k]) + 4);
         q.common[k] = q.scores.common[k] + sums.error[k];
-        q.weight_error[k] = weight_error_of(model_, q.weight[k], q.independent[k] + q.common[k]);
+        q.weight_error[k] =
+            weight_error_of(model_, q.weight[k], x - sums.shift[k] - std::log(sums.sum[k]),
+                            q.independent[k] + q.common[k]);
     }
 }
 
@@ -250,8 +256,9 @@ double State::kept_of(const QueryRow& q, std::size_t key) const {
         .dropout_kept[((q.batch * plan_.heads + q.head) * plan_.rows + q.row) * plan_.kv_len + key];
 }
 
-/// A weight or its error after dropout.
+/// A weight or its error after dropout and the factor of weights.
 double State::dropped(const QueryRow& q, std::size_t key, double x) const {
+    x *= c_.weight_factor;
     if (!c_.drops || is_linear_) return x;
     if (kept_of(q, key) == 0) return 0;
     return c_.rescales_dropout ? x * problem_.kept_weight : x;

@@ -150,14 +150,23 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
 }
 
 Precision evident_type(const std::vector<double>& values, Precision stored) {
-    const Precision narrow = narrowest(values);
-    if (row_of(narrow).unit <= row_of(stored).unit) return stored;
-    // Numbers that any type has, as 0, 1 and 0.75, are no evidence.
-    const int digits = -std::ilogb(row_of(narrow).unit);
-    const auto is_evidence = [&](double x) {
-        return std::isfinite(x) && x != std::trunc(x) && significant_bits(x) > digits - 4;
-    };
-    return std::count_if(values.begin(), values.end(), is_evidence) >= 2 ? narrow : stored;
+    // bfloat16 first: few numbers of float16 fit it by chance, but most of bfloat16 fit float16.
+    for (const Precision precision :
+         {Precision::bfloat16, Precision::float16, Precision::float32}) {
+        const PrecisionRow& type = row_of(precision);
+        if (type.unit <= row_of(stored).unit) break;
+        const bool fits = std::all_of(values.begin(), values.end(), [&](double x) {
+            return !std::isfinite(x) || type.round(x) == x;
+        });
+        if (!fits) continue;
+        // Numbers that any type has, as 0, 1 and 0.75, are no evidence.
+        const int digits = -std::ilogb(type.unit);
+        const auto count = std::count_if(values.begin(), values.end(), [&](double x) {
+            return std::isfinite(x) && x != std::trunc(x) && significant_bits(x) > digits - 4;
+        });
+        if (count >= 2) return precision;
+    }
+    return stored;
 }
 
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,

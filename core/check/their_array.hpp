@@ -31,7 +31,7 @@ struct GivenArray {
     std::vector<double> values;  ///< row-major
     /// That the array is stored in, or that it was said to be computed in.
     Precision type = Precision::float32;
-    bool type_is_certain = false;          ///< it was said: no smaller type is considered
+    bool type_is_certain = false;               ///< it was said: no smaller type is considered
     std::optional<PrintedDigits> printed = {};  ///< empty: the numbers are exact
 };
 

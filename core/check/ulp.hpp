@@ -32,8 +32,10 @@ inline double ulps_between(double a, double b, Precision precision) {
     const PrecisionRow& type = row_of(precision);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
         return std::numeric_limits<double>::infinity();
-    return std::abs(
-        static_cast<double>(place_among_numbers(a, type) - place_among_numbers(b, type)));
+    const std::int64_t first = place_among_numbers(a, type), second = place_among_numbers(b, type);
+    const bool crosses_zero = (first < 0) != (second < 0);
+    return std::abs(crosses_zero ? static_cast<double>(first) - static_cast<double>(second)
+                                 : static_cast<double>(first - second));
 }
 
 }  // namespace attn

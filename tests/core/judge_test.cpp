@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,7 +37,6 @@ struct JudgedQuestion {
     Operands operands;
 };
 
-/// All sizes of axes differ, so that one order of them fits.
 std::vector<JudgedQuestion> judged_questions(Random& random) {
     std::vector<JudgedQuestion> questions;
     const auto of_mode = [&](const char* words, Mode mode) -> JudgedQuestion& {
@@ -154,7 +154,8 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 std::vector<std::size_t> order(shape.size());
                 std::iota(order.begin(), order.end(), 0);
                 const bool is_weight = id.row().is_parameter();
-                if (random() % 2 == 0 && !is_weight)
+                const std::set<std::size_t> sizes(shape.begin(), shape.end());
+                if (random() % 2 == 0 && !is_weight && sizes.size() == shape.size())
                     std::shuffle(order.begin(), order.end(), random);
                 std::vector<std::size_t> their_shape;
                 for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
@@ -172,7 +173,8 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 CAPTURE(std::string(type.name));
                 const ArrayJudgement within = judged(off);
                 CHECK(within.verdict != Verdict::wrong);
-                CHECK(within.bound <= 0.91);
+                // In float64 the sum above is rounded, by a part of the bound.
+                CHECK(within.bound <= (type.precision == Precision::float64 ? 1 : 0.91));
                 CHECK(!within.first.has_value());
                 CHECK(judged(exact.value).verdict == Verdict::right);
                 // One element beyond it.
@@ -325,7 +327,7 @@ TEST_CASE("units in the last place: neighbours are one apart, in every type") {
         for (int i = 0; i < 200; ++i) {
             const double x = type.round(std::ldexp(1 + std::generate_canonical<double, 53>(random),
                                                    static_cast<int>(random() % 30) - 20));
-            const double step = 2 * type.unit * std::exp2(std::ilogb(x));
+            const double step = std::max(2 * type.unit * std::exp2(std::ilogb(x)), type.least);
             CAPTURE(std::string(type.name));
             CAPTURE(x);
             CHECK(ulps_between(x, x + step, type.precision) == 1);

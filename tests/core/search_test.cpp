@@ -149,6 +149,17 @@ std::vector<TheirArray> wrong_result(const Problem& problem, const Evaluator& ev
     return arrays;
 }
 
+std::string words_of_match(const std::vector<Match>& matches) {
+    std::string words;
+    for (const Match& match : matches) {
+        for (const Change& change : match.changes)
+            words += std::string(convention_names[static_cast<std::size_t>(change.convention)]) +
+                     " " + change.found + " [" + change.flag + "], ";
+        words += std::to_string(match.ulp) + " ulp, " + std::to_string(match.bound) + "; ";
+    }
+    return words;
+}
+
 }  // namespace
 
 TEST_CASE("the search finds single changes of conventions, or others that do the same") {
@@ -203,7 +214,8 @@ TEST_CASE("noise and scaled results match no conventions") {
         auto arrays = wrong_result(problem, evaluator, problem.asked, true);
         for (TheirArray& array : arrays)
             for (double& value : array.values) value *= 1 + 0.01 * drawn.normal();
-        CHECK(search_conventions(problem, arrays, {2, {}}, pool).empty());
+        const std::vector<Match> matches = search_conventions(problem, arrays, {2, {}}, pool);
+        CHECK_MESSAGE(matches.empty(), "seed ", seed, ": ", words_of_match(matches));
     }
 }
 
