@@ -175,7 +175,7 @@ def rope_keys(q):
             Departure("rope_keys", "queries not rotated", {"query_turns": 0}),
             Departure("rope_keys", "keys twice", {"key_turns": 2}),
             Departure("rope_keys", "both twice", {"query_turns": 2, "key_turns": 2}),
-            Departure("rope_keys", "both backwards", {"query_turns": -1, "key_turns": -1})]
+            Departure("rope_keys", "both backwards", {"query_turns": -1, "key_turns": -1}, ("rope_positions",))]
 
 
 def head_groups(q):
