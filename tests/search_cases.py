@@ -138,9 +138,10 @@ def run_case(task):
         case, file_kind = make_case(options.seed, index, options.conventions, options.most_changes,
                                     options.attn, folder)
         command = case.command(options.attn, folder, file_kind) + ["--search", "--format", "json"]
-        began, answer = time.monotonic(), {}
+        began, answer, took = time.monotonic(), {}, options.timeout
         try:
             ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=options.timeout)
+            took = time.monotonic() - began
             if ran.returncode in (0, 1):
                 answer = json.loads(ran.stdout)
                 outcome, why = outcome_of(case, answer, folder, options)
@@ -148,7 +149,6 @@ def run_case(task):
                 outcome, why = "error", f"exit code {ran.returncode}: {ran.stderr.strip()}"
         except subprocess.TimeoutExpired:
             outcome, why = "error", f"more than {options.timeout} seconds"
-        took = time.monotonic() - began
         if options.dump and (outcome in ("missed", "false", "error", "right") or options.case is not None):
             kept = pathlib.Path(options.dump) / f"case-{index}"
             shutil.rmtree(kept, ignore_errors=True)
@@ -156,6 +156,8 @@ def run_case(task):
             (kept / "about.txt").write_text(f"{shlex.join(command)}\ncauses: {causes_in_words(case)}\n{outcome}: {why}\n")
             (kept / "answer.json").write_text(json.dumps(answer, indent=1))
     conventions = [c.convention for c in case.causes] or ["(damaged)"]
+    if took > 10:
+        why += f" after {took:.0f} seconds"
     about = f"{index} {case.question.mode} {causes_in_words(case)}; {case.kind} {', '.join(case.arrays)}"
     return conventions, outcome, f"{about}: {outcome}: {why}", took
 

@@ -120,7 +120,7 @@ def wrong_case(rng, conventions, attn, folder):
     for _ in range(300 if len(conventions) == 1 else 40):
         wanted = {part for c in conventions for part in NEEDS.get(c, ())}
         unwanted = {part for c in conventions for part in UNWANTED.get(c, ())}
-        for convention in SWITCHES & set(conventions):
+        for convention in sorted(SWITCHES & set(conventions)):
             if rng.random() < 0.25:
                 wanted -= set(NEEDS[convention])
                 unwanted |= set(NEEDS[convention])
