@@ -4,7 +4,7 @@
     python3 tests/schema_test.py build/release/attn
 
 Documents: modes x formats x arrays x ways of showing infinities, batches with good, failing and priced
-records, comparisons, inspections, saved weights, and the project's own requests, which attn also has to
+records, comparisons, checks, inspections, saved weights, and the project's own requests, which attn also has to
 accept. Wrong ones: each good document with one place changed. Needs python3-jsonschema.
 """
 import itertools
@@ -166,6 +166,25 @@ def comparisons():
         yield "comparison", attn("compare", a, b, "--format", "json", "--atol", "0.1", "--equal-nan")
 
 
+def checks():
+    operator = ["sdpa", "operator.json", "--softcap", "3"]
+    attn(*operator, "--emit", "all", "-o", "theirs.npz")
+    attn(*operator, "--scale", "1", "-o", "wrong.json")
+    attn(*operator, "--precision", "4", "-o", "printed.json")
+    pathlib.Path("nan.npy.json").write_text("[[NaN]]")
+    pathlib.Path("shape.json").write_text("[[1, 2, 3]]")
+    asked = ["check", *operator, "--format", "json"]
+    for path in ("theirs.npz", "wrong.json", "printed.json", "nan.npy.json", "shape.json"):
+        for more in ([], ["--search"], ["--atol", "1"], ["--type", "bfloat16"]):
+            yield "check", attn(*asked, "--against", path, *more)
+    yield "check", attn(*asked, "--against", "theirs.npz", "--against", "wrong.json", "--search")
+    pathlib.Path("asked.ndjson").write_text("".join(
+        json.dumps({"id": number, "mode": "self", "inputs": [[1, number]]}) + "\n" for number in (1, 2, 3)))
+    pathlib.Path("answered.ndjson").write_text("".join(attn("batch", "asked.ndjson").splitlines(True)[:2]))
+    for line in attn("check", "asked.ndjson", "--against", "answered.ndjson").splitlines():
+        yield "error" if "error" in json.loads(line) else "check", line
+
+
 def tokens():
     folder = str(ROOT / "data" / "tokenizers" / "bert-uncased")
     for text in ("", "a b", "h\u00e9 \u4e16 \U0001f642 [SEP]"):
@@ -238,7 +257,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
     count, wrong, bad, seen = {}, 0, [], set()
-    makers = (results, batches, comparisons, inspections, tokens, requests)
+    makers = (results, batches, comparisons, checks, inspections, tokens, requests)
     for name, text in itertools.chain.from_iterable(maker() for maker in makers):
         document = json.loads(text)
         count[name] = count.get(name, 0) + 1

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/check/report.hpp"
+#include "cli/check/search_progress.hpp"
 #include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -64,7 +65,7 @@ PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& req
 }
 
 /// Right ones first, then by the largest error; the order of the command line among equals.
-std::vector<ProgramJudgement> ranked(std::vector<ProgramJudgement> programs) {
+std::vector<ProgramJudgement> best_first(std::vector<ProgramJudgement> programs) {
     const auto key = [](const ProgramJudgement& program) {
         std::size_t wrong = 0;
         double bound = 0;
@@ -77,6 +78,18 @@ std::vector<ProgramJudgement> ranked(std::vector<ProgramJudgement> programs) {
     std::stable_sort(programs.begin(), programs.end(),
                      [&](const auto& a, const auto& b) { return key(a) < key(b); });
     return programs;
+}
+
+/// Refuses `--top` without arrays that have it.
+void check_top(const Request& request, const TheirFile& file) {
+    const bool lists_keys =
+        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
+            return array.id == "top_keys" || array.id == "top_weights";
+        });
+    if (is_from_flag(request, "top") && !lists_keys)
+        throw setting_error(
+            request, "top",
+            "requires top_keys or top_weights; expected one of them in " + file.path);
 }
 
 /// Standard input can be read only once.
@@ -115,6 +128,7 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
+    check_top(request_, file);
     ProgramJudgement judgement;
     judgement.path = std::move(file.path);
     judgement.not_compared = std::move(file.not_compared);
@@ -123,11 +137,37 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.arrays.push_back(judge_.judge(given));
         judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
     }
+    judgement.is_searched = asked_.search;
+    if (asked_.search && judgement.verdict == Verdict::wrong) search(judgement, file.arrays);
     for (GivenArray& given : file.arrays) {
         given.values.clear();
         judgement.given.push_back(std::move(given));
     }
     return judgement;
+}
+
+/// Only arrays with a number for each head and element of attn's can be reproduced.
+void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
+    std::vector<TheirArray> theirs;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const ArrayJudgement& array = judgement.arrays[i];
+        const bool holds_keys = array.id == "argmax_key" || array.id == "top_keys";
+        if (!array.layout || holds_keys || problem_.plan.shown.averages(array.id)) continue;
+        theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
+    }
+    if (theirs.empty()) return;
+    SearchProgress progress;
+    SearchOptions options;
+    options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
+        progress.show(changes, done, of);
+    };
+    judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    // The data cannot tell these apart; settings of attn can be tried.
+    std::stable_partition(
+        judgement.matches.begin(), judgement.matches.end(), [](const Match& match) {
+            return std::none_of(match.changes.begin(), match.changes.end(),
+                                [](const Change& change) { return change.flag.empty(); });
+        });
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {
@@ -145,7 +185,7 @@ bool check(const CheckRequest& request, std::vector<std::string>& notes) {
         programs.push_back(question.judge(files[0]));
     }
     notes = question.notes();
-    programs = ranked(std::move(programs));
+    programs = best_first(std::move(programs));
     io::OutputFile out(request.flags.output);
     out.fill([&](io::Output& to) {
         to << (request.json ? check_json(programs)

@@ -30,7 +30,7 @@ struct ProgramJudgement {
     std::vector<ArrayJudgement> arrays;  ///< in the order of computation
     std::vector<GivenArray> given;       ///< likewise, without their values
     std::vector<std::string> not_compared;
-    bool is_searched = false;
+    bool is_searched = false;    ///< if it is wrong
     std::vector<Match> matches;  ///< best first; all with as many changes
 };
 
@@ -47,6 +47,8 @@ public:
 
 private:
     CheckedQuestion(PlannedQuestion planned, const CheckRequest& request, const Runtime& runtime);
+
+    void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
 
     const CheckRequest& asked_;
     ThreadPool& pool_;

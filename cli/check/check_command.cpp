@@ -80,6 +80,7 @@ CheckRequest check_of(const Args& args) {
     request.tolerance = tolerance_of(args);
     if (const auto form = args.place("format"))
         request.json = check_forms[*form].first == CheckForm::json;
+    request.search = args.has("search");
     return request;
 }
 
@@ -133,10 +134,26 @@ constexpr Option check_options[] = {
      .limits = from_zero,
      .argument = "X",
      .help = "the same relative to the truth, added to it"},
+    {.key = "search",
+     .field = no_value,
+     .help = "where it is wrong, find the settings that reproduce it"},
     {.key = "format",
      .field = choice_among<check_forms>,
      .help = "for people or for programs (default text)",
      .letter = 'f'},
+};
+
+constexpr HelpOverride common_check_flags[] = {
+    {"against", "another program's arrays; given again: another program"},
+    {"names", "attn's names of arrays that it calls otherwise"},
+    {"type", "type that it computed in (default: by its numbers)"},
+    {"atol", "absolute error that is right (default: a bound)"},
+    {"rtol", "the same relative to the truth, added to it"},
+    {"search", "find the settings that reproduce what is wrong"},
+    {"format", "for people or for programs (default text)"},
+    {"output", "write the report there (default standard output)"},
+    {"rows", "query rows that its arrays hold, A to B - 1"},
+    {"average_heads", "attention_weights are the mean over the heads"},
 };
 
 constexpr HelpOverride check_help[] = {
@@ -151,16 +168,18 @@ constexpr HelpOverride check_help[] = {
 
 constexpr CommandRow check_command{
     .name = "check",
-    .summary = "whether another program's attention is right",
+    .summary = "whether another program's attention is right, and what differs",
     .note = "; exit code 1 where it is wrong",
     .examples =
         "  attn check sdpa request.json --against theirs.npz\n"
-        "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --type float16\n"
+        "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --search\n"
         "  attn check request.json --against a.npz --against b.npz --names Y=context_vectors\n",
     .usage =
-        "MODE [INPUT] --against FILE\n\nMODE is self, causal, multihead, cross, sdpa or linear; "
+        "MODE [INPUT]\n\n--against FILE is required. MODE is self, causal, multihead, cross, sdpa "
+        "or linear; "
         "INPUT and the flags are the mode's own, but\nnot those that shape arrays: see attn MODE "
         "--help, and attn help check. A request that names its mode\nneeds no MODE.",
+    .common_flags = common_check_flags,
     .takes = in_explain | in_check,
     .shown_flags = check_help,
     .own = check_options,

@@ -1,9 +1,9 @@
 #include "cli/check/matches.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -12,19 +12,41 @@
 namespace attn::cli {
 namespace {
 
-/// Where attn has no flag: "softmax over queries".
+/// What comes before the words of a change for which attn has no flag: "softmax over queries".
+constexpr std::pair<Convention, std::string_view> beginnings[] = {
+    {Convention::mask_polarity, ""},
+    {Convention::masked_value, "masked scores "},
+    {Convention::causal_align, "alignment: "},
+    {Convention::causal, "causal: "},
+    {Convention::window_left, "window: "},
+    {Convention::window_right, "window: "},
+    {Convention::scale, "scale "},
+    {Convention::rope_pairs, "rotary pairs "},
+    {Convention::rope_base, "rotary base "},
+    {Convention::rope_dims, "rotary dimensions "},
+    {Convention::rope_positions, "rotary positions "},
+    {Convention::rope_keys, "rotated: "},
+    {Convention::head_groups, "head groups: "},
+    {Convention::softcap, "soft cap "},
+    {Convention::softcap_order, "order: "},
+    {Convention::alibi_sign, "sign of ALiBi: "},
+    {Convention::alibi_slopes, "slopes of ALiBi: "},
+    {Convention::sink, "sink "},
+    {Convention::kv_lengths, "valid keys: "},
+    {Convention::softmax_axis, "softmax over "},
+    {Convention::transposed, ""},
+    {Convention::heads_split, "heads split: "},
+    {Convention::bias, "bias "},
+    {Convention::exchanged, ""},
+    {Convention::dropout, "dropout "},
+    {Convention::precision, "rounded: "},
+    {Convention::mask_method, ""},
+};
+static_assert(std::size(beginnings) == std::size(convention_names));
+
 std::string change_in_words(const Change& change) {
-    constexpr std::pair<Convention, std::string_view> phrases[] = {
-        {Convention::softmax_axis, "softmax over "}, {Convention::transposed, "transposed: "},
-        {Convention::heads_split, "heads split: "},  {Convention::bias, "bias: "},
-        {Convention::exchanged, "exchanged: "},      {Convention::masked_value, "masked scores "},
-        {Convention::precision, "rounding to "},     {Convention::dropout, "dropout "},
-    };
-    for (const auto& [convention, phrase] : phrases)
-        if (convention == change.convention) return std::string(phrase) + change.found;
-    std::string name(convention_names[static_cast<std::size_t>(change.convention)]);
-    std::replace(name.begin(), name.end(), '_', ' ');
-    return name + " " + change.found;
+    return std::string(beginnings[static_cast<std::size_t>(change.convention)].second) +
+           change.found;
 }
 
 }  // namespace

@@ -45,7 +45,11 @@ std::string listed_names(const std::vector<std::string>& names) {
 }
 
 ArrayId array_of(const std::string& name, const std::string& where) {
-    if (const auto found = find_array(name); found && Evaluator::has(*found)) return *found;
+    const auto found = find_array(name);
+    if (found && Evaluator::has(*found)) return *found;
+    if (found)
+        throw Error(ErrorKind::usage, where,
+                    name + " are given, not computed; expected an array that is computed");
     const std::string near = did_you_mean(name, names_of_arrays());
     throw Error(ErrorKind::usage, where,
                 io::shortened(name) + " is not an array of attn" +
@@ -133,32 +137,39 @@ private:
     void check_names() const {
         for (const NamePair& pair : options_.names) {
             const std::string ours(pair.ours.row().name);
+            const std::string where =
+                "--names " + (pair.theirs.empty() ? ours : pair.theirs + "=" + ours);
             if (!exists(pair.ours))
-                throw Error(ErrorKind::usage, "--names " + pair.theirs + "=" + ours,
+                throw Error(ErrorKind::usage, where,
                             "the question has no " + ours +
                                 "; expected an array that attn computes for it");
             if (pair.theirs.empty() ? view_.is_one_array() : view_.find(pair.theirs) != nullptr)
                 continue;
-            throw Error(ErrorKind::usage, "--names " + pair.theirs + "=" + ours,
-                        "no such array in " + view_.place() + "; expected " +
-                            listed_names(names_of_view()));
+            const bool is_nameless = view_.is_one_array() && own_name(view_.arrays()[0]).empty();
+            throw Error(ErrorKind::usage, where,
+                        is_nameless ? "the array of " + view_.place() +
+                                          " has no name; expected --names " + ours
+                                    : "no such array in " + view_.place() + "; expected " +
+                                          listed_names(names_of_view()));
         }
     }
 
     [[noreturn]] void fail_without_arrays() const {
         std::vector<std::string> known;
-        std::string meant;
         for (std::size_t i = 0; i < emitted_arrays.size(); ++i)
-            if (exists(ArrayId(i))) known.emplace_back(emitted_arrays[i].name);
-        for (const std::string& name : names_of_view())
-            if (const std::string near = did_you_mean(name, known); meant.empty() && !near.empty())
-                meant = "; did you mean --names " + name + "=" + near + "?";
-        if (meant.empty())
-            meant =
-                "; expected one of them as --names " + names_of_view().front() + "=context_vectors";
-        throw Error(
-            ErrorKind::usage, view_.place(),
-            "no array of this question: " + listed_names(names_of_view()) + io::one_line(meant));
+            if (exists(ArrayId(i)) && !emitted_arrays[i].is_parameter())
+                known.emplace_back(emitted_arrays[i].name);
+        std::string way =
+            "expected --names THEIRS=OURS, such as " + names_of_view().front() + "=context_vectors";
+        for (const std::string& name : names_of_view()) {
+            const std::string near = did_you_mean(name, known);
+            if (near.empty()) continue;
+            way = "did you mean --names " + name + "=" + near + "?";
+            break;
+        }
+        throw Error(ErrorKind::usage, view_.place(),
+                    "no array has a name of attn's: " + listed_names(names_of_view()) + "; " +
+                        io::one_line(way));
     }
 
     /// The bytes of a text array as they are written; empty for binary files.

@@ -20,7 +20,7 @@ struct NamePair {
     ArrayId ours;
 };
 
-/// "theirs=ours,..." or "ours" alone. Errors: kind usage for what is no array of attn.
+/// "theirs=ours,..." or "ours" alone. Errors: kind usage for names that attn does not have.
 std::vector<NamePair> read_names(const std::string& list);
 
 struct TheirFile {

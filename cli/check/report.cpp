@@ -115,7 +115,8 @@ std::string text_of_program(const ProgramJudgement& program, std::size_t columns
     for (const std::string& name : program.not_compared)
         others += (others.empty() ? "" : ", ") + name;
     if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
-    if (program.is_searched) text += matches_text(program.matches);
+    if (program.is_searched && program.verdict == Verdict::wrong)
+        text += matches_text(program.matches);
     return text;
 }
 

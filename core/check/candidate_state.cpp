@@ -6,14 +6,6 @@
 #include "core/check/rotation.hpp"
 
 namespace attn::check_detail {
-namespace {
-
-constexpr std::size_t slot_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
-}  // namespace
-
 State::State(Shared& shared, Conventions conventions, bool with_errors)
     : shared_(shared), problem_(shared.problem()), plan_(problem_.plan), model_(shared.model()),
       c_(std::move(conventions)), with_errors_(with_errors), is_linear_(plan_.rule.has_value()),
@@ -36,14 +28,14 @@ void State::answer_rows(const RowsView& rows, std::size_t row) {
 }
 
 RowsView State::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
-    std::shared_ptr<const Heads>& heads = heads_[slot_of(slot)];
-    if (!heads) heads = shared_.heads(slot, c_, with_errors_);
+    std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
+    if (!heads) heads = shared_.heads(slot, c_);
     const std::size_t first = (batch * heads->heads + head) * heads->tokens;
     return {heads->tokens,
             heads->columns,
             heads->at(first),
             heads->error_at(first),
-            with_errors_ ? heads->norms.data() + first : nullptr,
+            heads->norms.data() + first,
             heads->spread};
 }
 
@@ -58,12 +50,7 @@ RowsView State::query_of(std::size_t batch, std::size_t head, std::size_t row) {
     const std::size_t token = plan_.first_query + row;
     const bool rotates = c_.rope.pairs && c_.rope.query_times != 0;
     if (!rotates && !rounds_projected_)
-        return {1,
-                all.columns,
-                all.at(token),
-                all.error_at(token),
-                with_errors_ ? all.norms + token : nullptr,
-                all.spread};
+        return {1, all.columns, all.at(token), all.error_at(token), all.norms + token, all.spread};
     query_ = Rows(1, all.columns, with_errors_);
     query_.spread = all.spread;
     std::copy_n(all.at(token), all.columns, query_.at(0));
@@ -83,37 +70,34 @@ RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
     const int times = is_key ? c_.rope.key_times : c_.rope.value_times;
     const bool rotates = c_.rope.pairs && times != 0;
     if (past.empty() && !rotates && !rounds_projected_) return unrotated(slot, batch, kv_head);
-    std::unique_ptr<Rows>& made = (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
-    if (!made) {
-        const RowsView fresh = unrotated(slot, batch, kv_head);
-        const std::size_t d = fresh.columns, cached = past.empty() ? 0 : plan_.past_len;
-        made = std::make_unique<Rows>(cached + fresh.rows, d, with_errors_);
-        std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
-                    made->at(0));
-        std::copy_n(fresh.value, fresh.rows * d, made->at(cached));
-        if (with_errors_) {
+    std::shared_ptr<const Rows>& made =
+        (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
+    if (!made)
+        made = shared_.joined(slot, batch, kv_head, c_, [&] {
+            const RowsView fresh = unrotated(slot, batch, kv_head);
+            const std::size_t d = fresh.columns, cached = past.empty() ? 0 : plan_.past_len;
+            Rows rows(cached + fresh.rows, d, true);
+            std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
+                        rows.at(0));
+            std::copy_n(fresh.value, fresh.rows * d, rows.at(cached));
             for (std::size_t i = 0; i < cached * d; ++i)
-                made->error[i] = model_.of_operand(made->value[i]);
-            std::copy_n(fresh.error, fresh.rows * d, made->error_at(cached));
-        }
-        made->spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
-        if (rotates) {
-            const std::shared_ptr<const Rotation> rotation =
-                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
-            for (std::size_t row = 0; row < fresh.rows; ++row)
-                rotate_row(model_, *rotation, *c_.rope.pairs, row, made->at(cached + row),
-                           made->error_at(cached + row));
-        }
-        round_rows(c_, Rounded::projected, made->value.data(),
-                   with_errors_ ? made->error.data() : nullptr, made->value.size());
-        made->set_norms();
-    }
-    return {made->rows,
-            made->columns,
-            made->at(0),
-            made->error_at(0),
-            with_errors_ ? made->norms.data() : nullptr,
-            made->spread};
+                rows.error[i] = model_.of_operand(rows.value[i]);
+            std::copy_n(fresh.error, fresh.rows * d, rows.error_at(cached));
+            rows.spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
+            if (rotates) {
+                const std::shared_ptr<const Rotation> rotation =
+                    shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
+                for (std::size_t row = 0; row < fresh.rows; ++row)
+                    rotate_row(model_, *rotation, *c_.rope.pairs, row, rows.at(cached + row),
+                               rows.error_at(cached + row));
+            }
+            round_rows(c_, Rounded::projected, rows.value.data(), rows.error.data(),
+                       rows.value.size());
+            rows.set_norms();
+            return rows;
+        });
+    return {made->rows,        made->columns,      made->at(0),
+            made->error_at(0), made->norms.data(), made->spread};
 }
 
 RowsView State::keys_of(std::size_t batch, std::size_t kv_head) {

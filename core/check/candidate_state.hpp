@@ -152,8 +152,9 @@ private:
     bool rounds_projected_, rounds_scores_, rounds_weights_, rounds_outputs_;
 
     Numbers answer_;
-    std::vector<std::shared_ptr<const Heads>> heads_;   ///< by slot
-    std::vector<std::unique_ptr<Rows>> keys_, values_;  ///< by batch and key head; null: not yet
+    std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
+    std::vector<std::shared_ptr<const Rows>> keys_,
+        values_;                                        ///< by batch and key head; null: not yet
     Rows query_;                                        ///< one row
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by batch and head, or batch and row

@@ -20,16 +20,29 @@ public:
     double unit() const { return unit_; }
     double least() const { return row_->least; }
 
+    /// Exponentials below this are 0 in many programs, though the type has smaller numbers: those
+    /// are slow. Those of float16 are not.
+    double least_power() const {
+        return row_->precision == Precision::float16 ? row_->least : row_->least / (2 * row_->unit);
+    }
+
     /// Of angles and of what else programs compute in float32 at least: the positions of tokens are
     /// not exact in the smaller types.
     double fine_unit() const { return std::min(unit_, 0x1p-23); }
 
-    /// The relative error of a sum of n products, in any order.
+    /// The error of a sum of n products, in any order, relative to the sum of their sizes.
     double gamma(std::size_t n) const {
-        const double terms = static_cast<double>(n), nu = terms * unit_;
-        const double likely =
-            std::expm1(lambda * std::sqrt(terms) * unit_ + terms * unit_ * unit_ / (1 - unit_));
-        return nu < 1 ? std::min(nu / (1 - nu), likely) : likely;
+        const double nu = static_cast<double>(n) * unit_;
+        return nu < 1 ? std::min(nu / (1 - nu), likely_gamma(n)) : likely_gamma(n);
+    }
+
+    /// The error of a sum of n products: `root` is at least the root of the sum of their squares,
+    /// `size` at least the sum of their sizes. Partial sums in an order that has nothing to do with
+    /// the signs are, in the mean square, no larger than those of this.
+    double of_sum(std::size_t n, double sum, double root, double size) const {
+        const double partial = std::sqrt(sum * sum + 2 * root * root);
+        const double likely = likely_gamma(n) * (std::isfinite(partial) ? partial : size);
+        return std::min(gamma(n) * size, likely) + static_cast<double>(n) * row_->least;
     }
 
     /// Of storing x.
@@ -51,6 +64,11 @@ public:
     }
 
 private:
+    double likely_gamma(std::size_t n) const {
+        const double terms = static_cast<double>(n);
+        return std::expm1(lambda * std::sqrt(terms) * unit_ + terms * unit_ * unit_ / (1 - unit_));
+    }
+
     const PrecisionRow* row_;
     double unit_;
 };

@@ -16,10 +16,13 @@ class Shared;
 class State;
 }  // namespace check_detail
 
-/// Rounding errors are bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2 / (1 - u)) - 1 with a
-/// probability of at least 1 - 2 exp(-lambda^2 (1 - u)^2 / 2): Higham and Mary 2019, "A new
-/// approach to probabilistic rounding error analysis", theorem 2.4; n u / (1 - n u) where that is
-/// smaller.
+/// The rounding error of a sum of n products is bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2
+/// / (1 - u)) - 1 times the sum of their sizes, with a probability of at least 1 - 2 exp(-lambda^2
+/// (1 - u)^2 / 2): Higham and Mary 2019, "A new approach to probabilistic rounding error analysis",
+/// theorem 2.4; n u / (1 - n u) where that is smaller. Where products have both signs the partial
+/// sums are smaller, and so are the errors: Higham and Mary 2020, "Sharper probabilistic backward
+/// error analysis for basic linear algebra kernels with random data". Errors of factors that are
+/// independent add up as the root of their squares.
 inline constexpr double lambda = 6;
 
 /// Prepares what candidates have in common and keeps it: projected tensors, rotated tensors.

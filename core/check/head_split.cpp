@@ -1,7 +1,19 @@
 // From columns of projections to heads.
+#include <cmath>
+
 #include "core/check/head_tensors.hpp"
 
 namespace attn::check_detail {
+namespace {
+
+/// Adds a bias to a sum of so many products; it may be where that begins.
+void add_bias_to(const ErrorModel& model, std::size_t d_in, double bias, double& x, double& error) {
+    x += bias;
+    error =
+        model.stored(x, error + model.of_operand(bias) + model.gamma(d_in + 1) * std::abs(bias));
+}
+
+}  // namespace
 
 std::vector<double> Shared::bias_of(Tensor tensor, const Conventions& c) const {
     const std::size_t by = by_of(tensor, c);
@@ -14,9 +26,8 @@ std::vector<double> Shared::bias_of(Tensor tensor, const Conventions& c) const {
 /// The columns of queries, keys and values as one matrix, of which those of all heads were read as
 /// those of each head in turn, or the other way round.
 void Shared::split_side_by_side(Tensor slot, const Conventions& c, Heads& to) {
-    const bool with_errors = to.has_errors();
     const std::size_t d = to.columns, width = to.heads * d,
-                      tensor = place_of(c.used[place_of(slot)]);
+                      tensor = index_of(c.used[index_of(slot)]);
     for (std::size_t h = 0; h < to.heads; ++h)
         for (std::size_t i = 0; i < d; ++i) {
             Tensor part = static_cast<Tensor>(tensor);
@@ -30,34 +41,31 @@ void Shared::split_side_by_side(Tensor slot, const Conventions& c, Heads& to) {
                 part = static_cast<Tensor>(place % (3 * d) / d);
                 column = place / (3 * d) * d + place % d;
             }
-            const std::shared_ptr<const Rows> from = projected(part, c, with_errors);
+            const std::shared_ptr<const Rows> from = projected(part, c);
             const std::vector<double> bias = bias_of(part, c);
             for (std::size_t row = 0; row < from->rows; ++row) {
                 const std::size_t b = row / to.tokens, t = row % to.tokens;
                 const std::size_t at = ((b * to.heads + h) * to.tokens + t) * d + i;
                 double x = from->at(row)[column];
-                double error = with_errors ? from->error_at(row)[column] : 0;
-                if (!bias.empty()) {
-                    x += bias[column];
-                    if (with_errors)
-                        error = model_.stored(x, error + model_.of_operand(bias[column]));
-                }
+                double error = from->error_at(row)[column];
+                if (!bias.empty())
+                    add_bias_to(model_, problem_.source[0].columns, bias[column], x, error);
                 to.value[at] = x;
-                if (with_errors) to.error[at] = error;
+                to.error[at] = error;
             }
         }
 }
 
-Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
-    const Tensor tensor = c.used[place_of(slot)];
-    const std::shared_ptr<const Rows> from = projected(tensor, c, with_errors);
+Heads Shared::split(Tensor slot, const Conventions& c) {
+    const Tensor tensor = c.used[index_of(slot)];
+    const std::shared_ptr<const Rows> from = projected(tensor, c);
     const std::optional<ProjectionNumbers>& p = problem_.projection[by_of(tensor, c)];
     Heads to;
     to.heads = head_count(tensor);
     to.tokens = tokens(tensor);
     const bool copies = problem_.heads_in == HeadsIn::copies && !p;
     const std::size_t width = from->columns, d = copies ? width : width / to.heads;
-    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, with_errors);
+    static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, true);
     to.spread = from->spread;
     if (c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) {
         split_side_by_side(slot, c, to);
@@ -84,14 +92,10 @@ Heads Shared::split(Tensor slot, const Conventions& c, bool with_errors) {
                         }
                     }
                     const std::size_t place = (b * to.tokens + token) * width + column;
-                    double x = from->value[place], error = with_errors ? from->error[place] : 0;
-                    if (!bias.empty()) {
-                        x += bias[column];
-                        if (with_errors)
-                            error = model_.stored(x, error + model_.of_operand(bias[column]));
-                    }
+                    double x = from->value[place], error = from->error[place];
+                    if (!bias.empty()) add_bias_to(model_, p->d_in, bias[column], x, error);
                     to.value[at] = x;
-                    if (with_errors) to.error[at] = error;
+                    to.error[at] = error;
                 }
     return to;
 }

@@ -9,10 +9,13 @@ namespace attn::check_detail {
 namespace {
 
 /// The types that operands are rounded to.
-void add_roundings(Key& key, const Conventions& c) {
+void add_operand_types(Key& key, const Conventions& c) {
     for (const Conventions::Rounding& rounding : c.roundings)
         if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
 }
+
+/// That each kind of tensor may take besides those in use.
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 /// out = x W^T, with the errors of the products.
 void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
@@ -20,18 +23,17 @@ void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, R
         double* const to = out.at(row);
         for (std::size_t o = 0; o < weight.rows; ++o)
             to[o] = inner_product(x.at(row), weight.at(o), x.columns);
-        if (!out.has_errors()) continue;
         for (std::size_t o = 0; o < weight.rows; ++o) {
-            const ProductError error = product_error(model, x.norms[row], x.spread, weight.norms[o],
-                                                     weight.spread, x.columns);
+            const ProductError error = product_error(model, to[o], x.norms[row], x.spread,
+                                                     weight.norms[o], weight.spread, x.columns);
             out.error_at(row)[o] = model.stored(to[o], error.independent + error.common);
         }
     }
 }
 
 /// y = (x - mean) factor w + b of one row in place, with the errors of x and of the steps.
-void normalise_row(const ErrorModel& model, const InputNorm& norm, double* x, double* error,
-                   std::size_t count) {
+void normalise_with_error(const ErrorModel& model, const InputNorm& norm, double* x, double* error,
+                          std::size_t count) {
     const double n = static_cast<double>(count);
     const double mean = norm.is_rms ? 0 : std::accumulate(x, x + count, 0.0) / n;
     double squares = 0;
@@ -61,7 +63,8 @@ void normalise_row(const ErrorModel& model, const InputNorm& norm, double* x, do
 }
 
 /// x / sqrt(sum of squares + 1e-6), as Gated DeltaNet.
-void normalise_length(const ErrorModel& model, double* x, double* error, std::size_t count) {
+void normalise_length_with_error(const ErrorModel& model, double* x, double* error,
+                                 std::size_t count) {
     constexpr double eps = 1e-6;
     const double squares = inner_product(x, x, count), factor = 1 / std::sqrt(squares + eps);
     double factor_error = 0;
@@ -89,29 +92,44 @@ double inner_product(const double* a, const double* b, std::size_t count) {
            ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
 }
 
+namespace {
+
+/// The norms of x times a factor, in sums that compilers compute as vectors.
+void scaled_norms(const double* x, std::size_t count, double factor, double& two, double& four) {
+    constexpr std::size_t lanes = 4;
+    double squares[lanes] = {}, fourths[lanes] = {};
+    for (std::size_t i = 0; i < count; i += lanes)
+        for (std::size_t lane = 0; lane < std::min(lanes, count - i); ++lane) {
+            const double scaled = x[i + lane] * factor, square = scaled * scaled;
+            squares[lane] += square;
+            fourths[lane] += square * square;
+        }
+    two = std::sqrt((squares[0] + squares[1]) + (squares[2] + squares[3]));
+    four = std::sqrt(std::sqrt((fourths[0] + fourths[1]) + (fourths[2] + fourths[3])));
+}
+
+void set_vector_norms(const double* x, std::size_t count, double& two, double& four) {
+    scaled_norms(x, count, 1, two, four);
+    if (four > 0x1p-240 && std::isfinite(four)) return;
+    // Fourth powers leave the range.
+    double most = 0;
+    for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(x[i]));
+    if (most == 0 || !std::isfinite(most)) {
+        two = four = most;
+        return;
+    }
+    const double scale = std::exp2(std::clamp<double>(std::ilogb(most), -1000, 1000));
+    scaled_norms(x, count, 1 / scale, two, four);
+    two *= scale;
+    four *= scale;
+}
+
+}  // namespace
+
 Norms norms_of(const double* value, const double* error, std::size_t count) {
-    const auto of = [&](const double* x, double& two, double& four) {
-        double most = 0;
-        for (std::size_t i = 0; i < count; ++i) most = std::max(most, std::abs(x[i]));
-        if (most == 0) return;
-        if (!std::isfinite(most)) {
-            two = four = most;
-            return;
-        }
-        // Fourth powers of numbers beyond these leave the range.
-        const double scale = most < 0x1p-200 || most > 0x1p200 ? most : 1;
-        double squares = 0, fourths = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const double square = x[i] / scale * (x[i] / scale);
-            squares += square;
-            fourths += square * square;
-        }
-        two = scale * std::sqrt(squares);
-        four = scale * std::sqrt(std::sqrt(fourths));
-    };
     Norms norms;
-    of(value, norms.two, norms.four);
-    if (error != nullptr) of(error, norms.error_two, norms.error_four);
+    set_vector_norms(value, count, norms.two, norms.four);
+    if (error != nullptr) set_vector_norms(error, count, norms.error_two, norms.error_four);
     return norms;
 }
 
@@ -129,14 +147,13 @@ void Rows::set_norms() {
         norms[row] = norms_of(at(row), error_at(row), columns);
 }
 
-ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
-                           double spread_b, std::size_t count) {
+ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
+                           const Norms& b, double spread_b, std::size_t count) {
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
     // Two more roundings: the other program may scale one factor first.
-    const double sums =
-        model.gamma(count + 2) * a.two * b.two + static_cast<double>(count) * model.least();
+    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two);
     double independent = sums, common = 0;
     if (b.error_two != 0)
         independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
@@ -164,7 +181,9 @@ void round_rows(const Conventions& c, Rounded what, double* value, double* error
 }
 
 Shared::Shared(const Problem& problem, Precision arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {}
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(most_bytes),
+      normed_(most_bytes), projected_(most_bytes), joined_(most_bytes), heads_(most_bytes),
+      rotations_(most_bytes) {}
 
 std::size_t Shared::head_count(Tensor tensor) const {
     return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
@@ -175,16 +194,16 @@ std::size_t Shared::head_width(Tensor tensor) const {
 }
 
 std::size_t Shared::tokens(Tensor tensor) const {
-    return problem_.source[place_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
+    return problem_.source[index_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
 }
 
-std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, bool with_errors) {
-    const bool is_transposed = c.transposed[place_of(tensor)];
-    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
-    add_roundings(key, c);
+std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) {
+    const bool is_transposed = c.transposed[index_of(tensor)];
+    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0};
+    add_operand_types(key, c);
     return weights_.of(key, [&] {
-        const ProjectionNumbers& p = *problem_.projection[place_of(tensor)];
-        Rows rows(p.d_out, p.d_in, with_errors);
+        const ProjectionNumbers& p = *problem_.projection[index_of(tensor)];
+        Rows rows(p.d_out, p.d_in, true);
         rows.value = p.weight;
         if (is_transposed) {
             // What is stored as a matrix of one shape is read as one of the other shape.
@@ -208,13 +227,25 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c, 
     });
 }
 
-Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const {
-    const Numbers& from = problem_.source[place_of(tensor)];
-    Rows x(from.rows, from.columns, with_errors);
+std::shared_ptr<const Rows> Shared::normed_inputs() {
+    return normed_.of({}, [&] {
+        Rows x(problem_.inputs.rows, problem_.inputs.columns, true);
+        x.value = problem_.inputs.value;
+        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
+        for (std::size_t row = 0; row < x.rows; ++row)
+            normalise_with_error(model_, *problem_.input_norm, x.at(row), x.error_at(row),
+                                 x.columns);
+        return x;
+    });
+}
+
+Rows Shared::source(Tensor tensor, const Conventions& c) {
+    const Numbers& from = problem_.source[index_of(tensor)];
+    Rows x(from.rows, from.columns, true);
     x.value = from.value;
     const std::size_t columns = from.columns;
-    const bool is_operand = !problem_.projection[place_of(tensor)].has_value();
-    if (is_operand && c.transposed[place_of(tensor)]) {
+    const bool is_operand = !problem_.projection[index_of(tensor)].has_value();
+    if (is_operand && c.transposed[index_of(tensor)]) {
         const std::size_t len = tokens(tensor),
                           parts = problem_.heads_in == HeadsIn::axis ? head_count(tensor) : 1,
                           d = columns / parts;
@@ -228,55 +259,58 @@ Rows Shared::source(Tensor tensor, const Conventions& c, bool with_errors) const
                     }
     }
     round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
-    for (std::size_t i = 0; i < x.error.size(); ++i) {
-        x.error[i] = model_.of_operand(x.value[i]);
-        // A normed input is not an operand, but computed: its own steps round.
-        if (problem_.input_norm && tensor == Tensor::query)
-            x.error[i] += 8 * model_.rounding(x.value[i]);
-    }
+    const bool is_normed =
+        problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
+    if (is_normed && !rounds(c, Rounded::operands))
+        x.error = normed_inputs()->error;
+    else
+        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
     x.spread = spread_of(columns);
     x.set_norms();
     return x;
 }
 
-std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c,
-                                              bool with_errors) {
-    const Tensor from = c.projected_from[place_of(tensor)], by = c.projected_by[place_of(tensor)];
+std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c) {
+    const Tensor from = c.projected_from[index_of(tensor)], by = c.projected_by[index_of(tensor)];
     Key key{static_cast<double>(from), static_cast<double>(by),
-            c.transposed[place_of(by)] ? 1.0 : 0.0, with_errors ? 1.0 : 0.0};
-    add_roundings(key, c);
+            c.transposed[index_of(by)] ? 1.0 : 0.0};
+    add_operand_types(key, c);
     return projected_.of(key, [&] {
-        Rows x = source(from, c, with_errors);
-        if (!problem_.projection[place_of(by)]) return x;
-        const std::shared_ptr<const Rows> w = weight(by, c, with_errors);
-        Rows product(x.rows, w->rows, with_errors);
+        Rows x = source(from, c);
+        if (!problem_.projection[index_of(by)]) return x;
+        const std::shared_ptr<const Rows> w = weight(by, c);
+        Rows product(x.rows, w->rows, true);
         multiply_rows(model_, x, *w, product);
         product.spread = spread_of_sums(x.columns);
         return product;
     });
 }
 
-std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bool with_errors) {
-    const Tensor tensor = c.used[place_of(slot)];
-    Key key{static_cast<double>(slot), static_cast<double>(tensor), static_cast<double>(c.split),
-            with_errors ? 1.0 : 0.0};
+Key Shared::key_of_heads(Tensor slot, const Conventions& c) {
+    const Tensor tensor = c.used[index_of(slot)];
+    Key key{static_cast<double>(slot), static_cast<double>(tensor), static_cast<double>(c.split)};
     const bool uses_all = c.split == HeadSplit::packed || c.split == HeadSplit::unpacked;
     for (Tensor one : {Tensor::query, Tensor::key, Tensor::value}) {
         if (one != tensor && !uses_all) continue;
         const std::size_t by = by_of(one, c);
-        key.push_back(static_cast<double>(c.projected_from[place_of(one)]));
+        key.push_back(static_cast<double>(c.projected_from[index_of(one)]));
         key.push_back(static_cast<double>(by));
         key.push_back(c.transposed[by] ? 1 : 0);
         key.push_back(c.adds_bias[by] ? 1 : 0);
     }
-    add_roundings(key, c);
+    add_operand_types(key, c);
+    return key;
+}
+
+std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c) {
+    const Key key = key_of_heads(slot, c);
     return heads_.of(key, [&] {
-        Heads x = split(slot, c, with_errors);
+        Heads x = split(slot, c);
         const std::optional<InputNorm>& norm =
             slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
         if (norm && slot != Tensor::value) {
             const std::size_t d = x.columns, together = norm->weight.size() / d;
-            std::vector<double> row(norm->weight.size()), error(with_errors ? row.size() : 0);
+            std::vector<double> row(norm->weight.size()), error(row.size());
             for (std::size_t b = 0; b < problem_.plan.batch; ++b)
                 for (std::size_t t = 0; t < x.tokens; ++t)
                     for (std::size_t first = 0; first < x.heads; first += together) {
@@ -284,12 +318,11 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
                             for (std::size_t i = 0; i < together; ++i) {
                                 const std::size_t at = (b * x.heads + first + i) * x.tokens + t;
                                 copy(x.at(at), row.data() + i * d);
-                                if (with_errors) copy(x.error_at(at), error.data() + i * d);
+                                copy(x.error_at(at), error.data() + i * d);
                             }
                         };
                         each([&](const double* from, double* to) { std::copy_n(from, d, to); });
-                        normalise_row(model_, *norm, row.data(),
-                                      with_errors ? error.data() : nullptr, row.size());
+                        normalise_with_error(model_, *norm, row.data(), error.data(), row.size());
                         each([&](double* to, const double* from) { std::copy_n(from, d, to); });
                     }
         }
@@ -298,7 +331,7 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c, bo
             x.spread = std::sqrt(static_cast<double>(x.columns));
         if (problem_.plan.qk_norm && slot != Tensor::value)
             for (std::size_t row = 0; row < x.rows; ++row)
-                normalise_length(model_, x.at(row), x.error_at(row), x.columns);
+                normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns);
         x.set_norms();
         return x;
     });

@@ -2,6 +2,7 @@
 // conventions that it depends on.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -12,6 +13,11 @@
 #include "core/check/problem.hpp"
 
 namespace attn::check_detail {
+
+/// The place in arrays by tensor.
+constexpr std::size_t index_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
 
 /// Norms of a vector and of its errors: of order 2, and of order 4 for sums of squares of products,
 /// by Cauchy's inequality.
@@ -40,15 +46,18 @@ struct Rows : Numbers {
         return has_errors() ? error.data() + row * columns : nullptr;
     }
     void set_norms();
+    std::size_t bytes() const {
+        return (value.size() + error.size()) * sizeof(double) + norms.size() * sizeof(Norms);
+    }
 };
 
-/// Two errors of an inner product, those that are independent of the other products of the same
-/// vector `a`, and those that come from its errors.
+/// The two errors of an inner product of so many terms, those that are independent of the other
+/// products of the same vector `a`, and those that come from its errors.
 struct ProductError {
     double independent, common;
 };
-ProductError product_error(const ErrorModel& model, const Norms& a, double spread_a, const Norms& b,
-                           double spread_b, std::size_t count);
+ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
+                           const Norms& b, double spread_b, std::size_t count);
 
 /// (batch * heads * tokens, d), contiguous for each head.
 struct Heads : Rows {
@@ -60,25 +69,36 @@ struct Rotation {
     std::size_t pairs = 0;
     std::vector<double> cosine, sine;  ///< (positions, pairs)
     std::vector<double> error;         ///< of the result, relative to the pair
+
+    std::size_t bytes() const { return 3 * cosine.size() * sizeof(double); }
 };
 
 /// The numbers of a memo's entry are what it depends on.
 using Key = std::vector<double>;
 
-/// Values by key, each made once, whichever threads ask.
+/// Values by key, each made once, whichever threads ask. If they take more memory than the limit,
+/// those that were not asked for longest are forgotten, and made again when they are.
 template <class Value>
 class Memo {
 public:
+    explicit Memo(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
     template <class Make>
     std::shared_ptr<const Value> of(const Key& key, const Make& make) {
         std::shared_ptr<Entry> entry;
         {
             const std::lock_guard lock(mutex_);
-            std::shared_ptr<Entry>& found = entries_[key];
-            if (!found) found = std::make_shared<Entry>();
-            entry = found;
+            Place& place = entries_[key];
+            if (!place.entry) place.entry = std::make_shared<Entry>();
+            place.last_use = ++uses_;
+            entry = place.entry;
         }
-        std::call_once(entry->once, [&] { entry->value = make(); });
+        bool is_new = false;
+        std::call_once(entry->once, [&] {
+            entry->value = make();
+            is_new = true;
+        });
+        if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
@@ -87,19 +107,37 @@ private:
         std::once_flag once;
         Value value;
     };
-    std::mutex mutex_;
-    std::map<Key, std::shared_ptr<Entry>> entries_;
-};
+    struct Place {
+        std::shared_ptr<Entry> entry;
+        std::size_t last_use = 0, bytes = 0;
+    };
 
-constexpr std::size_t place_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
+    void count(const Key& key, const std::shared_ptr<Entry>& entry) {
+        const std::lock_guard lock(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end() || found->second.entry != entry) return;
+        found->second.bytes = entry->value.bytes();
+        bytes_ += found->second.bytes;
+        while (bytes_ > most_bytes_ && entries_.size() > 1) {
+            const auto oldest = std::min_element(
+                entries_.begin(), entries_.end(),
+                [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+            bytes_ -= oldest->second.bytes;
+            entries_.erase(oldest);
+        }
+    }
+
+    std::mutex mutex_;
+    std::map<Key, Place> entries_;
+    std::size_t most_bytes_, bytes_ = 0, uses_ = 0;
+};
 
 /// The place of the weight that makes a tensor.
 inline std::size_t by_of(Tensor tensor, const Conventions& c) {
-    return place_of(c.projected_by[place_of(tensor)]);
+    return index_of(c.projected_by[index_of(tensor)]);
 }
 
+/// All with errors. For several threads.
 class Shared {
 public:
     Shared(const Problem& problem, Precision arithmetic);
@@ -109,9 +147,25 @@ public:
     Precision arithmetic() const { return arithmetic_; }
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
-    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Rows> weight(Tensor tensor, const Conventions& c);
     /// The queries, keys or values of new tokens, before the rotation.
-    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c, bool with_errors);
+    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c);
+    /// Inputs after their norm, (batch * tokens, d_in).
+    std::shared_ptr<const Rows> normed_inputs();
+    /// The keys or values of a key head, cached ones first, as `make` makes them.
+    template <class Make>
+    std::shared_ptr<const Rows> joined(Tensor slot, std::size_t batch, std::size_t kv_head,
+                                       const Conventions& c, const Make& make) {
+        Key key = key_of_heads(slot, c);
+        key.push_back(static_cast<double>(batch));
+        key.push_back(static_cast<double>(kv_head));
+        add_rotation(key, c.rope, c.rope.first_key,
+                     slot == Tensor::key ? c.rope.key_times : c.rope.value_times);
+        for (const Conventions::Rounding& rounding : c.roundings)
+            if (rounding.what == Rounded::projected)
+                key.push_back(static_cast<double>(rounding.to));
+        return joined_.of(key, make);
+    }
     /// Of positions first, first + 1, ...; `times`: how often each is rotated.
     std::shared_ptr<const Rotation> rotation(const RopeConvention& rope, std::int64_t first,
                                              std::size_t positions, int times);
@@ -122,17 +176,21 @@ public:
     std::size_t tokens(Tensor tensor) const;
 
 private:
+    /// What heads and rotations depend on.
+    static Key key_of_heads(Tensor slot, const Conventions& c);
+    static void add_rotation(Key& key, const RopeConvention& rope, std::int64_t first, int times);
+
     /// The source, as its program reads it.
-    Rows source(Tensor tensor, const Conventions& c, bool with_errors) const;
-    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c, bool with_errors);
+    Rows source(Tensor tensor, const Conventions& c);
+    std::shared_ptr<const Rows> projected(Tensor tensor, const Conventions& c);
     std::vector<double> bias_of(Tensor tensor, const Conventions& c) const;
     void split_side_by_side(Tensor slot, const Conventions& c, Heads& to);
-    Heads split(Tensor slot, const Conventions& c, bool with_errors);
+    Heads split(Tensor slot, const Conventions& c);
 
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    Memo<Rows> weights_, projected_;
+    Memo<Rows> weights_, normed_, projected_, joined_;
     Memo<Heads> heads_;
     Memo<Rotation> rotations_;
 };

@@ -12,7 +12,7 @@
 namespace attn {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr std::size_t no_offset = std::numeric_limits<std::size_t>::max();
 
 bool holds_keys(ArrayId array) {
@@ -34,18 +34,18 @@ struct Judge::Tally {
     double theirs_first = 0, truth_first = 0;
     std::size_t nan = 0, infinite = 0;  // in theirs alone
     std::size_t zeros = 0;
-    double least_truth = infinity, most_truth = -infinity;
-    double least_theirs = infinity, most_theirs = -infinity;
+    double smallest_truth = no_limit, largest_truth = -no_limit;
+    double smallest_theirs = no_limit, largest_theirs = -no_limit;
 
     void add(double theirs, double truth, double bound_here, bool is_right, std::size_t offset) {
         ++count;
         zeros += theirs == 0 ? 1U : 0U;
         nan += std::isnan(theirs) && !std::isnan(truth) ? 1U : 0U;
         infinite += std::isinf(theirs) && !std::isinf(truth) ? 1U : 0U;
-        least_truth = std::min(least_truth, truth);
-        most_truth = std::max(most_truth, truth);
-        least_theirs = std::min(least_theirs, theirs);
-        most_theirs = std::max(most_theirs, theirs);
+        smallest_truth = std::min(smallest_truth, truth);
+        largest_truth = std::max(largest_truth, truth);
+        smallest_theirs = std::min(smallest_theirs, theirs);
+        largest_theirs = std::max(largest_theirs, theirs);
         if (!is_right && offset < first) {
             first = offset;
             theirs_first = theirs;
@@ -55,7 +55,7 @@ struct Judge::Tally {
         ++finite;
         const double error = std::abs(theirs - truth);
         sum_of_squares += error * error;
-        if (error > 0) bound = std::max(bound, bound_here > 0 ? error / bound_here : infinity);
+        if (error > 0) bound = std::max(bound, bound_here > 0 ? error / bound_here : no_limit);
         if (error > max_abs || finite == 1) {
             max_abs = error;
             theirs_at_max = theirs;
@@ -68,10 +68,10 @@ struct Judge::Tally {
         zeros += other.zeros;
         nan += other.nan;
         infinite += other.infinite;
-        least_truth = std::min(least_truth, other.least_truth);
-        most_truth = std::max(most_truth, other.most_truth);
-        least_theirs = std::min(least_theirs, other.least_theirs);
-        most_theirs = std::max(most_theirs, other.most_theirs);
+        smallest_truth = std::min(smallest_truth, other.smallest_truth);
+        largest_truth = std::max(largest_truth, other.largest_truth);
+        smallest_theirs = std::min(smallest_theirs, other.smallest_theirs);
+        largest_theirs = std::max(largest_theirs, other.largest_theirs);
         if (other.first < first) {
             first = other.first;
             theirs_first = other.theirs_first;
@@ -227,7 +227,7 @@ bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision ty
     if (tolerance_ || type == Precision::float64 || found.max_abs == 0) return true;
     // As of sums that are 0.5 in one order and the number before it in another.
     constexpr double small = 0x1p-40;
-    const double most = std::max(std::abs(found.least_truth), std::abs(found.most_truth));
+    const double most = std::max(std::abs(found.smallest_truth), std::abs(found.largest_truth));
     return found.max_abs <= small * most &&
            tally(given, layout, Precision::float64).first == no_offset;
 }
@@ -265,8 +265,8 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.verdict = !is_right                              ? Verdict::wrong
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
-    const bool is_flat = found.least_theirs == found.most_theirs && found.count > 1 &&
-                         found.least_truth != found.most_truth && found.nan == 0;
+    const bool is_flat = found.smallest_theirs == found.largest_theirs && found.count > 1 &&
+                         found.smallest_truth != found.largest_truth && found.nan == 0;
     if (is_right) return judgement;
     if (found.nan != 0)
         judgement.finding =

@@ -20,11 +20,11 @@ struct State::LinearHead {
 namespace {
 
 /// The gates of a key head.
-struct Gates {
+struct HeadGates {
     const double *log_decay = nullptr, *beta = nullptr;
     std::size_t columns = 1;
 
-    Gates(const Problem& problem, std::size_t index, std::size_t tokens) {
+    HeadGates(const Problem& problem, std::size_t index, std::size_t tokens) {
         const RecurrenceNumbers& r = problem.recurrence;
         columns = r.decay_columns;
         if (!r.log_decay.empty()) log_decay = r.log_decay.data() + index * tokens * columns;
@@ -74,7 +74,7 @@ const State::LinearHead& State::linear_head(std::size_t batch, std::size_t kv_he
 
 void State::step(LinearHead& head, const RowsView& keys, const RowsView& values,
                  std::size_t index) {
-    const Gates gates(problem_, index, keys.rows);
+    const HeadGates gates(problem_, index, keys.rows);
     const std::size_t t = head.done++, d_k = keys.columns, d_v = values.columns;
     std::vector<double>&state = head.state, &error = head.error;
     std::vector<double> update(values.at(t), values.at(t) + d_v), lengths(d_v, 0);
@@ -153,7 +153,7 @@ void State::linear_weights_of(QueryRow& q) {
     const RowsView query = query_of(q.batch, q.head, q.row);
     const std::size_t kv_head = kv_head_of(q.head);
     const RowsView keys = keys_of(q.batch, kv_head);
-    const Gates gates(problem_, q.batch * plan_.kv_heads + kv_head, keys.rows);
+    const HeadGates gates(problem_, q.batch * plan_.kv_heads + kv_head, keys.rows);
     const std::size_t d_k = query.columns, last = plan_.first_query + q.row;
     std::vector<double> reader(query.value, query.value + d_k);
     q.weight.assign(keys.rows, 0);

@@ -25,13 +25,15 @@ void State::weigh_values(QueryRow& q) {
         // A common factor of all weights of the row moves the output towards 0, the errors of
         // single weights move it towards or away from their values.
         q.output_error.assign(d, 0);
-        std::vector<double> squares(d, 0), sizes(d, 0);
+        std::vector<double> squares(d, 0), roots(d, 0);
         double largest = 0;
         for (std::size_t k = 0; k < count; ++k)
             if (weights[k] != 0) largest = std::max(largest, q.independent[k] + q.common[k]);
         const bool is_softmax_row =
             c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after && !rounds_weights_ &&
             !c_.drops && c_.weight_factor == 1 && c_.sink.empty() && largest < 0.125;
+        const double of_sums = spread_of_sums(count), of_common = spread_of(count),
+                     of_values = std::max(of_sums, std::min(values.spread, of_common));
         double* const error = q.output_error.data();
         for (std::size_t k = 0; k < count; ++k) {
             const double w = std::abs(weights[k]);
@@ -40,29 +42,33 @@ void State::weigh_values(QueryRow& q) {
             const double of_weight = dropped(q, k, q.weight_error[k]);
             if (w == 0 && of_weight == 0) continue;
             if (is_softmax_row) {
-                const double independent = 1.25 * w * q.independent[k] + model_.least(),
+                // The query's error acts on the keys with signs of their own.
+                const double own = 1.25 * w * q.independent[k] + model_.least_power(),
                              common = w == 0 ? of_weight : 1.25 * w * q.common[k];
+                const double weight_square =
+                    of_sums * of_sums * own * own + of_common * of_common * common * common;
+                const double value_square = of_values * of_values * w * w;
                 for (std::size_t i = 0; i < d; ++i) {
-                    const double apart = std::abs(value[i] - output[i]);
-                    const double a = independent * apart, b = w * value_error[i];
-                    squares[i] += a * a + b * b;
-                    error[i] += common * apart;
-                    sizes[i] += w * std::abs(value[i]);
+                    const double x = value[i], apart = x - output[i];
+                    squares[i] += weight_square * apart * apart +
+                                  value_square * value_error[i] * value_error[i];
+                    roots[i] += w * w * x * x;
                 }
             } else {
                 for (std::size_t i = 0; i < d; ++i) {
-                    error[i] += of_weight * std::abs(value[i]) + (w + of_weight) * value_error[i];
-                    sizes[i] += w * std::abs(value[i]);
+                    const double x = value[i];
+                    error[i] += of_weight * std::abs(x) + (w + of_weight) * value_error[i];
+                    roots[i] += w * w * x * x;
                 }
             }
         }
-        const double spread =
-            std::max(spread_of_sums(count), std::min(values.spread, spread_of(count)));
-        const double sums = model_.gamma(count + 4);
-        const double least = static_cast<double>(count) * model_.least();
+        const auto sum_error = [&](double sum, double root) {
+            const double size = std::sqrt(static_cast<double>(count)) * root;
+            return model_.of_sum(count + 4, sum, root, size);
+        };
         for (std::size_t i = 0; i < d; ++i)
-            error[i] = model_.stored(
-                output[i], error[i] + spread * std::sqrt(squares[i]) + sums * sizes[i] + least);
+            error[i] = model_.stored(output[i], error[i] + std::sqrt(squares[i]) +
+                                                    sum_error(output[i], std::sqrt(roots[i])));
     }
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, q.output.data(),
@@ -99,16 +105,16 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
             copy(answered(batch, i, row), 0, i * d, 1, d);
         }
     }
-    constexpr auto out = static_cast<std::size_t>(Tensor::out);
+    constexpr auto out = index_of(Tensor::out);
     const std::optional<ProjectionNumbers>& p = problem_.projection[out];
     if (!p) {
         answer_ = static_cast<Numbers&>(joined);
         return;
     }
     // The errors of a head's columns come from the same weights.
-    joined.spread = spread_of(joined.columns);
+    joined.spread = std::min(lambda / 2, spread_of(joined.columns));
     joined.set_norms();
-    const std::shared_ptr<const Rows> weight = shared_.weight(Tensor::out, c_, with_errors_);
+    const std::shared_ptr<const Rows> weight = shared_.weight(Tensor::out, c_);
     start(weight->rows);
     for (std::size_t o = 0; o < weight->rows; ++o) {
         double& y = answer_.value[o];
@@ -117,11 +123,11 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         const double bias = adds ? p->bias[o] : 0;
         y += bias;
         if (!with_errors_) continue;
-        const ProductError error = product_error(model_, joined.norms[0], joined.spread,
+        const ProductError error = product_error(model_, y - bias, joined.norms[0], joined.spread,
                                                  weight->norms[o], weight->spread, joined.columns);
         answer_.error[o] =
             model_.stored(y, error.independent + error.common + model_.of_operand(bias) +
-                                 (adds ? model_.rounding(y) : 0));
+                                 model_.gamma(joined.columns + 1) * std::abs(bias));
     }
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, answer_.value.data(), answer_error(), weight->rows);

@@ -10,43 +10,35 @@ struct ParameterPlace {
     ArrayId weight, bias;
     Tensor tensor;
 };
-constexpr ParameterPlace parameters[] = {{"W_query", "b_query", Tensor::query},
-                                         {"W_key", "b_key", Tensor::key},
-                                         {"W_value", "b_value", Tensor::value},
-                                         {"W_out", "b_out", Tensor::out}};
+constexpr ParameterPlace parameter_places[] = {{"W_query", "b_query", Tensor::query},
+                                               {"W_key", "b_key", Tensor::key},
+                                               {"W_value", "b_value", Tensor::value},
+                                               {"W_out", "b_out", Tensor::out}};
 
 }  // namespace
 
 /// Inputs, or normed inputs; the tokens are not the computed ones alone.
 void State::fill_input(ArrayId array, std::size_t batch, std::size_t, std::size_t row) {
-    const bool is_normed = array == "normed_inputs";
-    const Numbers& x = is_normed ? problem_.source[0] : problem_.inputs;
     const std::size_t at = batch * plan_.q_len + row;
+    if (array == "normed_inputs") {
+        const std::shared_ptr<const Rows> x = shared_.normed_inputs();
+        start(x->columns);
+        std::copy_n(x->at(at), x->columns, answer_.value.data());
+        if (with_errors_) std::copy_n(x->error_at(at), x->columns, answer_.error.data());
+        return;
+    }
+    const Numbers& x = problem_.inputs;
     start(x.columns);
     std::copy_n(x.value.data() + at * x.columns, x.columns, answer_.value.data());
-    if (!with_errors_) return;
-    const Norms norms = norms_of(problem_.inputs.value.data() + at * x.columns, nullptr, x.columns);
-    for (std::size_t i = 0; i < x.columns; ++i) {
-        const double value = answer_.value[i];
-        answer_.error[i] = model_.of_operand(value);
-        if (!is_normed) continue;
-        const double own = problem_.inputs.value[at * x.columns + i];
-        // Cancellation in x - mean leaves the mean's error, relative to what is divided by.
-        const double bias = problem_.input_norm->bias.empty() ? 0 : problem_.input_norm->bias[i];
-        const double size = std::max(std::abs(own), norms.two / 8);
-        const double scaled = std::abs(value - bias);
-        const double factor = own == 0 ? 0 : scaled / std::abs(own);
-        answer_.error[i] =
-            model_.stored(value, model_.gamma(x.columns + 8) * (scaled + factor * size) +
-                                     4 * model_.rounding(bias));
-    }
+    for (std::size_t i = 0; i < answer_.error.size(); ++i)
+        answer_.error[i] = model_.of_operand(answer_.value[i]);
 }
 
 void State::fill_parameter(ArrayId array, std::size_t, std::size_t group, std::size_t row) {
-    for (const ParameterPlace& place : parameters) {
+    for (const ParameterPlace& place : parameter_places) {
         const bool is_weight = array == place.weight;
         if (!is_weight && !(array == place.bias)) continue;
-        const ProjectionNumbers& p = *problem_.projection[static_cast<std::size_t>(place.tensor)];
+        const ProjectionNumbers& p = *problem_.projection[index_of(place.tensor)];
         const std::size_t d_out = p.d_out / p.groups;
         if (!is_weight) {
             start(d_out);

@@ -33,7 +33,7 @@ constexpr PrecisionRow all_precisions[] = {
     {Precision::float16, "float16", 0x1p-11, 0x1p-24, 65504, round_float16},
     {Precision::bfloat16, "bfloat16", 0x1p-8, 0x1p-133, 0x1.fep127, round_bfloat16}};
 
-bool holds(const PrecisionRow& row, std::span<const double> numbers) {
+bool holds_all(const PrecisionRow& row, std::span<const double> numbers) {
     return std::all_of(numbers.begin(), numbers.end(),
                        [&](double x) { return std::isnan(x) || row.round(x) == x; });
 }
@@ -50,7 +50,7 @@ const PrecisionRow& row_of(Precision precision) {
 
 Precision narrowest(std::span<const double> numbers) {
     for (Precision precision : {Precision::float16, Precision::bfloat16, Precision::float32})
-        if (holds(row_of(precision), numbers)) return precision;
+        if (holds_all(row_of(precision), numbers)) return precision;
     return Precision::float64;
 }
 

@@ -10,7 +10,7 @@
 namespace attn {
 namespace {
 
-std::vector<double> doubles_of(const RealArray& array, Dtype dtype) {
+std::vector<double> rounded_doubles(const RealArray& array, Dtype dtype) {
     if (array.dimension() == 0) return {};
     RealArray copy = array;
     Array<double> numbers = copy.take<double>();
@@ -20,9 +20,9 @@ std::vector<double> doubles_of(const RealArray& array, Dtype dtype) {
 }
 
 /// A matrix or a batch of matrices as rows.
-Numbers as_rows(const RealArray& array, Dtype dtype) {
+Numbers rows_of_operand(const RealArray& array, Dtype dtype) {
     Numbers numbers;
-    numbers.value = doubles_of(array, dtype);
+    numbers.value = rounded_doubles(array, dtype);
     numbers.columns = array.shape().back();
     numbers.rows = numbers.value.size() / std::max<std::size_t>(numbers.columns, 1);
     return numbers;
@@ -32,7 +32,7 @@ Numbers as_rows(const RealArray& array, Dtype dtype) {
 Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_t heads,
                            Dtype dtype) {
     const std::size_t d = array.shape().back(), len = array.shape(array.dimension() - 2);
-    const std::vector<double> from = doubles_of(array, dtype);
+    const std::vector<double> from = rounded_doubles(array, dtype);
     Numbers numbers{batch * len, heads * d, std::vector<double>(from.size()), {}};
     for (std::size_t b = 0; b < batch; ++b)
         for (std::size_t h = 0; h < heads; ++h)
@@ -42,7 +42,7 @@ Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_
     return numbers;
 }
 
-void normalise_rows(Numbers& x, const std::optional<InputNorm>& norm) {
+void normalise_all(Numbers& x, const std::optional<InputNorm>& norm) {
     if (!norm) return;
     for (std::size_t row = 0; row < x.rows; ++row)
         normalise(*norm, std::span<double>(x.value.data() + row * x.columns, x.columns));
@@ -78,12 +78,13 @@ void take_weights(Problem& problem, const AnyLayerWeights& weights) {
 void take_sources(Problem& problem, const Operands& operands) {
     const Plan& plan = problem.plan;
     if (plan.projects) {
-        problem.inputs = as_rows(operands.inputs, plan.dtype);
+        problem.inputs = rows_of_operand(operands.inputs, plan.dtype);
         problem.input_norm = operands.norm;
         Numbers& x = problem.source[0];
         x = problem.inputs;
-        normalise_rows(x, operands.norm);
-        problem.source[1] = row_of(plan.mode).context ? as_rows(operands.context, plan.dtype) : x;
+        normalise_all(x, operands.norm);
+        problem.source[1] =
+            row_of(plan.mode).context ? rows_of_operand(operands.context, plan.dtype) : x;
         problem.source[2] = problem.source[1];
         if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
         return;
@@ -92,7 +93,7 @@ void take_sources(Problem& problem, const Operands& operands) {
     if (!plan.packed) problem.heads_in = HeadsIn::axis;
     for (std::size_t i = 0; i < 3; ++i)
         problem.source[i] =
-            plan.packed ? as_rows(*three[i], plan.dtype)
+            plan.packed ? rows_of_operand(*three[i], plan.dtype)
                         : heads_side_by_side(*three[i], plan.batch,
                                              i == 0 ? plan.heads : plan.kv_heads, plan.dtype);
 }
@@ -133,7 +134,7 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
                         row_of(plan.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
         return gate;
     }
-    const std::vector<double> given = doubles_of(array, plan.dtype);
+    const std::vector<double> given = rounded_doubles(array, plan.dtype);
     if (given.empty()) return gate;
     const bool has_columns_of_heads = plan.projects || plan.packed;
     if (!has_columns_of_heads) {
@@ -160,7 +161,7 @@ void take_recurrence(Problem& problem, const Operands& operands) {
     std::size_t one = 1;
     taken.log_decay = gate_of_problem(plan, operands.decay, plan.decay, taken.decay_columns);
     taken.beta = gate_of_problem(plan, operands.beta, plan.beta, one);
-    taken.past_state = doubles_of(operands.past_state, plan.dtype);
+    taken.past_state = rounded_doubles(operands.past_state, plan.dtype);
 }
 
 void take_dropout(Problem& problem, const Result& result) {
@@ -209,8 +210,8 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
-    problem.past_key = doubles_of(operands.past_key, plan.dtype);
-    problem.past_value = doubles_of(operands.past_value, plan.dtype);
+    problem.past_key = rounded_doubles(operands.past_key, plan.dtype);
+    problem.past_value = rounded_doubles(operands.past_value, plan.dtype);
     take_masks(problem, operands);
     take_recurrence(problem, operands);
     take_dropout(problem, result);

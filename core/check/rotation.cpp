@@ -25,15 +25,20 @@ double frequency_of(const RopeConvention& rope, std::size_t pair) {
 
 }  // namespace
 
+void Shared::add_rotation(Key& key, const RopeConvention& rope, std::int64_t first, int times) {
+    key.push_back(rope.pairs ? times : 0);
+    if (!rope.pairs || times == 0) return;
+    key.insert(key.end(),
+               {static_cast<double>(*rope.pairs), rope.base, static_cast<double>(rope.dims),
+                static_cast<double>(rope.frequency_dims), static_cast<double>(first)});
+    key.insert(key.end(), rope.scaling.begin(), rope.scaling.end());
+    key.push_back(-1);  // scaling is positive: its end
+}
+
 std::shared_ptr<const Rotation> Shared::rotation(const RopeConvention& rope, std::int64_t first,
                                                  std::size_t positions, int times) {
-    Key key{rope.base,
-            static_cast<double>(rope.dims),
-            static_cast<double>(rope.frequency_dims),
-            static_cast<double>(first),
-            static_cast<double>(positions),
-            static_cast<double>(times)};
-    key.insert(key.end(), rope.scaling.begin(), rope.scaling.end());
+    Key key{static_cast<double>(positions)};
+    add_rotation(key, rope, first, times);
     return rotations_.of(key, [&] {
         Rotation made;
         made.pairs = (rope.dims + 1) / 2;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double masked_out = -std::numeric_limits<double>::infinity();
 
-std::int64_t signed_of(std::size_t x) {
+std::int64_t signed_size(std::size_t x) {
     return static_cast<std::int64_t>(x);
 }
 
@@ -39,7 +39,7 @@ MaskRowView State::mask_row(const QueryRow& q, std::size_t which) const {
 
 std::int64_t State::position_of(const QueryRow& q) const {
     const std::vector<std::int64_t>& offset = c_.band.offset;
-    return signed_of(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
+    return signed_size(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
 }
 
 void State::find_allowed(QueryRow& q) {
@@ -47,21 +47,21 @@ void State::find_allowed(QueryRow& q) {
     q.is_allowed.assign(keys, 1);
     const auto block_unless = [&](std::int64_t first, std::int64_t end) {
         for (std::size_t k = 0; k < keys; ++k)
-            if (signed_of(k) < first || signed_of(k) >= end) q.is_allowed[k] = 0;
+            if (signed_size(k) < first || signed_size(k) >= end) q.is_allowed[k] = 0;
     };
     const BandConvention& band = c_.band;
-    const std::int64_t position = position_of(q), all = signed_of(keys);
+    const std::int64_t position = position_of(q), all = signed_size(keys);
     if (band.causal && band.causal_reversed)
         block_unless(position + band.causal_shift, all);
     else if (band.causal)
         block_unless(0, position + band.causal_shift + 1);
     std::int64_t at = position;
     if (!band.window_offset.empty())
-        at = signed_of(plan_.first_query + q.row) +
+        at = signed_size(plan_.first_query + q.row) +
              band.window_offset[band.window_offset.size() == 1 ? 0 : q.batch];
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
-    block_unless(signed_of(c_.first_key), all);
+    block_unless(signed_size(c_.first_key), all);
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
     const std::size_t query = plan_.first_query + q.row;
@@ -69,7 +69,7 @@ void State::find_allowed(QueryRow& q) {
         const std::size_t length =
             std::min<std::uint64_t>(c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.batch], keys);
         const std::size_t first = c_.lengths_from_end ? keys - length : 0;
-        if (pads_keys) block_unless(signed_of(first), signed_of(first + length));
+        if (pads_keys) block_unless(signed_size(first), signed_size(first + length));
         if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
     }
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
@@ -105,8 +105,8 @@ void State::score(QueryRow& q) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
         for (std::size_t k = 0; k < count; ++k) {
-            const ProductError error =
-                product_error(model_, query.norms[0], query.spread, keys.norms[k], keys.spread, d);
+            const ProductError error = product_error(model_, q.raw.value[k], query.norms[0],
+                                                     query.spread, keys.norms[k], keys.spread, d);
             q.raw.independent[k] = model_.stored(q.raw.value[k], error.independent);
             q.raw.common[k] = error.common;
         }
@@ -207,7 +207,7 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        std::int64_t distance = signed_of(k);
+        std::int64_t distance = signed_size(k);
         if (c_.alibi_distance == AlibiDistance::from_query) distance -= position;
         if (c_.alibi_distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
         const double term = slope * static_cast<double>(distance);

@@ -17,9 +17,10 @@ double grown(double weight, double exponent, double error) {
     return std::exp(std::min(exponent + error, 0.0)) + weight;
 }
 
-/// The same with the weight's own least number, and of weights, which are from 0 to 1.
+/// The same of a weight that is stored.
 double weight_error_of(const ErrorModel& model, double weight, double exponent, double error) {
-    const double all = grown(weight, exponent, error) + model.rounding(weight);
+    const double all =
+        grown(weight, exponent, error) + model.rounding(weight) + model.least_power();
     return weight <= 1 ? std::min(all, 1.0) : all;
 }
 
@@ -75,7 +76,8 @@ void State::weigh(QueryRow& q) {
                 for (std::size_t k = 0; k < count; ++k)
                     if (q.is_allowed[k] != 0) total += of_all[k];
                 // What underflows in the softmax over all keys is missing afterwards.
-                const double lost = std::min(1.0, model_.least() / std::max(total, 0x1p-1022));
+                const double lost =
+                    std::min(1.0, model_.least_power() / std::max(total, 0x1p-1022));
                 for (std::size_t k = 0; k < count; ++k)
                     if (q.is_allowed[k] != 0)
                         q.weight_error[k] = std::min(

@@ -159,7 +159,7 @@ Precision evident_type(const std::vector<double>& values, Precision stored) {
             return !std::isfinite(x) || type.round(x) == x;
         });
         if (!fits) continue;
-        // Numbers that any type has, as 0, 1 and 0.75, are no evidence.
+        // Numbers that any type has, as 0, 1 and 0.75, prove nothing.
         const int digits = -std::ilogb(type.unit);
         const auto count = std::count_if(values.begin(), values.end(), [&](double x) {
             return std::isfinite(x) && x != std::trunc(x) && significant_bits(x) > digits - 4;

@@ -1,0 +1,279 @@
+// attn check, through the real binary: verdicts, formats, names, axes, types, several programs,
+// many requests, and the search.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const Words causal_question{"causal", "--example", "journey", "--d-out", "2", "--seed", "123"};
+const Words heads_question{"multihead", "--example", "journey", "--d-out", "6", "--heads", "3"};
+
+json checked(const Words& question, const Words& more, int code) {
+    const Outcome outcome = run_attn(Words{"check"} + question + more + Words{"--format", "json"});
+    CAPTURE(outcome.out);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == code);
+    return json::parse(outcome.out);
+}
+
+/// A result of attn as JSON, in float64 unless said otherwise.
+json answer(const Words& question, const Words& more = {}) {
+    const Outcome outcome = run_attn(question + more + Words{"--format", "json"});
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out);
+}
+
+/// (heads, tokens, d) as (tokens, heads, d).
+json with_tokens_first(const json& heads) {
+    json tokens = json::array();
+    for (std::size_t t = 0; t < heads[0].size(); ++t) {
+        tokens.push_back(json::array());
+        for (const json& head : heads) tokens[t].push_back(head[t]);
+    }
+    return tokens;
+}
+
+}  // namespace
+
+TEST_CASE("check: a result in each type is right, in every format, and exits with 0") {
+    scratch_folder();
+    for (const Words& question : {causal_question, heads_question})
+        for (const char* dtype : {"float32", "float64"})
+            for (const char* file : {"r.json", "r.npz", "r.safetensors"}) {
+                const Words typed = question + Words{"--dtype", dtype};
+                run_attn(typed + Words{"--emit", "all", "-o", file});
+                const json report = checked(typed, {"--against", file}, 0);
+                CAPTURE(file);
+                CHECK(report["schema"] == "attn.check/1");
+                const bool is_exact = std::string(dtype) == "float64";
+                CHECK(report["verdict"] == (is_exact ? "right" : "right within its type"));
+                CHECK(report["arrays"].size() >= 20);
+                for (const json& array : report["arrays"]) {
+                    CHECK(array["verdict"] != "wrong");
+                    CHECK(array["bound"] <= 1);
+                    CHECK(array["first"] == nullptr);
+                }
+            }
+}
+
+TEST_CASE("check: every mode is judged, with chosen rows, heads and means of heads") {
+    scratch_folder();
+    write_text("c.csv", "1,2,3\n-1,0.5,2\n");
+    write_text("op.json",
+               R"({"query": [[1, 0.3], [0, 1]], "key": [[1, 2], [3, 0.7]], "value": [[1], [2]]})");
+    const Words questions[] = {
+        {"self", "--example", "journey", "--init", "xavier"},
+        causal_question,
+        heads_question,
+        {"cross", "--example", "journey", "--context", "c.csv", "--d-out", "4"},
+        {"sdpa", "op.json", "--softcap", "3", "--alibi"},
+        {"linear", "--example", "journey", "--d-out", "2", "--decay", "-0.1", "--beta", "0.5"},
+        heads_question + Words{"--token", "3"},
+        heads_question + Words{"--rows", "2:5"},
+        heads_question + Words{"--head", "2,0"},
+        heads_question + Words{"--average-heads"},
+        heads_question + Words{"--dropout", "0.4"},
+    };
+    for (const Words& question : questions) {
+        CAPTURE(question);
+        REQUIRE(run_attn(question + Words{"--format", "json", "-o", "r.json"}).code == 0);
+        const Outcome outcome = run_attn(Words{"check"} + question + Words{"--against", "r.json"});
+        CAPTURE(outcome.out);
+        CHECK(outcome.err == "");
+        CHECK(outcome.code == 0);
+    }
+}
+
+TEST_CASE("check: a changed element is wrong, and the first one is named") {
+    scratch_folder();
+    std::mt19937 random(1);
+    const json right = answer(heads_question, {"--dtype", "float64"});
+    const Words typed = heads_question + Words{"--dtype", "float64"};
+    for (int repeat = 0; repeat < 40; ++repeat) {
+        json wrong = right;
+        const std::size_t head = random() % 3, row = random() % 6, key = random() % 6;
+        json& element = wrong["attention_weights"][head][row][key];
+        const double truth = element.get<double>();
+        element = truth + 1e-9;
+        write_text("wrong.json", wrong.dump());
+        const json report = checked(typed, {"--against", "wrong.json"}, 1);
+        CHECK(report["verdict"] == "wrong");
+        const json& array = report["arrays"][0];
+        CHECK(array["name"] == "attention_weights");
+        CHECK(array["verdict"] == "wrong");
+        CHECK(array["first"] == json({head, row, key}));
+        CHECK(array["found"] == truth + 1e-9);
+        CHECK(report["arrays"][1]["verdict"] == "right");
+        checked(typed, {"--against", "wrong.json", "--atol", "2e-9"}, 0);
+        checked(typed, {"--against", "wrong.json", "--atol", "5e-10"}, 1);
+        checked(typed, {"--against", "wrong.json", "--type", "float32"}, truth == 0 ? 1 : 0);
+    }
+}
+
+TEST_CASE("check: printed digits widen the bound by half a unit of the last one") {
+    scratch_folder();
+    for (const char* precision : {"2", "3", "4", "6", "10"}) {
+        run_attn(causal_question + Words{"--precision", precision, "-o", "r.json"});
+        const json report = checked(causal_question, {"--against", "r.json"}, 0);
+        CAPTURE(precision);
+        CHECK(report["verdict"] == "right within its type");
+    }
+    json printed = answer(causal_question, {"--precision", "4"});
+    json& element = printed["context_vectors"][2][1];
+    element = (std::round(element.get<double>() * 1e4) + 3) / 1e4;
+    write_text("r.json", printed.dump());
+    const json report = checked(causal_question, {"--against", "r.json"}, 1);
+    CHECK(report["arrays"][1]["decimals"] == 4);
+    CHECK(report["arrays"][1]["first"] == json({2, 1}));
+}
+
+TEST_CASE("check: names of other programs, one array without a name, and axes in another order") {
+    scratch_folder();
+    const json result = answer(heads_question, {"--emit", "all"});
+    json theirs{{"attn_weights", result["attention_weights"]},
+                {"q_proj", with_tokens_first(result["queries"])},
+                {"output", result["context_vectors"]},
+                {"unrelated", {1, 2}}};
+    write_text("theirs.json", theirs.dump());
+    const json report =
+        checked(heads_question, {"--against", "theirs.json", "--names", "q_proj=queries"}, 0);
+    REQUIRE(report["arrays"].size() == 3);
+    CHECK(report["arrays"][0]["name"] == "queries");
+    CHECK(report["arrays"][0]["theirs"] == "q_proj");
+    CHECK(report["arrays"][0]["axes"] == json({"q_len", "heads", "d_k"}));
+    CHECK(report["arrays"][1]["theirs"] == "attn_weights");
+    CHECK(report["arrays"][1]["axes"] == nullptr);
+    CHECK(report["arrays"][2]["theirs"] == "output");
+    CHECK(report["not_compared"] == json({"unrelated"}));
+    write_text("context.json", result["context_vectors"].dump());
+    CHECK(checked(heads_question, {"--against", "context.json"}, 0)["arrays"][0]["name"] ==
+          "context_vectors");
+    write_text("w.json", result["attention_weights"].dump());
+    CHECK(checked(heads_question, {"--against", "w.json", "--names", "attention_weights"},
+                  0)["arrays"][0]["name"] == "attention_weights");
+    write_text("attention_weights.json", result["attention_weights"].dump());
+    checked(heads_question, {"--against", "attention_weights.json"}, 0);
+    const json one = checked(heads_question, {"--against", "theirs.json:output"}, 0);
+    CHECK(one["arrays"].size() == 1);
+}
+
+TEST_CASE("check: what is evidently no result is named") {
+    scratch_folder();
+    const auto finding = [&](const std::string& text) {
+        write_text("x.json", text);
+        const json report = checked(causal_question, {"--against", "x.json"}, 1);
+        return report["arrays"][0]["finding"];
+    };
+    CHECK(finding("[[0,0],[0,0],[0,0],[0,0],[0,0],[0,0]]") == "all zero");
+    CHECK(finding("[[1,1],[1,1],[1,1],[1,1],[1,1],[1,1]]") ==
+          "constant: every element is the same");
+    CHECK(finding("[[NaN,1],[1,1],[1,1],[1,1],[1,1],[1,2]]") ==
+          "NaN where the truth has none: 1 of 12 elements");
+    CHECK(finding("[[1,2,3]]") == "shape (1, 3) does not fit (6, 2)");
+}
+
+TEST_CASE("check: several programs are ranked, best first") {
+    scratch_folder();
+    run_attn(causal_question + Words{"-o", "right.npz"});
+    run_attn(causal_question + Words{"--scale", "0.70", "-o", "near.npz"});
+    run_attn(causal_question + Words{"--scale", "5", "-o", "far.npz"});
+    const json report =
+        checked(causal_question,
+                {"--against", "far.npz", "--against", "right.npz", "--against", "near.npz"}, 1);
+    CHECK(report["verdict"] == "wrong");
+    REQUIRE(report["candidates"].size() == 3);
+    CHECK(report["candidates"][0]["file"] == "right.npz");
+    CHECK(report["candidates"][1]["file"] == "near.npz");
+    CHECK(report["candidates"][2]["file"] == "far.npz");
+}
+
+TEST_CASE("check: requests that name their mode, and many of them") {
+    scratch_folder();
+    write_text("r.json", R"({"mode": "causal", "d_out": 2, "inputs": [[1, 2], [0.5, 3]]})");
+    CHECK(run_shell("attn causal r.json -o a.json && attn check r.json --against a.json").code ==
+          0);
+    write_text("many.ndjson", R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
+{"id": "b", "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
+{"id": "c", "mode": "self", "inputs": [[1, 2], [0.5]]}
+{"id": "d", "mode": "self", "inputs": [[1, 2]]}
+)");
+    write_text(
+        "theirs.ndjson",
+        run_shell("sed 's/causal/self/;s/, .0.5]/, [0.5,1]/' many.ndjson | attn batch | tac").out);
+    const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs.ndjson"});
+    CHECK(outcome.code == 1);
+    CHECK(outcome.err == "");
+    std::istringstream lines(outcome.out);
+    std::vector<json> reports;
+    for (std::string line; std::getline(lines, line);) reports.push_back(json::parse(line));
+    REQUIRE(reports.size() == 4);
+    CHECK(reports[0]["id"] == "a");
+    CHECK(reports[0]["verdict"] == "right within its type");
+    CHECK(reports[1]["verdict"] == "wrong");
+    CHECK(reports[2].contains("error"));
+    CHECK(reports[3]["id"] == "d");
+    CHECK(reports[3]["verdict"] != "wrong");
+}
+
+TEST_CASE("check: the search tells the flag, and nothing for right results") {
+    scratch_folder();
+    run_attn(causal_question + Words{"--scale", "1", "-o", "wrong.npz"});
+    const json report = checked(causal_question, {"--against", "wrong.npz", "--search"}, 1);
+    REQUIRE(!report["matches"].empty());
+    CHECK(report["matches"][0]["changes"][0]["convention"] == "scale");
+    CHECK(report["matches"][0]["changes"][0]["flag"] == "--scale 1");
+    CHECK(report["matches"].size() == report["indistinguishable"].size() + 1);
+    const Outcome text =
+        run_attn(Words{"check"} + causal_question + Words{"--against", "wrong.npz", "--search"});
+    CHECK(text.out.find("matches with --scale 1 (asked: 1/sqrt(d_k)): ") != std::string::npos);
+    run_attn(causal_question + Words{"-o", "right.npz"});
+    const json right = checked(causal_question, {"--against", "right.npz", "--search"}, 0);
+    CHECK(right["matches"] == json::array());
+    const json plain = checked(causal_question, {"--against", "wrong.npz"}, 1);
+    CHECK(!plain.contains("matches"));
+}
+
+TEST_CASE("check: the report goes to -o, and is the same for any number of threads") {
+    scratch_folder();
+    run_attn(heads_question + Words{"--scale", "2", "--emit", "all", "-o", "wrong.npz"});
+    std::string first;
+    for (const char* threads : {"1", "2", "5"}) {
+        const Outcome outcome =
+            run_attn(Words{"check"} + heads_question +
+                     Words{"--against", "wrong.npz", "--search", "--threads", threads});
+        if (first.empty()) first = outcome.out;
+        CHECK(outcome.out == first);
+        CHECK(outcome.code == 1);
+    }
+    const Outcome to_file = run_attn(Words{"check"} + heads_question +
+                                     Words{"--against", "wrong.npz", "--search", "-o", "c.txt"});
+    CHECK(to_file.out == "");
+    CHECK(read_text("c.txt") == first);
+}
+
+TEST_CASE("check: the manual's screens are what its commands print") {
+    scratch_folder();
+    const std::string text = read_text(data_path("../cli/manual/check.md"));
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("```\n$ ", at)) != std::string::npos; ++count) {
+        const std::size_t start = at + 6, line_end = text.find('\n', start);
+        const std::string command = text.substr(start, line_end - start);
+        at = text.find("```", line_end);
+        CAPTURE(command);
+        CHECK(run_shell(command).out == text.substr(line_end + 1, at - line_end - 1));
+        at += 3;
+    }
+    CHECK(count >= 3);
+}
