@@ -11,7 +11,10 @@ namespace {
 /// The types that operands are rounded to.
 void add_operand_types(Key& key, const Conventions& c) {
     for (const Conventions::Rounding& rounding : c.roundings)
-        if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
+        if (rounding.what <= Rounded::parameters) {
+            key.push_back(static_cast<double>(rounding.what));
+            key.push_back(static_cast<double>(rounding.to));
+        }
 }
 
 /// That each kind of tensor may take besides those in use.
@@ -218,7 +221,7 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) 
                             p.weight[(g * d_out + from_o) * d_in + from_i];
                     }
         }
-        round_rows(c, Rounded::operands, rows.value.data(), nullptr, rows.value.size());
+        round_rows(c, Rounded::parameters, rows.value.data(), nullptr, rows.value.size());
         for (std::size_t i = 0; i < rows.error.size(); ++i)
             rows.error[i] = model_.of_operand(rows.value[i]);
         rows.spread = spread_of(p.d_in);
@@ -258,10 +261,10 @@ Rows Shared::source(Tensor tensor, const Conventions& c) {
                             from.value[(b * len + place / d) * columns + h * d + place % d];
                     }
     }
-    round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
+    round_rows(c, Rounded::inputs, x.value.data(), nullptr, x.value.size());
     const bool is_normed =
         problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
-    if (is_normed && !rounds(c, Rounded::operands))
+    if (is_normed && !rounds(c, Rounded::inputs))
         x.error = normed_inputs()->error;
     else
         for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);

@@ -55,7 +55,8 @@ struct Judge::Tally {
         ++finite;
         const double error = std::abs(theirs - truth);
         sum_of_squares += error * error;
-        if (error > 0) bound = std::max(bound, bound_here > 0 ? error / bound_here : no_limit);
+        if (error > 0 && bound_here > 0) bound = std::max(bound, error / bound_here);
+        if (error > 0 && bound_here == 0) bound = no_limit;
         if (error > max_abs || finite == 1) {
             max_abs = error;
             theirs_at_max = theirs;
