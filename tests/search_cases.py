@@ -126,7 +126,7 @@ def outcome_of(case, answer, folder, options):
                 doubtful.append(f"{said}: {why}")
     if named:
         return "found", ""
-    if doubtful:
+    if doubtful and len(doubtful) == len(others[:MOST_CLAIMS]):
         return ("missed" if case.causes else "false"), "; ".join(doubtful)
     return "another", ""
 

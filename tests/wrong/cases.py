@@ -14,8 +14,10 @@ from .question import random_question
 ARRAYS = ("queries", "keys", "values", "scores", "scaled_scores", "capped_scores", "biased_scores",
           "weights_before_dropout", "attention_weights", "logsumexp", "head_outputs", "context_vectors")
 MASKED_LATER = ("biased_scores", "weights_before_dropout", "logsumexp")
-UNWANTED = {"masked_value": ("renormalize", "kv_lengths"), "softmax_axis": ("sink", "renormalize"),
-            "softcap_order": ("renormalize",), "precision": ("empty_rows",)}
+UNWANTED = {"masked_value": ("renormalize", "kv_lengths"), "softmax_axis": ("sink", "renormalize", "window", "kv_lengths", "boolean_mask", "additive_mask", "padding"),
+            "softcap_order": ("renormalize",), "precision": ("empty_rows",),
+            # Which cached keys such programs take is not clear, nor what a softmax over no number is.
+            "exchanged": ("cache",)}
 SWITCHES = {"causal", "dropout", "rope_pairs", "sink", "softcap"}  # that a wrong program may have on as well
 KINDS = ("float16", "float32", "float64")
 
@@ -104,12 +106,12 @@ def draw_causes(rng, q, conventions):
 
 
 def fill_dropout_mask(q, attn, folder):
-    """The mask that the question draws."""
+    """The mask that the question draws, with its factor in float64."""
     q.write(folder)
     subprocess.run([attn, q.mode, "request.json", *q.flags(), "--emit", "dropout_mask", "-o", "mask.npz"],
                    check=True, cwd=folder, capture_output=True)
-    mask = read_npz(folder / "mask.npz")["dropout_mask"]
-    q.dropout_mask = mask.astype(np.float64).reshape(q.entries, q.heads, q.queries, q.keys)
+    is_kept = read_npz(folder / "mask.npz")["dropout_mask"] > 0
+    q.dropout_mask = is_kept.reshape(q.entries, q.heads, q.queries, q.keys) / (1 - q.dropout)
 
 
 def wrong_case(rng, conventions, attn, folder):

@@ -88,6 +88,9 @@ def causal_align(q):
             if (offsets != q.offsets()).any():
                 found.append(Departure("causal_align", label, {"offsets": offsets},
                                        () if label in ("top-left", "bottom-right") else ("causal", "kv_lengths")))
+                if q.causal and q.window is not None:
+                    found.append(Departure("causal_align", label + " for the window alone", {"window_offsets": offsets},
+                                           ("window_left", "window_right")))
     if q.causal:
         found.append(Departure("causal_align", "itself excluded", {"causal_shift": -1}, ("causal",)))
         found.append(Departure("causal_align", "one later key", {"causal_shift": 1}, ("causal",)))
@@ -98,7 +101,8 @@ def causal(q):
     if not q.causal:
         return [Departure("causal", "on", {"causal": True})]
     return [Departure("causal", "off", {"causal": False}),
-            Departure("causal", "the upper triangle is kept", {"causal_reversed": True})]
+            Departure("causal", "the upper triangle is kept", {"causal_reversed": True}),
+            Departure("causal", "only later keys are kept", {"causal_reversed": True, "causal_shift": 1})]
 
 
 def window_left(q):
@@ -113,7 +117,7 @@ def window_right(q):
     right = q.window[1] if q.window else -1
     if right < 0:
         return []
-    values = {right - 1 if right else 1, right + 1, 2 * right + 1, -1} - {right}
+    values = {right - 1 if right else 1, right + 1, 2 * right, right // 2, -1} - {right}
     return [Departure("window_right", str(v), {"right": v}) for v in sorted(values)]
 
 
@@ -122,7 +126,7 @@ def scale(q):
     width = q.heads * q.d
     choices = {"1": 1.0, "1/sqrt(d_k)": 1 / np.sqrt(q.d), "1/d_k": 1 / q.d, "twice": asked * asked,
                "1/sqrt(width)": 1 / np.sqrt(width), "sqrt(d_k)": np.sqrt(q.d), "1/sqrt(d_v)": 1 / np.sqrt(q.d_v),
-               "1/asked": 1 / asked, "fourth root": q.d ** -0.25}
+               "fourth root": q.d ** -0.25}
     return [Departure("scale", label, {"scale": float(value)}) for label, value in choices.items()
             if abs(value - asked) > 1e-6]
 
@@ -236,7 +240,7 @@ def alibi_slopes(q):
     found += [Departure("alibi_slopes", "none", {"slopes": None}, ("alibi_sign",)),
               Departure("alibi_slopes", "of the absolute distance", {"alibi_distance": "absolute"}, ("alibi_sign",)),
               Departure("alibi_slopes", "scaled with the scores",
-                        {"order": ("alibi", "scale", "softcap", "additive", "block")})]
+                        {"order": ("alibi", "scale", "softcap", "additive", "block")}, ("softcap_order",))]
     return found
 
 
@@ -270,10 +274,13 @@ def kv_lengths(q):
 
 
 def softmax_axis(q):
-    found = [Departure("softmax_axis", "queries", {"axis": "queries"})]
-    if q.heads > 1:
+    if q.sink is not None or q.renormalize or q.kv_lengths is not None or q.window or q.mask is not None or \
+            q.padding is not None:
+        return []
+    found = [Departure("softmax_axis", "queries", {"axis": "queries"})] if q.queries > 1 else []
+    if q.heads > 1 and not q.causal:
         found.append(Departure("softmax_axis", "heads", {"axis": "heads"}))
-    return found if q.sink is None and not q.renormalize else []
+    return found
 
 
 def transposed(q):
