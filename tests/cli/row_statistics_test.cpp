@@ -135,6 +135,30 @@ Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape, std::siz
     return all;
 }
 
+/// NumPy's npy of float64 in Fortran order, whose first axis varies fastest: a transposed array.
+void write_transposed(const std::string& path, const Json& array,
+                      const std::vector<std::size_t>& shape) {
+    std::string axes, bytes;
+    std::size_t count = 1;
+    for (const std::size_t n : shape) {
+        axes += std::to_string(n) + ",";
+        count *= n;
+    }
+    for (std::size_t at = 0; at < count; ++at) {
+        const Json* element = &array;
+        std::size_t rest = at;
+        for (const std::size_t n : shape) {
+            element = &(*element)[rest % n];
+            rest /= n;
+        }
+        const double x = element->get<double>();
+        bytes.append(reinterpret_cast<const char*>(&x), sizeof x);
+    }
+    std::string header = "{'descr': '<f8', 'fortran_order': True, 'shape': (" + axes + "), }";
+    header.resize(117, ' ');
+    write_text(path, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + bytes);
+}
+
 /// What decides which entries and keys there are.
 struct Sizes {
     std::size_t batch, heads, kv_heads, queries, keys, past;
@@ -157,6 +181,10 @@ Json question_with_options(std::mt19937& random, Sizes& n) {
         q["query"] = drawn(random, {n.batch, n.heads, n.queries, d});
         q["key"] = drawn(random, {n.batch, n.kv_heads, n.keys, d});
         q["value"] = drawn(random, {n.batch, n.kv_heads, n.keys, d_v});
+        if (chance()) {
+            write_transposed("key.npy", q["key"], {n.batch, n.kv_heads, n.keys, d});
+            q["key"] = "key.npy";
+        }
         if (chance()) {
             n.past = 1 + random() % 4;
             q["past_key"] = drawn(random, {n.batch, n.kv_heads, n.past, d});
