@@ -12,7 +12,13 @@ void State::weigh_values(QueryRow& q) {
     q.output.assign(d, 0);
     std::vector<double>& weights = scratch_;
     weights.resize(count);
+    std::vector<double> weight_error;
     for (std::size_t k = 0; k < count; ++k) weights[k] = dropped(q, k, q.weight[k]);
+    if (with_errors_)
+        for (std::size_t k = 0; k < count; ++k)
+            weight_error.push_back(dropped(q, k, q.weight_error[k]));
+    round_rows(c_, Rounded::output_factors, weights.data(),
+               with_errors_ ? weight_error.data() : nullptr, count);
     double* const output = q.output.data();
     for (std::size_t k = 0; k < count; ++k) {
         const double w = weights[k];
@@ -29,9 +35,10 @@ void State::weigh_values(QueryRow& q) {
         double largest = 0;
         for (std::size_t k = 0; k < count; ++k)
             if (weights[k] != 0) largest = std::max(largest, q.independent[k] + q.common[k]);
-        const bool is_softmax_row =
-            c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after && !rounds_weights_ &&
-            !c_.drops && c_.weight_factor == 1 && c_.sink.empty() && largest < 0.125;
+        const bool is_softmax_row = c_.axis == SoftmaxAxis::keys &&
+                                    c_.blocking != Blocking::after && !rounds_weights_ &&
+                                    !rounds(c_, Rounded::output_factors) && !c_.drops &&
+                                    c_.weight_factor == 1 && c_.sink.empty() && largest < 0.125;
         const double of_sums = spread_of_sums(count), of_common = spread_of(count),
                      of_values = std::max(of_sums, std::min(values.spread, of_common));
         double* const error = q.output_error.data();
@@ -39,7 +46,7 @@ void State::weigh_values(QueryRow& q) {
             const double w = std::abs(weights[k]);
             const double* const value = values.at(k);
             const double* const value_error = values.error_at(k);
-            const double of_weight = dropped(q, k, q.weight_error[k]);
+            const double of_weight = weight_error[k];
             if (w == 0 && of_weight == 0) continue;
             if (is_softmax_row) {
                 // The query's error acts on the keys with signs of their own.
