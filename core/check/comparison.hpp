@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -71,9 +72,10 @@ public:
     bool is_right() const { return is_right_; }
     /// Under the question's own conventions.
     struct Asked {
-        double error, bound;
+        double error = 0, bound = std::numeric_limits<double>::infinity();
     };
-    /// Of a number; null if all of the array are within their bounds.
+    /// Of a number, as by default if it is not finite; null if all of the array are within their
+    /// bounds.
     const Asked* asked(std::size_t array, std::size_t number) const {
         return asked_[array].empty() ? nullptr : &asked_[array][number];
     }

@@ -44,6 +44,9 @@ constexpr double clearly_smaller = 0.5;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
 
+/// Errors in units in the last place that rounding makes in most results.
+constexpr double few_ulp = 16;
+
 std::vector<Option> options_of(const Problem& problem) {
     std::vector<Option> options;
     for (const DepartureRow& row : departures())
@@ -94,14 +97,26 @@ public:
         if (comparison_.is_right()) return {};
         asked_key_ = key_of(problem_.asked);
         probe_errors_.assign(options_.size(), asked_error_at_first_probe());
+        std::vector<Found> best;
         for (std::size_t size = 1; size <= search_options_.most_changes; ++size) {
             std::vector<Found> found = try_all(size);
-            if (!found.empty()) return matches(std::move(found));
+            // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
+            const bool was_poor = !best.empty();
+            if (!found.empty() &&
+                (best.empty() || smallest_error(found) * as_good < smallest_error(best)))
+                best = std::move(found);
+            if (was_poor || (!best.empty() && smallest_error(best) <= few_ulp)) break;
         }
-        return {};
+        return best.empty() ? std::vector<Match>{} : matches(std::move(best));
     }
 
 private:
+    static double smallest_error(const std::vector<Found>& found) {
+        double least = found[0].fit.ulp;
+        for (const Found& one : found) least = std::min(least, one.fit.ulp);
+        return least;
+    }
+
     Conventions changed_by(const Combination& changes) const {
         Conventions conventions = problem_.asked;
         for (std::size_t index : changes) options_[index].alternative.change(conventions);

@@ -246,7 +246,7 @@ def alibi_slopes(q):
 
 def sink(q):
     if q.sink is None:
-        return [Departure("sink", "0", {"sink": [0.0] * q.heads})]
+        return [Departure("sink", "0", {"sink": [0.0] * q.heads, "axis": "keys"})]
     found = [Departure("sink", "none", {"sink": None}), Departure("sink", "0", {"sink": [0.0] * q.heads}),
              Departure("sink", "negated", {"sink": [-s for s in q.sink]})]
     if q.heads > 1:
