@@ -20,10 +20,12 @@ public:
     double unit() const { return unit_; }
     double least() const { return row_->least; }
 
-    /// Exponentials below this are 0 in many programs, though the type has smaller numbers: those
-    /// are slow. Those of float16 are not.
+    /// Exponentials below this are 0 in many programs: the smaller normal numbers, because the
+    /// exponent is limited, and the subnormal ones, because these are slow. Those of float16 are
+    /// not.
     double least_power() const {
-        return row_->precision == Precision::float16 ? row_->least : row_->least / (2 * row_->unit);
+        if (row_->precision == Precision::float16) return row_->least;
+        return row_->least / (2 * row_->unit) * 0x1p26;
     }
 
     /// Of angles and of what else programs compute in float32 at least: the positions of tokens are

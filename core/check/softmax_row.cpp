@@ -135,6 +135,7 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
             model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
         more = sink_part / sum * std::expm1(std::min(sink_error, 700.0));
     }
+    q.sink_error = more;
     set_weight_errors(q, more);
 }
 
