@@ -15,7 +15,7 @@ void add_operand_types(Key& key, const Conventions& c) {
 }
 
 /// That each kind of tensor may take besides those in use.
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t byte_limit = std::size_t{64} << 20;
 
 /// out = x W^T, with the errors of the products.
 void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
@@ -181,9 +181,9 @@ void round_rows(const Conventions& c, Rounded what, double* value, double* error
 }
 
 Shared::Shared(const Problem& problem, Precision arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(most_bytes),
-      normed_(most_bytes), projected_(most_bytes), joined_(most_bytes), heads_(most_bytes),
-      rotations_(most_bytes) {}
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(byte_limit),
+      normed_(byte_limit), projected_(byte_limit), joined_(byte_limit), heads_(byte_limit),
+      rotations_(byte_limit) {}
 
 std::size_t Shared::head_count(Tensor tensor) const {
     return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
