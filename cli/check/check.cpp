@@ -9,7 +9,6 @@
 
 #include "cli/check/report.hpp"
 #include "cli/check/search_progress.hpp"
-#include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/check/exact.hpp"

@@ -9,10 +9,10 @@ namespace attn::check_detail {
 State::State(Shared& shared, Conventions conventions, bool with_errors)
     : shared_(shared), problem_(shared.problem()), plan_(problem_.plan), model_(shared.model()),
       c_(std::move(conventions)), with_errors_(with_errors), is_linear_(plan_.rule.has_value()),
-      rounds_projected_(rounds(c_, Rounded::projected)),
-      rounds_scores_(rounds(c_, Rounded::scores)), rounds_weights_(rounds(c_, Rounded::weights)),
-      rounds_outputs_(rounds(c_, Rounded::outputs)), heads_(3), keys_(plan_.batch * plan_.kv_heads),
-      values_(plan_.batch * plan_.kv_heads), rows_(plan_.heads) {}
+      rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated)),
+      rounds_weights_(rounds(c_, Rounded::weights)), rounds_outputs_(rounds(c_, Rounded::outputs)),
+      heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
+      rows_(plan_.heads) {}
 
 void State::start(std::size_t columns) {
     answer_.rows = 1;
@@ -55,6 +55,7 @@ RowsView State::query_of(std::size_t batch, std::size_t head, std::size_t row) {
     query_.spread = all.spread;
     std::copy_n(all.at(token), all.columns, query_.at(0));
     if (with_errors_) std::copy_n(all.error_at(token), all.columns, query_.error_at(0));
+    round_rows(c_, Rounded::unrotated, query_.at(0), query_.error_at(0), all.columns);
     if (rotates)
         rotate_row(model_,
                    *shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times),
@@ -79,10 +80,13 @@ RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
             Rows rows(cached + fresh.rows, d, true);
             std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
                         rows.at(0));
+            round_rows(c_, Rounded::inputs, rows.at(0), nullptr, cached * d);
             std::copy_n(fresh.value, fresh.rows * d, rows.at(cached));
             for (std::size_t i = 0; i < cached * d; ++i)
                 rows.error[i] = model_.of_operand(rows.value[i]);
             std::copy_n(fresh.error, fresh.rows * d, rows.error_at(cached));
+            round_rows(c_, Rounded::unrotated, rows.at(cached), rows.error_at(cached),
+                       fresh.rows * d);
             rows.spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
             if (rotates) {
                 const std::shared_ptr<const Rotation> rotation =

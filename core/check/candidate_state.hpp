@@ -104,6 +104,7 @@ private:
     QueryRow& query_row(std::size_t batch, std::size_t head, std::size_t row);
     QueryRow& scored(std::size_t batch, std::size_t head, std::size_t row);
     void score(QueryRow& q);
+    void round_numbers(Rounded what, KeyNumbers& x) const;
     void find_allowed(QueryRow& q);
     /// Takes the stages on a copy of the products, up to and including `last`.
     void take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last);
@@ -154,7 +155,7 @@ private:
     const ErrorModel& model_;
     Conventions c_;
     bool with_errors_, is_linear_;
-    bool rounds_projected_, rounds_scores_, rounds_weights_, rounds_outputs_;
+    bool rounds_projected_, rounds_weights_, rounds_outputs_;
 
     Numbers answer_;
     std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot

@@ -96,6 +96,7 @@ enum class AlibiSlopes {
     from_zero,  ///< 2^(-8 h / heads)
     published,  ///< as from_one for powers of two; else the paper's own interleaving
     reversed,   ///< of the heads in the opposite order
+    slow,       ///< 2^(-4 (h + 1) / heads)
 };
 
 /// What the slopes are multiplied by, with the key's index k and the query's position p.
@@ -117,10 +118,18 @@ enum class PaddingAxis { keys, queries, both };
 
 enum class SoftmaxAxis { keys, queries, heads };
 
-/// The arrays that a program may have rounded to a smaller type: sources, weights and biases of
-/// projections, or queries, keys and values that are given; those that are projected, after the
-/// rotation; scores before the softmax; weights before dropout; outputs of heads, context vectors.
-enum class Rounded { operands, projected, scores, weights, outputs };
+/// The arrays that a program may have rounded to a smaller type.
+enum class Rounded {
+    inputs,      ///< sources, and cached keys and values
+    parameters,  ///< weights and biases of projections
+    unrotated,   ///< queries, keys and values before the rotation
+    projected,   ///< and after it
+    products,    ///< of queries and keys
+    scores,      ///< that enter the softmax
+    weights,
+    outputs,  ///< of heads
+    context   ///< after the output projection
+};
 
 struct RopeConvention {
     std::optional<Rope> pairs;  ///< none: not rotated

@@ -1,6 +1,5 @@
 // Projections, heads, and what is done to arrays as a whole.
 #include <algorithm>
-#include <cmath>
 
 #include "core/check/departures.hpp"
 
@@ -37,34 +36,34 @@ constexpr Used other_uses[] = {
 struct Subset {
     std::vector<Tensor> tensors;
     std::string words;
+    int rank = 0;  ///< of more usual ones it is smaller
+
+    std::size_t most_changes() const { return rank < 3 ? 3 : 2; }
 };
 
-/// Each of the tensors for which `is_in` is true, then all of queries, keys and values, then all.
+/// Each of the tensors for which `is_in` is true, then all of them, then all but `out`, then any
+/// others.
 template <class IsIn>
 std::vector<Subset> subsets_of_tensors(IsIn is_in) {
-    std::vector<Subset> subsets;
     std::vector<Tensor> all;
-    for (Tensor tensor : {Tensor::query, Tensor::key, Tensor::value, Tensor::out}) {
-        if (!is_in(tensor)) continue;
-        subsets.push_back({{tensor}, std::string(name_of(tensor))});
-        all.push_back(tensor);
-    }
-    const auto words = [](const std::vector<Tensor>& tensors) {
-        std::string joined;
-        for (Tensor tensor : tensors)
-            joined += (joined.empty() ? "" : ", ") + std::string(name_of(tensor));
-        return joined;
-    };
-    std::vector<Tensor> inner = all;
-    inner.erase(std::remove(inner.begin(), inner.end(), Tensor::out), inner.end());
-    if (inner.size() == 3) subsets.push_back({inner, words(inner)});
-    if (all.size() == 4) subsets.push_back({all, words(all)});
-    if (inner.size() == 3)
-        for (std::size_t left_out = 0; left_out < 3; ++left_out) {
-            std::vector<Tensor> two = inner;
-            two.erase(two.begin() + static_cast<std::ptrdiff_t>(left_out));
-            subsets.push_back({two, words(two)});
+    for (Tensor tensor : {Tensor::query, Tensor::key, Tensor::value, Tensor::out})
+        if (is_in(tensor)) all.push_back(tensor);
+    const std::size_t count = std::size_t{1} << all.size();
+    std::vector<Subset> subsets;
+    for (std::size_t bits = 1; bits < count; ++bits) {
+        Subset subset;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if ((bits >> i & 1U) == 0) continue;
+            subset.tensors.push_back(all[i]);
+            subset.words += (subset.words.empty() ? "" : ", ") + std::string(name_of(all[i]));
         }
+        const std::size_t size = subset.tensors.size();
+        const bool has_out = subset.tensors.back() == Tensor::out;
+        subset.rank = size == 1 ? 0 : size == all.size() ? 1 : size == 3 && !has_out ? 2 : 3;
+        subsets.push_back(std::move(subset));
+    }
+    std::stable_sort(subsets.begin(), subsets.end(),
+                     [](const Subset& one, const Subset& other) { return one.rank < other.rank; });
     return subsets;
 }
 
@@ -127,13 +126,12 @@ std::vector<Alternative> alternatives::transpositions(const Problem& problem) {
     const std::vector<Subset> subsets =
         subsets_of_tensors([&](Tensor tensor) { return is_square(problem, tensor); });
     for (const Subset& subset : subsets)
-        found.push_back({"", subset.words + " transposed",
+        found.push_back({"as given", subset.words + " transposed",
                          [tensors = subset.tensors](Conventions& c) {
                              for (Tensor tensor : tensors)
                                  c.transposed[static_cast<std::size_t>(tensor)] ^= true;
                          },
-                         0});
-    for (Alternative& one : found) one.asked = "as given";
+                         0, subset.most_changes()});
     const auto& mask = problem.masks[0];
     if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
         found.push_back(
@@ -171,15 +169,13 @@ std::vector<Alternative> alternatives::biases(const Problem& problem) {
     std::vector<Alternative> found;
     const std::vector<Subset> subsets = subsets_of_tensors(
         [&](Tensor tensor) { return problem.asked.adds_bias[static_cast<std::size_t>(tensor)]; });
-    for (const Subset& subset : subsets) {
-        const bool is_out = subset.tensors == std::vector<Tensor>{Tensor::out};
+    for (const Subset& subset : subsets)
         found.push_back({"added", "left out: " + subset.words,
                          [tensors = subset.tensors](Conventions& c) {
                              for (Tensor tensor : tensors)
                                  c.adds_bias[static_cast<std::size_t>(tensor)] = false;
                          },
-                         is_out ? std::size_t{1} : std::size_t{0}});
-    }
+                         0, subset.most_changes()});
     return found;
 }
 
@@ -217,70 +213,6 @@ std::vector<Alternative> alternatives::exchanges(const Problem& problem) {
     from(Tensor::key, Tensor::query, "queries from the context, keys and values from the input");
     from(Tensor::query, Tensor::query, "all from the input");
     from(Tensor::key, Tensor::key, "all from the context");
-    return found;
-}
-
-std::vector<Alternative> alternatives::dropouts(const Problem& problem) {
-    std::vector<Alternative> found;
-    if (!problem.asked.drops) {
-        if (problem.dropout_kept.empty()) return found;
-        // Of a mask that their weights show; the factor is known only if nothing else differs.
-        const double seen = 1 - 1 / problem.kept_weight;
-        const auto applied = [&](const std::string& words, double factor) {
-            found.push_back({"p = 0", words, [factor](Conventions& c) {
-                                 c.drops = true;
-                                 c.rescales_dropout = false;
-                                 c.weight_factor = factor;
-                             }});
-        };
-        for (double p : {0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3, 0.4, 0.6, 0.7, 0.75, 0.8, 0.9})
-            applied("p = " + shortest_decimal(p), 1 / (1 - p));
-        applied("kept weights not divided by 1 - p", 1);
-        applied("p = " + shortest_decimal(std::round(seen * 1e4) / 1e4), problem.kept_weight);
-        return found;
-    }
-    const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);
-    found.push_back({asked, "p = 0", [](Conventions& c) { c.drops = false; }});
-    found.push_back({asked, asked + ", kept weights not divided by 1 - p",
-                     [](Conventions& c) { c.rescales_dropout = false; }});
-    return found;
-}
-
-std::vector<Alternative> alternatives::precisions(const Problem& problem) {
-    (void)problem;
-    using enum Rounded;
-    struct Some {
-        std::vector<Rounded> arrays;
-        std::string_view words;
-        std::size_t most_changes;
-    };
-    const Some some[] = {
-        {{operands, projected, scores, weights, outputs}, "every array", 3},
-        {{operands}, "operands", 3},
-        {{projected}, "queries, keys and values", 3},
-        {{scores}, "scores", 3},
-        {{weights}, "weights", 3},
-        {{outputs}, "outputs", 2},
-        {{operands, projected, outputs}, "all but scores and weights", 2},
-        {{operands, projected, weights, outputs}, "all but scores", 2},
-        {{projected, weights}, "queries, keys, values and weights", 2},
-        {{operands, weights}, "operands and weights", 2},
-        {{scores, weights}, "scores and weights", 2},
-        {{projected, scores, weights}, "all but operands and outputs", 2},
-        {{projected, scores, weights, outputs}, "all but operands", 2},
-        {{operands, projected}, "operands, queries, keys and values", 2},
-        {{weights, outputs}, "weights and outputs", 2},
-    };
-    const auto type = std::string(row_of(problem.plan.dtype).name);
-    std::vector<Alternative> found;
-    for (Precision precision : {Precision::float16, Precision::bfloat16})
-        for (const Some& one : some) {
-            std::vector<Conventions::Rounding> roundings;
-            for (Rounded what : one.arrays) roundings.push_back({what, precision});
-            found.push_back(
-                {type, std::string(one.words) + " in " + std::string(row_of(precision).name),
-                 [roundings](Conventions& c) { c.roundings = roundings; }, 0, one.most_changes});
-        }
     return found;
 }
 

@@ -76,6 +76,7 @@ constexpr std::string_view words_of_slopes(AlibiSlopes slopes) {
         case AlibiSlopes::published:
             return "of the paper for a number of heads that is no power of 2";
         case AlibiSlopes::reversed: return "of the heads in the opposite order";
+        case AlibiSlopes::slow: return "2^(-4 (h+1)/heads)";
     }
     return {};
 }
@@ -216,7 +217,7 @@ std::vector<Alternative> alternatives::alibi_slopes(const Problem& problem) {
     else
         found.push_back({asked, "on", [](Conventions& c) { c.alibi = true; }});
     for (AlibiSlopes slopes : {AlibiSlopes::from_one, AlibiSlopes::from_zero,
-                               AlibiSlopes::published, AlibiSlopes::reversed}) {
+                               AlibiSlopes::published, AlibiSlopes::reversed, AlibiSlopes::slow}) {
         if (slopes == problem.asked.slopes) continue;
         if (slopes == AlibiSlopes::published && is_power_of_two(problem.plan.heads)) continue;
         if (slopes == AlibiSlopes::reversed && problem.plan.heads == 1) continue;
@@ -234,6 +235,13 @@ std::vector<Alternative> alternatives::alibi_slopes(const Problem& problem) {
                          c.alibi_scaled = true;
                      },
                      1, most});
+    if (on && problem.asked.softcap != 0)
+        found.push_back({asked, "times the scale, before the cap",
+                         [](Conventions& c) {
+                             c.order = {ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap,
+                                        ScoreStage::bias, ScoreStage::block};
+                         },
+                         1});
     found.push_back({asked, "-|key - query|",
                      [](Conventions& c) {
                          c.alibi = true;

@@ -19,7 +19,7 @@ std::vector<double> Shared::bias_of(Tensor tensor, const Conventions& c) const {
     const std::size_t by = by_of(tensor, c);
     if (!problem_.projection[by] || !c.adds_bias[by]) return {};
     std::vector<double> bias = problem_.projection[by]->bias;
-    round_rows(c, Rounded::operands, bias.data(), nullptr, bias.size());
+    round_rows(c, Rounded::parameters, bias.data(), nullptr, bias.size());
     return bias;
 }
 

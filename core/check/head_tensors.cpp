@@ -11,7 +11,10 @@ namespace {
 /// The types that operands are rounded to.
 void add_operand_types(Key& key, const Conventions& c) {
     for (const Conventions::Rounding& rounding : c.roundings)
-        if (rounding.what == Rounded::operands) key.push_back(static_cast<double>(rounding.to));
+        if (rounding.what <= Rounded::parameters) {
+            key.push_back(static_cast<double>(rounding.what));
+            key.push_back(static_cast<double>(rounding.to));
+        }
 }
 
 /// That each kind of tensor may take besides those in use.
@@ -152,8 +155,9 @@ ProductError product_error(const ErrorModel& model, double product, const Norms&
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
-    // Two more roundings: the other program may scale one factor first.
-    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two);
+    // The other program may scale one factor or both first, and store them.
+    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two) +
+                        2 * model.unit() * spread_of_sums(count) * a.four * b.four;
     double independent = sums, common = 0;
     if (b.error_two != 0)
         independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
@@ -218,7 +222,7 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) 
                             p.weight[(g * d_out + from_o) * d_in + from_i];
                     }
         }
-        round_rows(c, Rounded::operands, rows.value.data(), nullptr, rows.value.size());
+        round_rows(c, Rounded::parameters, rows.value.data(), nullptr, rows.value.size());
         for (std::size_t i = 0; i < rows.error.size(); ++i)
             rows.error[i] = model_.of_operand(rows.value[i]);
         rows.spread = spread_of(p.d_in);
@@ -258,10 +262,10 @@ Rows Shared::source(Tensor tensor, const Conventions& c) {
                             from.value[(b * len + place / d) * columns + h * d + place % d];
                     }
     }
-    round_rows(c, Rounded::operands, x.value.data(), nullptr, x.value.size());
+    round_rows(c, Rounded::inputs, x.value.data(), nullptr, x.value.size());
     const bool is_normed =
         problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
-    if (is_normed && !rounds(c, Rounded::operands))
+    if (is_normed && !rounds(c, Rounded::inputs))
         x.error = normed_inputs()->error;
     else
         for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);

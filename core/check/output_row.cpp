@@ -146,8 +146,7 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
             model_.stored(y, error.independent + error.common + model_.of_operand(bias) +
                                  model_.gamma(joined.columns + 1) * std::abs(bias));
     }
-    if (rounds_outputs_)
-        round_rows(c_, Rounded::outputs, answer_.value.data(), answer_error(), weight->rows);
+    round_rows(c_, Rounded::context, answer_.value.data(), answer_error(), weight->rows);
 }
 
 }  // namespace attn::check_detail

@@ -45,10 +45,8 @@ void forget_after_projections(Conventions& c) {
     c.sink.clear();
     c.drops = usual.drops;
     c.weight_factor = usual.weight_factor;
-    std::erase_if(c.roundings, [](const Conventions::Rounding& one) {
-        return one.what != Rounded::operands && one.what != Rounded::projected &&
-               one.what != Rounded::scores;
-    });
+    std::erase_if(c.roundings,
+                  [](const Conventions::Rounding& one) { return one.what > Rounded::products; });
 }
 
 void forget_values(Conventions& c) {
@@ -60,7 +58,7 @@ void forget_values(Conventions& c) {
     c.used[2] = Tensor::value;
     c.rope.value_times = 0;
     std::erase_if(c.roundings,
-                  [](const Conventions::Rounding& one) { return one.what == Rounded::outputs; });
+                  [](const Conventions::Rounding& one) { return one.what >= Rounded::outputs; });
 }
 
 /// Whether queries or keys are made of what belongs to the values.

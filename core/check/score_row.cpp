@@ -111,16 +111,21 @@ void State::score(QueryRow& q) {
             q.raw.common[k] = error.common;
         }
     }
+    round_numbers(Rounded::products, q.raw);
     find_allowed(q);
     take_stages(q, q.scores, std::nullopt);
-    if (!rounds_scores_) return;
-    if (!with_errors_)
-        return round_rows(c_, Rounded::scores, q.scores.value.data(), nullptr, count);
+    round_numbers(Rounded::scores, q.scores);
+}
+
+void State::round_numbers(Rounded what, KeyNumbers& x) const {
+    if (!rounds(c_, what)) return;
+    const std::size_t count = x.value.size();
+    if (!with_errors_) return round_rows(c_, what, x.value.data(), nullptr, count);
     std::vector<double> error(count);
-    for (std::size_t k = 0; k < count; ++k) error[k] = q.scores.independent[k] + q.scores.common[k];
-    round_rows(c_, Rounded::scores, q.scores.value.data(), error.data(), count);
-    q.scores.independent = std::move(error);
-    q.scores.common.assign(count, 0);
+    for (std::size_t k = 0; k < count; ++k) error[k] = x.independent[k] + x.common[k];
+    round_rows(c_, what, x.value.data(), error.data(), count);
+    x.independent = std::move(error);
+    x.common.assign(count, 0);
 }
 
 void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) {
@@ -202,7 +207,8 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
                                       static_cast<double>(2 * whole));
     } else {
         const std::size_t first = c_.slopes == AlibiSlopes::from_zero ? 0 : 1;
-        slope = power(static_cast<double>(place + first), static_cast<double>(count));
+        const double times = c_.slopes == AlibiSlopes::slow ? 0.5 : 1;
+        slope = power(times * static_cast<double>(place + first), static_cast<double>(count));
     }
     slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);

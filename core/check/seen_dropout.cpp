@@ -33,13 +33,10 @@ std::optional<Problem> with_seen_dropout(const Problem& problem,
                 const Numbers& weights = asked.row(theirs->id, batch, head, row);
                 for (std::size_t key = 0; key < plan.kv_len; ++key, ++at) {
                     const double weight = theirs->values[at];
+                    if (weight == 0) kept[at] = 0;
                     if (!(weights.value[key] > least_weight)) continue;
-                    if (weight == 0) {
-                        drops = true;
-                        kept[at] = 0;
-                    } else if (weight > 0) {
-                        ratios.push_back(weight / weights.value[key]);
-                    }
+                    if (weight == 0) drops = true;
+                    if (weight > 0) ratios.push_back(weight / weights.value[key]);
                 }
             }
     if (!drops || ratios.empty()) return std::nullopt;

@@ -156,7 +156,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
     double of_sum = linear;
     if (largest < 0.125)
         of_sum = std::min(linear, 1.25 * (common + spread_of_sums(count) * std::sqrt(squares)));
-    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3);
+    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3) + 2 * model_.unit();
     q.logsumexp_error = of_all + 4 * model_.rounding(q.logsumexp);
     for (std::size_t k = 0; k < count; ++k)
         q.weight_error[k] =
