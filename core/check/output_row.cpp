@@ -84,20 +84,24 @@ void State::set_softmax_errors(QueryRow& q, const RowsView& values,
         const double weight_square =
             of_sums * of_sums * own * own + of_common * of_common * common * common;
         const double value_square = of_values * of_values * w * w, product_square = w * w;
+        // Weights are rounded after their sum is 1.
+        const double rounded_square = 4 * of_sums * of_sums * model_.unit() * model_.unit() * w * w;
         const double *const value = values.at(k), *const value_error = values.error_at(k);
         for (std::size_t i = 0; i < d; ++i) {
             const double x = value[i], apart = m * x - q.output[i];
-            squares[i] +=
-                weight_square * apart * apart + value_square * value_error[i] * value_error[i];
+            squares[i] += weight_square * apart * apart + rounded_square * x * x +
+                          value_square * value_error[i] * value_error[i];
             roots[i] += product_square * x * x;
         }
     }
+    // The sum of the exponentials is rounded, for all of them.
+    const double of_all = q.sink_error + model_.gamma(count + 3) + 2 * model_.unit();
     for (std::size_t i = 0; i < d; ++i) {
         const double root = std::sqrt(roots[i]),
                      size = std::sqrt(static_cast<double>(count)) * root;
-        q.output_error[i] = model_.stored(
-            q.output[i], std::sqrt(squares[i]) + q.sink_error * std::abs(q.output[i]) +
-                             model_.of_sum(count + 4, q.output[i], root, size));
+        q.output_error[i] =
+            model_.stored(q.output[i], std::sqrt(squares[i]) + of_all * std::abs(q.output[i]) +
+                                           model_.of_sum(count + 4, q.output[i], root, size));
     }
 }
 
