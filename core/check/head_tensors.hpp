@@ -81,7 +81,7 @@ using Key = std::vector<double>;
 template <class Value>
 class Memo {
 public:
-    explicit Memo(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+    explicit Memo(std::size_t byte_limit) : byte_limit_(byte_limit) {}
 
     template <class Make>
     std::shared_ptr<const Value> of(const Key& key, const Make& make) {
@@ -118,7 +118,7 @@ private:
         if (found == entries_.end() || found->second.entry != entry) return;
         found->second.bytes = entry->value.bytes();
         bytes_ += found->second.bytes;
-        while (bytes_ > most_bytes_ && entries_.size() > 1) {
+        while (bytes_ > byte_limit_ && entries_.size() > 1) {
             const auto oldest = std::min_element(
                 entries_.begin(), entries_.end(),
                 [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
@@ -129,7 +129,7 @@ private:
 
     std::mutex mutex_;
     std::map<Key, Place> entries_;
-    std::size_t most_bytes_, bytes_ = 0, uses_ = 0;
+    std::size_t byte_limit_, bytes_ = 0, uses_ = 0;
 };
 
 /// The place of the weight that makes a tensor.

@@ -135,6 +135,7 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
             model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
         more = sink_part / sum * std::expm1(std::min(sink_error, 700.0));
     }
+    q.sink_error = more;
     set_weight_errors(q, more);
 }
 
@@ -155,7 +156,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
     double of_sum = linear;
     if (largest < 0.125)
         of_sum = std::min(linear, 1.25 * (common + spread_of_sums(count) * std::sqrt(squares)));
-    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3);
+    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3) + 2 * model_.unit();
     q.logsumexp_error = of_all + 4 * model_.rounding(q.logsumexp);
     for (std::size_t k = 0; k < count; ++k)
         q.weight_error[k] =
