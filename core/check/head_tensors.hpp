@@ -166,7 +166,7 @@ public:
         add_rotation(key, c.rope, c.rope.first_key,
                      slot == Tensor::key ? c.rope.key_times : c.rope.value_times);
         for (const Conventions::Rounding& rounding : c.roundings)
-            if (rounding.what == Rounded::unrotated || rounding.what == Rounded::projected) {
+            if (rounding.what >= Rounded::unrotated && rounding.what <= Rounded::output_factors) {
                 key.push_back(static_cast<double>(rounding.what));
                 key.push_back(static_cast<double>(rounding.to));
             }
