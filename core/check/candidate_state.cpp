@@ -9,7 +9,8 @@ namespace attn::check_detail {
 State::State(Shared& shared, Conventions conventions, bool with_errors)
     : shared_(shared), problem_(shared.problem()), plan_(problem_.plan), model_(shared.model()),
       c_(std::move(conventions)), with_errors_(with_errors), is_linear_(plan_.rule.has_value()),
-      rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated)),
+      rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
+                        rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
       rounds_weights_(rounds(c_, Rounded::weights)), rounds_outputs_(rounds(c_, Rounded::outputs)),
       heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
       rows_(plan_.heads) {}
@@ -61,6 +62,7 @@ RowsView State::query_of(std::size_t batch, std::size_t head, std::size_t row) {
                    *shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times),
                    *c_.rope.pairs, token, query_.at(0), query_.error_at(0));
     round_rows(c_, Rounded::projected, query_.at(0), query_.error_at(0), all.columns);
+    round_rows(c_, Rounded::score_factors, query_.at(0), query_.error_at(0), all.columns);
     query_.set_norms();
     return {1, all.columns, query_.at(0), query_.error_at(0), query_.norms.data(), query_.spread};
 }
@@ -95,8 +97,9 @@ RowsView State::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
                     rotate_row(model_, *rotation, *c_.rope.pairs, row, rows.at(cached + row),
                                rows.error_at(cached + row));
             }
-            round_rows(c_, Rounded::projected, rows.value.data(), rows.error.data(),
-                       rows.value.size());
+            for (Rounded what :
+                 {Rounded::projected, is_key ? Rounded::score_factors : Rounded::output_factors})
+                round_rows(c_, what, rows.value.data(), rows.error.data(), rows.value.size());
             rows.set_norms();
             return rows;
         });

@@ -98,6 +98,7 @@ private:
     /// Of all keys, cached ones first; rotated.
     RowsView keys_of(std::size_t batch, std::size_t kv_head);
     RowsView values_of(std::size_t batch, std::size_t kv_head);
+    State* as_stored();
     RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
     std::size_t kv_head_of(std::size_t head) const;
     /// Rotated; the row counts from plan.first_query.
@@ -140,7 +141,8 @@ private:
     QueryRow& answered(std::size_t batch, std::size_t head, std::size_t row);
     void weigh_values(QueryRow& q);
     /// `weights` are those after dropout.
-    void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights);
+    void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                           const std::vector<double>& weight_error);
     void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
                             double growth);
 
@@ -163,8 +165,9 @@ private:
     Numbers answer_;
     std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
     std::vector<std::shared_ptr<const Rows>> keys_,
-        values_;                                        ///< by batch and key head; null: not yet
-    Rows query_;                                        ///< one row
+        values_;  ///< by batch and key head; null: not yet
+    Rows query_;  ///< one row
+    std::unique_ptr<State> stored_;
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by batch and head, or batch and row
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head

@@ -25,7 +25,9 @@ void Fit::add(const Fit& other) {
     bound = std::max(bound, other.bound);
     squares += other.squares;
     outside += other.outside;
-    part_squares += other.part_squares;
+    inside += other.inside;
+    outside_squares += other.outside_squares;
+    inside_squares += other.inside_squares;
     ulp = std::max(ulp, other.ulp);
     numbers += other.numbers;
 }
@@ -40,7 +42,9 @@ Candidate& Reproduction::candidate(Precision type) {
     return *one;
 }
 
-Fit Reproduction::compare(const TheirRow& row, bool stops, std::vector<double>* errors) {
+/// Calls use(number, error, bound, fit) for those that are finite.
+template <class Use>
+Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
     const TheirArray& theirs = comparison_.arrays()[row.array];
     const PrecisionRow& type = row_of(theirs.type);
     const Plan& plan = comparison_.problem().plan;
@@ -64,11 +68,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, std::vector<double>* 
             if (error != 0)
                 multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
             worst = std::max(worst, error);
-            if (errors != nullptr && multiple > 1) (*errors)[first + c] = error;
-            if (const double asked = comparison_.asked_error(row.array, first + c); asked != 0) {
-                ++fit.outside;
-                fit.part_squares += error / asked * (error / asked);
-            }
+            use(first + c, error, bound, fit);
         } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
             multiple = never_within;
         }
@@ -80,8 +80,20 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, std::vector<double>* 
     return fit;
 }
 
+Fit Reproduction::compare(const TheirRow& row, bool stops) {
+    return compare(row, stops, [&](std::size_t number, double error, double, Fit& fit) {
+        const Comparison::Asked* const asked = comparison_.asked(row.array, number);
+        if (asked == nullptr) return;
+        const bool is_outside = asked->error > asked->bound;
+        const double by = is_outside ? asked->error : asked->bound;
+        const double part = error == 0 ? 0 : error / by;
+        ++(is_outside ? fit.outside : fit.inside);
+        (is_outside ? fit.outside_squares : fit.inside_squares) += part * part;
+    });
+}
+
 Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool)
-    : problem_(problem), arrays_(std::move(arrays)), asked_errors_(arrays_.size()) {
+    : problem_(problem), arrays_(std::move(arrays)), asked_(arrays_.size()) {
     for (const TheirArray& array : arrays_) {
         std::unique_ptr<Evaluator>& one = evaluators_[array.type];
         if (!one) one = std::make_unique<Evaluator>(problem_, array.type);
@@ -91,12 +103,15 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
         const std::size_t heads = shape[0] * shape[1];
         if (heads * shape[2] * shape[3] == 0) continue;
         std::vector<Fit> fits(heads * shape[2]);
-        std::vector<double> errors(arrays_[array].values.size());
+        std::vector<Asked> errors(arrays_[array].values.size());
         pool.run(heads, [&](std::size_t item, std::size_t) {
             Reproduction asked(*this, problem_.asked);
             for (std::size_t row = 0; row < shape[2]; ++row)
                 fits[item * shape[2] + row] =
-                    asked.compare({array, item / shape[1], item % shape[1], row}, false, &errors);
+                    asked.compare({array, item / shape[1], item % shape[1], row}, false,
+                                  [&](std::size_t number, double error, double bound, Fit&) {
+                                      errors[number] = {error, bound};
+                                  });
         });
         const auto worst = std::max_element(
             fits.begin(), fits.end(), [](const Fit& a, const Fit& b) { return a.bound < b.bound; });
@@ -107,7 +122,7 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
         probes_.push_back({array, 0, shape[1] / 2, shape[2] / 2});
         if (worst->bound <= 1) continue;
         is_right_ = false;
-        asked_errors_[array] = std::move(errors);
+        asked_[array] = std::move(errors);
     }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -17,10 +18,11 @@ namespace attn {
 struct Fit {
     double bound = 0;    ///< the largest error as a multiple of its bound
     double squares = 0;  ///< the sum of the squares of these multiples
-    /// Of numbers that the question's own conventions leave outside their bounds: how many there
-    /// are, and the sum of squares of the errors as parts of those that these leave.
-    std::size_t outside = 0;
-    double part_squares = 0;
+    /// Of numbers that the question's own conventions leave outside their bounds, and of the
+    /// others: how many there are, and the sum of squares of the errors as parts of those that
+    /// these leave, or of the bounds.
+    std::size_t outside = 0, inside = 0;
+    double outside_squares = 0, inside_squares = 0;
     double ulp = 0;  ///< the largest error in units in the last place of its row's largest number
     std::size_t numbers = 0;
 
@@ -41,11 +43,13 @@ public:
     Reproduction(const Comparison& comparison, Conventions conventions)
         : comparison_(comparison), conventions_(std::move(conventions)) {}
 
-    /// Ends at the first number that is outside its bound, if `stops`. `errors`, if it is not null,
-    /// is of the array's size; those outside their bounds are written there.
-    Fit compare(const TheirRow& row, bool stops, std::vector<double>* errors = nullptr);
+    /// Ends at the first number that is outside its bound, if `stops`.
+    Fit compare(const TheirRow& row, bool stops);
 
 private:
+    friend class Comparison;
+    template <class Use>
+    Fit compare(const TheirRow& row, bool stops, const Use& use);
     Candidate& candidate(Precision type);
 
     const Comparison& comparison_;
@@ -66,9 +70,14 @@ public:
 
     /// Whether the question's own conventions reproduce the arrays.
     bool is_right() const { return is_right_; }
-    /// The error of a number under these, if it is outside its bound; else 0.
-    double asked_error(std::size_t array, std::size_t number) const {
-        return asked_errors_[array].empty() ? 0 : asked_errors_[array][number];
+    /// Under the question's own conventions.
+    struct Asked {
+        double error = 0, bound = std::numeric_limits<double>::infinity();
+    };
+    /// Of a number, as by default if it is not finite; null if all of the array are within their
+    /// bounds.
+    const Asked* asked(std::size_t array, std::size_t number) const {
+        return asked_[array].empty() ? nullptr : &asked_[array][number];
     }
 
     /// For each array, in the order of computation, the row with the largest error, and two that
@@ -83,7 +92,7 @@ private:
     std::vector<TheirArray> arrays_;
     std::map<Precision, std::unique_ptr<Evaluator>> evaluators_;
     bool is_right_ = true;
-    std::vector<std::vector<double>> asked_errors_;  ///< empty: none is outside
+    std::vector<std::vector<Asked>> asked_;
     std::vector<TheirRow> probes_;
 };
 

@@ -120,15 +120,17 @@ enum class SoftmaxAxis { keys, queries, heads };
 
 /// The arrays that a program may have rounded to a smaller type.
 enum class Rounded {
-    inputs,      ///< sources, and cached keys and values
-    parameters,  ///< weights and biases of projections
-    unrotated,   ///< queries, keys and values before the rotation
-    projected,   ///< and after it
-    products,    ///< of queries and keys
-    scores,      ///< that enter the softmax
+    inputs,         ///< sources, and cached keys and values
+    parameters,     ///< weights and biases of projections
+    unrotated,      ///< queries, keys and values before the rotation
+    projected,      ///< and after it
+    score_factors,  ///< queries and keys where they are multiplied, not where they are stored
+    products,       ///< of queries and keys
+    scores,         ///< that enter the softmax
     weights,
-    outputs,  ///< of heads
-    context   ///< after the output projection
+    output_factors,  ///< weights and values where they are multiplied, not where they are stored
+    outputs,         ///< of heads
+    context          ///< after the output projection
 };
 
 struct RopeConvention {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/check/error_model.hpp"
@@ -94,17 +95,20 @@ public:
             entry = place.entry;
         }
         bool is_new = false;
-        std::call_once(entry->once, [&] {
-            entry->value = make();
-            is_new = true;
-        });
+        {
+            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+            const std::lock_guard lock(entry->making);
+            if (!entry->is_made) entry->value = make();
+            is_new = !std::exchange(entry->is_made, true);
+        }
         if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
 private:
     struct Entry {
-        std::once_flag once;
+        std::mutex making;
+        bool is_made = false;
         Value value;
     };
     struct Place {
@@ -162,7 +166,7 @@ public:
         add_rotation(key, c.rope, c.rope.first_key,
                      slot == Tensor::key ? c.rope.key_times : c.rope.value_times);
         for (const Conventions::Rounding& rounding : c.roundings)
-            if (rounding.what == Rounded::unrotated || rounding.what == Rounded::projected) {
+            if (rounding.what >= Rounded::unrotated && rounding.what <= Rounded::output_factors) {
                 key.push_back(static_cast<double>(rounding.what));
                 key.push_back(static_cast<double>(rounding.to));
             }

@@ -18,7 +18,13 @@ void State::weigh_values(QueryRow& q) {
     q.output.assign(d, 0);
     std::vector<double>& weights = scratch_;
     weights.resize(count);
+    std::vector<double> weight_error;
     for (std::size_t k = 0; k < count; ++k) weights[k] = dropped(q, k, q.weight[k]);
+    if (with_errors_)
+        for (std::size_t k = 0; k < count; ++k)
+            weight_error.push_back(dropped(q, k, q.weight_error[k]));
+    round_rows(c_, Rounded::output_factors, weights.data(),
+               with_errors_ ? weight_error.data() : nullptr, count);
     double* const output = q.output.data();
     for (std::size_t k = 0; k < count; ++k) {
         const double w = weights[k];
@@ -27,14 +33,15 @@ void State::weigh_values(QueryRow& q) {
         const double* const value = values.at(k);
         for (std::size_t i = 0; i < d; ++i) output[i] += w * value[i];
     }
-    if (with_errors_) set_output_errors(q, values, weights);
+    if (with_errors_) set_output_errors(q, values, weights, weight_error);
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, q.output.data(),
                    with_errors_ ? q.output_error.data() : nullptr, d);
 }
 
 void State::set_output_errors(QueryRow& q, const RowsView& values,
-                              const std::vector<double>& weights) {
+                              const std::vector<double>& weights,
+                              const std::vector<double>& weight_error) {
     const std::size_t count = values.rows, d = values.columns;
     q.output_error.assign(d, 0);
     double mean = 0, longest = 0;
@@ -45,11 +52,10 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
     }
     const bool is_small = mean < 1, has_squares = longest < 0x1p400 && longest > 0x1p-400;
     if (is_small && has_squares && c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after &&
-        !rounds_weights_)
+        !rounds_weights_ && !rounds(c_, Rounded::output_factors))
         return set_softmax_errors(q, values, weights, std::exp(mean));
     for (std::size_t k = 0; k < count; ++k) {
-        const double w = std::abs(weights[k]),
-                     of_weight = std::abs(dropped(q, k, q.weight_error[k]));
+        const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
         if (w == 0 && of_weight == 0) continue;
         // The sums of all sizes are rounded, too.
         const double rounded = of_weight + model_.gamma(count + 4) * w;

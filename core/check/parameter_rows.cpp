@@ -65,7 +65,8 @@ void State::fill_unrotated(ArrayId array, std::size_t batch, std::size_t head, s
 }
 
 void State::fill_query(ArrayId, std::size_t batch, std::size_t head, std::size_t row) {
-    answer_rows(query_of(batch, head, row), 0);
+    State* const stored = as_stored();
+    answer_rows(stored->query_of(batch, head, row), 0);
 }
 
 /// Keys and values, new ones or with those of the cache.
@@ -73,7 +74,23 @@ void State::fill_key(ArrayId array, std::size_t batch, std::size_t head, std::si
     const bool is_key = array == "keys" || array == "present_key";
     const bool has_cached = array == "present_key" || array == "present_value";
     const std::size_t cached = problem_.past_key.empty() || has_cached ? 0 : plan_.past_len;
-    answer_rows(is_key ? keys_of(batch, head) : values_of(batch, head), cached + row);
+    State* const stored = as_stored();
+    answer_rows(is_key ? stored->keys_of(batch, head) : stored->values_of(batch, head),
+                cached + row);
+}
+
+/// The same without roundings of factors.
+State* State::as_stored() {
+    const auto is_of_factors = [](const Conventions::Rounding& one) {
+        return one.what == Rounded::score_factors || one.what == Rounded::output_factors;
+    };
+    if (std::none_of(c_.roundings.begin(), c_.roundings.end(), is_of_factors)) return this;
+    if (!stored_) {
+        Conventions stored = c_;
+        std::erase_if(stored.roundings, is_of_factors);
+        stored_ = std::make_unique<State>(shared_, std::move(stored), with_errors_);
+    }
+    return stored_.get();
 }
 
 }  // namespace attn::check_detail

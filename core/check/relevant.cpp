@@ -57,8 +57,9 @@ void forget_values(Conventions& c) {
     c.merged = HeadSplit::columns;
     c.used[2] = Tensor::value;
     c.rope.value_times = 0;
-    std::erase_if(c.roundings,
-                  [](const Conventions::Rounding& one) { return one.what >= Rounded::outputs; });
+    std::erase_if(c.roundings, [](const Conventions::Rounding& one) {
+        return one.what >= Rounded::output_factors;
+    });
 }
 
 /// Whether queries or keys are made of what belongs to the values.

@@ -38,11 +38,14 @@ constexpr double fixed_cost = 20000;
 constexpr double triple_products = 1e10;
 
 /// Where the question's own conventions leave numbers outside their bounds, the errors of a match
-/// are at most this part of theirs, as a root mean square: bounds may be wide, and then say
-/// nothing.
+/// are at most this part of theirs, as a root mean square; elsewhere they are at most the bounds
+/// under those. The bounds of a match may be wide, and then say nothing.
 constexpr double clearly_smaller = 0.5;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
+
+/// Errors in units in the last place that rounding makes in most results.
+constexpr double few_ulp = 16;
 
 std::vector<Option> options_of(const Problem& problem) {
     std::vector<Option> options;
@@ -94,14 +97,26 @@ public:
         if (comparison_.is_right()) return {};
         asked_key_ = key_of(problem_.asked);
         probe_errors_.assign(options_.size(), asked_error_at_first_probe());
+        std::vector<Found> best;
         for (std::size_t size = 1; size <= search_options_.most_changes; ++size) {
             std::vector<Found> found = try_all(size);
-            if (!found.empty()) return matches(std::move(found));
+            // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
+            const bool was_poor = !best.empty();
+            if (!found.empty() &&
+                (best.empty() || smallest_error(found) * as_good < smallest_error(best)))
+                best = std::move(found);
+            if (was_poor || (!best.empty() && smallest_error(best) <= few_ulp)) break;
         }
-        return {};
+        return best.empty() ? std::vector<Match>{} : matches(std::move(best));
     }
 
 private:
+    static double smallest_error(const std::vector<Found>& found) {
+        double least = found[0].fit.ulp;
+        for (const Found& one : found) least = std::min(least, one.fit.ulp);
+        return least;
+    }
+
     Conventions changed_by(const Combination& changes) const {
         Conventions conventions = problem_.asked;
         for (std::size_t index : changes) options_[index].alternative.change(conventions);
@@ -193,26 +208,25 @@ private:
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
         if (!comparison_.allows(conventions)) return std::nullopt;
-        std::vector<std::string> keys;
-        std::string key;
-        for (const TheirArray& array : comparison_.arrays()) {
-            keys.push_back(relevant_key(problem_, conventions, array.id));
-            key += keys.back();
-        }
-        if (has_idle_change(changes, key)) return std::nullopt;
         // The errors of single changes are needed, so each is computed.
-        for (std::size_t array = 0; array < keys.size() && changes.size() > 1; ++array)
-            if (was_rejected(array, keys[array])) return std::nullopt;
+        const bool may_skip = changes.size() > 1;
+        std::vector<std::string> keys(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();
         for (const TheirRow& probe : probes) {
-            const Fit fit = reproduction.compare(probe, changes.size() > 1);
-            if (changes.size() == 1 && &probe == probes.data())
+            std::string& key = keys[probe.array];
+            if (key.empty()) {
+                key = relevant_key(problem_, conventions, comparison_.arrays()[probe.array].id);
+                if (may_skip && was_rejected(probe.array, key)) return std::nullopt;
+            }
+            const Fit fit = reproduction.compare(probe, may_skip);
+            if (!may_skip && &probe == probes.data())
                 probe_errors_[changes[0]] = fit.root_mean_square();
             if (fit.bound <= 1) continue;
-            reject(probe.array, std::move(keys[probe.array]));
+            reject(probe.array, std::move(key));
             return std::nullopt;
         }
+        if (has_idle_change(changes, key_of(conventions))) return std::nullopt;
         return fit_everywhere(reproduction);
     }
 
@@ -229,7 +243,8 @@ private:
                         of_array.add(fit);
                     }
             const auto outside = static_cast<double>(of_array.outside);
-            if (of_array.part_squares > clearly_smaller * clearly_smaller * outside)
+            if (of_array.outside_squares > clearly_smaller * clearly_smaller * outside ||
+                of_array.inside_squares > static_cast<double>(of_array.inside))
                 return std::nullopt;
             all.add(of_array);
         }
@@ -241,15 +256,29 @@ private:
         for (const Found& one : found) best = std::min(best, one.fit.root_mean_square());
         // Errors of float64 are as good as none.
         const double limit = std::max(as_good * best, 1e-3);
-        std::erase_if(found, [&](const Found& one) { return one.fit.root_mean_square() > limit; });
+        const double most_ulp = as_good * std::max(smallest_error(found), 0.5);
+        std::erase_if(found, [&](const Found& one) {
+            return one.fit.root_mean_square() > limit || one.fit.ulp > most_ulp;
+        });
         const auto rounded = [](const Found& one) { return std::round(2 * one.fit.ulp) / 2; };
-        std::stable_sort(found.begin(), found.end(),
-                         [&](const Found& a, const Found& b) { return rounded(a) < rounded(b); });
+        const auto without_flags = [&](const Found& one) {
+            const Conventions conventions = changed_by(one.changes);
+            return std::count_if(one.changes.begin(), one.changes.end(), [&](std::size_t index) {
+                return flag_of(options_[index].convention, problem_, conventions).empty();
+            });
+        };
+        std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
+            const double of_a = rounded(a), of_b = rounded(b);
+            return of_a != of_b ? of_a < of_b : without_flags(a) < without_flags(b);
+        });
         std::vector<Match> listed;
         std::unordered_set<std::string> keys;
         for (const Found& one : found) {
             const Conventions conventions = changed_by(one.changes);
-            if (!keys.insert(key_of(conventions)).second) continue;  // the same by another name
+            std::string key = key_of(conventions);
+            for (std::size_t index : one.changes)
+                key += convention_names[static_cast<std::size_t>(options_[index].convention)];
+            if (!keys.insert(std::move(key)).second) continue;  // the same in other words
             Match match{{}, one.fit.ulp, one.fit.bound};
             for (std::size_t index : one.changes) {
                 const Option& option = options_[index];

@@ -67,6 +67,7 @@ std::vector<JudgedQuestion> judged_questions(Random& random) {
         if (mode == Mode::multihead) layer.settings.rope = Rope::half;
         if (mode == Mode::causal) layer.settings.d_out = 7;
         if (mode == Mode::self) layer.settings.d_out = 7;
+        if (mode == Mode::self) layer.settings.init = Init::rand;  // stored as (d_in, d_out)
     }
     return questions;
 }
