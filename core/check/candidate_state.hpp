@@ -51,6 +51,9 @@ struct QueryRow {
     std::vector<double> output, output_error;
 };
 
+/// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
+double growth_of(double error);
+
 /// A softmax over queries or heads: for each key the largest score, the sum, and its error.
 struct ColumnSums {
     std::vector<double> shift, sum, error;
@@ -137,11 +140,11 @@ private:
     // Outputs.
     QueryRow& answered(std::size_t batch, std::size_t head, std::size_t row);
     void weigh_values(QueryRow& q);
-    /// `weights` and their errors are those after dropout.
+    /// `weights` are those after dropout.
     void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
-                           const std::vector<double>& weight_errors);
-    void set_softmax_errors(QueryRow& q, const RowsView& values,
-                            const std::vector<double>& weights);
+                           const std::vector<double>& weight_error);
+    void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                            double growth);
 
     // Linear attention.
     struct LinearHead;

@@ -53,8 +53,12 @@ std::span<const DepartureRow> departures() {
 }
 
 std::string shortest_decimal(double number) {
-    char text[32];
-    const auto end = std::to_chars(std::begin(text), std::end(text), number).ptr;
+    char text[64];
+    const double size = std::abs(number);
+    const bool is_short = size == 0 || (size >= 1e-4 && size < 1e9);
+    const auto end = std::to_chars(std::begin(text), std::end(text), number,
+                                   is_short ? std::chars_format::fixed : std::chars_format::general)
+                         .ptr;
     return {std::begin(text), end};
 }
 

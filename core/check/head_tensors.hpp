@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/check/error_model.hpp"
@@ -94,17 +95,20 @@ public:
             entry = place.entry;
         }
         bool is_new = false;
-        std::call_once(entry->once, [&] {
-            entry->value = make();
-            is_new = true;
-        });
+        {
+            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+            const std::lock_guard lock(entry->making);
+            if (!entry->is_made) entry->value = make();
+            is_new = !std::exchange(entry->is_made, true);
+        }
         if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
 private:
     struct Entry {
-        std::once_flag once;
+        std::mutex making;
+        bool is_made = false;
         Value value;
     };
     struct Place {

