@@ -68,6 +68,7 @@ commands=$(attn help | sed -n '/^Topics/q;s/^  \([a-z-]*\) .*/\1/p')
 modes='self causal multihead cross sdpa linear'
 at_least 'attn ' "$commands"
 expect 'attn help ' "$names"
+expect 'attn check ' "$(tr ' ' '\n' <<<"$modes")"
 expect 'attn repro ' "$(tr ' ' '\n' <<<"$modes")"
 expect 'attn explain ' "$(tr ' ' '\n' <<<"$modes")"
 expect 'attn completion ' "$(printf '%s\n' bash fish zsh)"

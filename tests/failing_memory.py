@@ -44,6 +44,8 @@ def scenarios(data):
         "inspect": ["inspect", gpt2, "--format", "json"],
         "explain": ["explain", "causal", journey, "--d-out", "2"],
         "compare": ["compare", "a.json", "b.json"],
+        "check": ["check", "self", journey, "--d-out", "2", "--against", "b.json", "--threads", "2", "-o",
+                  "out.json"],
         "png": causal + ["--plot", "out.png", "-o", "out.json"],
         "page": causal + ["--plot", "out.html", "--format", "none"],
         "plot": ["plot", "a.json", "-o", "out.svg"],

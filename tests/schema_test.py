@@ -167,7 +167,7 @@ def comparisons():
 
 
 def checks():
-    operator = ["sdpa", "operator.json", "--causal"]
+    operator = ["sdpa", "operator.json", "--softcap", "3"]
     attn(*operator, "--emit", "all", "-o", "theirs.npz")
     attn(*operator, "--scale", "1", "-o", "wrong.json")
     attn(*operator, "--precision", "4", "-o", "printed.json")

@@ -1,8 +1,11 @@
 // `attn check`: a mode with its input and flags, or a request, and other programs' arrays.
 #include "cli/check/check_command.hpp"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,7 @@
 
 #include "cli/check/check.hpp"
 #include "cli/check/check_records.hpp"
+#include "cli/output/output_name.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/request/options.hpp"
@@ -24,8 +28,14 @@ namespace {
 
 constexpr int found_wrong = 1;
 
-enum class CheckForm { text, json };
-constexpr Names<CheckForm, 2> check_forms{{{CheckForm::text, "text"}, {CheckForm::json, "json"}}};
+struct CheckFormat {
+    bool is_json;
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;
+};
+constexpr std::array<CheckFormat, 2> check_formats{
+    {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
+constexpr auto check_format_names = names_of(check_formats);
 
 constexpr Names<Precision, 4> precision_names{{{Precision::float64, "float64"},
                                                {Precision::float32, "float32"},
@@ -68,6 +78,25 @@ std::optional<CheckTolerance> tolerance_of(const Args& args) {
     return CheckTolerance{args.real("atol").value_or(0), args.real("rtol").value_or(0)};
 }
 
+/// By the flag, or by the name of the output; otherwise text, or of many requests JSON. Errors:
+/// kind usage for a name of another format.
+bool is_json(const Args& args, bool of_requests) {
+    const auto output = std::find_if(
+        args.flags.begin(), args.flags.end(),
+        [](const FlagValue& flag) { return std::string_view(flag.option->key) == "output"; });
+    const std::string path = output == args.flags.end() ? "-" : output->text;
+    const OutputName name{path, "--output " + path, "a check is written as text or as JSON",
+                          ", or --format with it"};
+    const auto place = args.place("format");
+    const CheckFormat* const named =
+        place ? format_of_suffix(check_formats, path) : format_of_name(check_formats, name);
+    if (!place) return named == nullptr ? of_requests : named->is_json;
+    const CheckFormat& given = check_formats[*place];
+    if (named != nullptr && named != &given)
+        refuse_format("--format " + std::string(given.name), name, named->name);
+    return given.is_json;
+}
+
 CheckRequest check_of(const Args& args) {
     CheckRequest request;
     const std::string against = args.text("against").value_or("");
@@ -78,16 +107,15 @@ CheckRequest check_of(const Args& args) {
     request.names = args.text("names").value_or("");
     if (const auto type = args.place("type")) request.type = precision_names[*type].first;
     request.tolerance = tolerance_of(args);
-    if (const auto form = args.place("format"))
-        request.json = check_forms[*form].first == CheckForm::json;
     request.search = args.has("search");
     return request;
 }
 
 /// Requests of several lines, whose flags are defaults.
 int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
-    if (args.has("format") && !request.json)
-        throw Error(ErrorKind::usage, "--format text",
+    request.json = is_json(args, true);
+    if (!request.json)
+        throw Error(ErrorKind::usage, args.has("format") ? "--format text" : "--output",
                     "the verdicts on many requests are lines of JSON; expected json");
     request.flags.of_batch = true;
     request.flags.has_mode = false;
@@ -104,6 +132,7 @@ int run_check(const Args& args) {
         if (holds_requests(file)) return run_check_records(args, file, std::move(request));
         words.insert(words.begin(), mode_of_request(file));
     }
+    request.json = is_json(args, false);
     request.flags = with_flags(request_of_mode(words), args);
     check_defaults(request.flags);
     require_input(request.flags, "attn check");
@@ -138,9 +167,22 @@ constexpr Option check_options[] = {
      .field = no_value,
      .help = "where it is wrong, find the settings that reproduce it"},
     {.key = "format",
-     .field = choice_among<check_forms>,
-     .help = "for people or for programs (default text)",
+     .field = choice_among<check_format_names>,
+     .help = "for people or for programs (default text, or by -o's suffix)",
      .letter = 'f'},
+};
+
+constexpr HelpOverride common_check_flags[] = {
+    {"against", "another program's arrays; given again: another program"},
+    {"names", "attn's names of arrays that it calls otherwise"},
+    {"type", "type that it computed in (default: by its numbers)"},
+    {"atol", "absolute error that is right (default: a bound)"},
+    {"rtol", "the same relative to the truth, added to it"},
+    {"search", "find the settings that reproduce what is wrong"},
+    {"format", "for people or for programs (default text)"},
+    {"output", "write the report there (default standard output)"},
+    {"rows", "query rows that its arrays hold, A to B - 1"},
+    {"average_heads", "attention_weights are the mean over the heads"},
 };
 
 constexpr HelpOverride check_help[] = {
@@ -162,9 +204,11 @@ constexpr CommandRow check_command{
         "  attn check causal tokens.csv --d-out 2 --seed 123 --against theirs.npy --search\n"
         "  attn check request.json --against a.npz --against b.npz --names Y=context_vectors\n",
     .usage =
-        "MODE [INPUT] --against FILE\n\nMODE is self, causal, multihead, cross, sdpa or linear; "
+        "MODE [INPUT]\n\n--against FILE is required. MODE is self, causal, multihead, cross, sdpa "
+        "or linear; "
         "INPUT and the flags are the mode's own, but\nnot those that shape arrays: see attn MODE "
         "--help, and attn help check. A request that names its mode\nneeds no MODE.",
+    .common_flags = common_check_flags,
     .takes = in_explain | in_check,
     .shown_flags = check_help,
     .own = check_options,

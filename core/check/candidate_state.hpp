@@ -46,9 +46,13 @@ struct QueryRow {
     std::vector<char> is_allowed;  ///< by all masks
     /// Before dropout; their errors, and the two parts of the errors relative to the weights.
     std::vector<double> weight, weight_error, independent, common;
+    double sink_error = 0;  ///< of all weights, relative to them: from the sink
     double logsumexp = 0, logsumexp_error = 0;
     std::vector<double> output, output_error;
 };
+
+/// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
+double growth_of(double error);
 
 /// A softmax over queries or heads: for each key the largest score, the sum, and its error.
 struct ColumnSums {
@@ -136,6 +140,11 @@ private:
     // Outputs.
     QueryRow& answered(std::size_t batch, std::size_t head, std::size_t row);
     void weigh_values(QueryRow& q);
+    /// `weights` are those after dropout.
+    void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                           const std::vector<double>& weight_error);
+    void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                            double growth);
 
     // Linear attention.
     struct LinearHead;

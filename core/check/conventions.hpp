@@ -62,7 +62,7 @@ using PerTensor = std::array<T, 4>;  // by Tensor
 /// How the columns of (tokens, heads * d) become heads.
 enum class HeadSplit {
     columns,      ///< head h has columns h * d to (h + 1) * d
-    reshaped,     ///< reshaped to (heads, tokens, d) without transposing
+    reshaped,     ///< read as (heads, tokens, d); operands that are that: as (tokens, heads, d)
     interleaved,  ///< head h has columns h, h + heads, ...
     packed,       ///< queries, keys and values side by side are read as (heads, 3, d) columns
     unpacked,     ///< the inverse: stored as (heads, 3, d) columns, read as (3, heads, d)
@@ -86,8 +86,8 @@ enum class Blocking {
 /// How a boolean mask that is an operand enters.
 enum class BooleanUse {
     blocks,      ///< excludes keys
-    added,       ///< added to the scores as 0 and 1
-    multiplied,  ///< times the scores, as 0 and 1
+    added,       ///< added to the scores with the additive masks, true as 1
+    multiplied,  ///< the scores times it there, true as 1
     ignored
 };
 
@@ -139,7 +139,7 @@ struct RopeConvention {
     std::size_t dims = 0;
     std::size_t frequency_dims = 0;  ///< D of base^(-2m/D); 0: `dims`
     std::vector<double> scaling;
-    std::int64_t first_query = 0, first_key = 0;  ///< positions of the first rows
+    std::int64_t first_query = 0, first_key = 0;  ///< positions of query 0 and of the first new key
     int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
     int value_times = 0;                          ///< likewise, at the positions of the keys
 
@@ -161,7 +161,10 @@ struct BandConvention {
 
 struct Conventions {
     // Projections.
-    PerTensor<bool> transposed{};  ///< the weight; without projections, the operand itself
+    /// The weight, which is then stored as (d_in, d_out) and read as (d_out, d_in), or the other
+    /// way round; without projections the operand, of whose matrices (len, columns) are read as
+    /// (columns, len). Where both sizes are equal that is the transpose.
+    PerTensor<bool> transposed{};
     PerTensor<bool> adds_bias{};
     HeadSplit split = HeadSplit::columns;   ///< of queries, keys and values
     HeadSplit merged = HeadSplit::columns;  ///< of the outputs of heads
@@ -173,7 +176,7 @@ struct Conventions {
     HeadGroups groups = HeadGroups::blocks;
     RopeConvention rope;
 
-    // Scores.
+    // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
     double softcap = 0;              ///< 0 is off
     bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)

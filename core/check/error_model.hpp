@@ -11,19 +11,25 @@
 
 namespace attn {
 
-/// Bounds of the difference of two results, one in float64 and one in the type.
+/// Bounds of the difference of two results, one in float64 and one in the type. Products of
+/// bfloat16 are added in float32, as all processors do. Those of float16 are added in float16 by
+/// some: with the lambda of the other types, bounds of layers would be larger than their results.
 class ErrorModel {
 public:
     explicit ErrorModel(Precision precision)
-        : row_(&row_of(precision)), unit_(row_->unit + row_of(Precision::float64).unit) {}
+        : row_(&row_of(precision)), unit_(row_->unit + row_of(Precision::float64).unit),
+          sum_unit_(precision == Precision::bfloat16 ? row_of(Precision::float32).unit : unit_),
+          sum_lambda_(precision == Precision::float16 ? lambda / 3 : lambda) {}
 
     double unit() const { return unit_; }
     double least() const { return row_->least; }
 
-    /// Exponentials below this are 0 in many programs, though the type has smaller numbers: those
-    /// are slow. Those of float16 are not.
+    /// Exponentials below this are 0 in many programs: the smaller normal numbers, because the
+    /// exponent is limited, and the subnormal ones, because these are slow. Those of float16 are
+    /// not.
     double least_power() const {
-        return row_->precision == Precision::float16 ? row_->least : row_->least / (2 * row_->unit);
+        if (row_->precision == Precision::float16) return row_->least;
+        return row_->least / (2 * row_->unit) * 0x1p26;
     }
 
     /// Of angles and of what else programs compute in float32 at least: the positions of tokens are
@@ -32,7 +38,7 @@ public:
 
     /// The error of a sum of n products, in any order, relative to the sum of their sizes.
     double gamma(std::size_t n) const {
-        const double nu = static_cast<double>(n) * unit_;
+        const double nu = static_cast<double>(n) * sum_unit_;
         return nu < 1 ? std::min(nu / (1 - nu), likely_gamma(n)) : likely_gamma(n);
     }
 
@@ -66,11 +72,13 @@ public:
 private:
     double likely_gamma(std::size_t n) const {
         const double terms = static_cast<double>(n);
-        return std::expm1(lambda * std::sqrt(terms) * unit_ + terms * unit_ * unit_ / (1 - unit_));
+        return std::expm1(sum_lambda_ * std::sqrt(terms) * sum_unit_ +
+                          terms * sum_unit_ * sum_unit_ / (1 - sum_unit_));
     }
 
     const PrecisionRow* row_;
     double unit_;
+    double sum_unit_, sum_lambda_;  ///< of sums of products
 };
 
 /// Of n errors that are independent, the sum is within this times the root of the sum of squares:

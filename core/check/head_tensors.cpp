@@ -18,7 +18,7 @@ void add_operand_types(Key& key, const Conventions& c) {
 }
 
 /// That each kind of tensor may take besides those in use.
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t byte_limit = std::size_t{64} << 20;
 
 /// out = x W^T, with the errors of the products.
 void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
@@ -155,8 +155,9 @@ ProductError product_error(const ErrorModel& model, double product, const Norms&
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
-    // Two more roundings: the other program may scale one factor first.
-    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two);
+    // The other program may scale one factor or both first, and store them.
+    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two) +
+                        2 * model.unit() * spread_of_sums(count) * a.four * b.four;
     double independent = sums, common = 0;
     if (b.error_two != 0)
         independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
@@ -184,9 +185,9 @@ void round_rows(const Conventions& c, Rounded what, double* value, double* error
 }
 
 Shared::Shared(const Problem& problem, Precision arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(most_bytes),
-      normed_(most_bytes), projected_(most_bytes), joined_(most_bytes), heads_(most_bytes),
-      rotations_(most_bytes) {}
+    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(byte_limit),
+      normed_(byte_limit), projected_(byte_limit), joined_(byte_limit), heads_(byte_limit),
+      rotations_(byte_limit) {}
 
 std::size_t Shared::head_count(Tensor tensor) const {
     return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;

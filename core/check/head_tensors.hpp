@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/check/error_model.hpp"
@@ -81,7 +82,7 @@ using Key = std::vector<double>;
 template <class Value>
 class Memo {
 public:
-    explicit Memo(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+    explicit Memo(std::size_t byte_limit) : byte_limit_(byte_limit) {}
 
     template <class Make>
     std::shared_ptr<const Value> of(const Key& key, const Make& make) {
@@ -94,17 +95,20 @@ public:
             entry = place.entry;
         }
         bool is_new = false;
-        std::call_once(entry->once, [&] {
-            entry->value = make();
-            is_new = true;
-        });
+        {
+            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+            const std::lock_guard lock(entry->making);
+            if (!entry->is_made) entry->value = make();
+            is_new = !std::exchange(entry->is_made, true);
+        }
         if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
 private:
     struct Entry {
-        std::once_flag once;
+        std::mutex making;
+        bool is_made = false;
         Value value;
     };
     struct Place {
@@ -118,7 +122,7 @@ private:
         if (found == entries_.end() || found->second.entry != entry) return;
         found->second.bytes = entry->value.bytes();
         bytes_ += found->second.bytes;
-        while (bytes_ > most_bytes_ && entries_.size() > 1) {
+        while (bytes_ > byte_limit_ && entries_.size() > 1) {
             const auto oldest = std::min_element(
                 entries_.begin(), entries_.end(),
                 [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
@@ -129,7 +133,7 @@ private:
 
     std::mutex mutex_;
     std::map<Key, Place> entries_;
-    std::size_t most_bytes_, bytes_ = 0, uses_ = 0;
+    std::size_t byte_limit_, bytes_ = 0, uses_ = 0;
 };
 
 /// The place of the weight that makes a tensor.

@@ -55,7 +55,8 @@ struct Judge::Tally {
         ++finite;
         const double error = std::abs(theirs - truth);
         sum_of_squares += error * error;
-        if (error > 0) bound = std::max(bound, bound_here > 0 ? error / bound_here : no_limit);
+        if (error > 0 && bound_here > 0) bound = std::max(bound, error / bound_here);
+        if (error > 0 && bound_here == 0) bound = no_limit;
         if (error > max_abs || finite == 1) {
             max_abs = error;
             theirs_at_max = theirs;
@@ -296,18 +297,35 @@ ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Lay
     return best;
 }
 
+namespace {
+
+std::string sizes_text(const std::vector<std::size_t>& shape) {
+    std::string list;
+    for (const std::size_t size : shape) list += (list.empty() ? "" : ", ") + std::to_string(size);
+    return "(" + list + ")";
+}
+
+/// nn.MultiheadAttention returns the mean over the heads by default.
+bool fits_mean_over_heads(Plan plan, const GivenArray& given) {
+    plan.shown.average_heads = true;
+    return plan.shown.averages(given.id) && !layouts_of(plan, given.id, given.shape).empty();
+}
+
+std::string unfit_text(const Plan& plan, const GivenArray& given) {
+    return "shape " + sizes_text(given.shape) + " does not fit " +
+           sizes_text(shape_shown(plan, given.id)) +
+           (fits_mean_over_heads(plan, given) ? "; as the mean over the heads it fits "
+                                                "--average-heads"
+                                              : "");
+}
+
+}  // namespace
+
 ArrayJudgement Judge::judge(const GivenArray& given) {
     const std::vector<Layout> layouts = layouts_of(problem_.plan, given.id, given.shape);
     if (layouts.empty()) {
-        const auto text = [](const std::vector<std::size_t>& shape) {
-            std::string list;
-            for (const std::size_t size : shape)
-                list += (list.empty() ? "" : ", ") + std::to_string(size);
-            return "(" + list + ")";
-        };
         ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = given.type};
-        judgement.finding = "shape " + text(given.shape) + " does not fit " +
-                            text(shape_shown(problem_.plan, given.id));
+        judgement.finding = unfit_text(problem_.plan, given);
         return judgement;
     }
     // From the strictest type on: that of its file, that of arrays before it, and the one that its

@@ -1,10 +1,16 @@
 // The outputs of heads and the context vectors of one query.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/check/candidate_state.hpp"
 
 namespace attn::check_detail {
+
+double growth_of(double error) {
+    if (error > 4) return std::numeric_limits<double>::infinity();
+    return error == 0 ? 1 : std::expm1(error) / error;
+}
 
 void State::weigh_values(QueryRow& q) {
     const RowsView values = values_of(q.batch, kv_head_of(q.head));
@@ -27,59 +33,82 @@ void State::weigh_values(QueryRow& q) {
         const double* const value = values.at(k);
         for (std::size_t i = 0; i < d; ++i) output[i] += w * value[i];
     }
-    if (with_errors_) {
-        // A common factor of all weights of the row moves the output towards 0, the errors of
-        // single weights move it towards or away from their values.
-        q.output_error.assign(d, 0);
-        std::vector<double> squares(d, 0), roots(d, 0);
-        double largest = 0;
-        for (std::size_t k = 0; k < count; ++k)
-            if (weights[k] != 0) largest = std::max(largest, q.independent[k] + q.common[k]);
-        const bool is_softmax_row = c_.axis == SoftmaxAxis::keys &&
-                                    c_.blocking != Blocking::after && !rounds_weights_ &&
-                                    !rounds(c_, Rounded::output_factors) && !c_.drops &&
-                                    c_.weight_factor == 1 && c_.sink.empty() && largest < 0.125;
-        const double of_sums = spread_of_sums(count), of_common = spread_of(count),
-                     of_values = std::max(of_sums, std::min(values.spread, of_common));
-        double* const error = q.output_error.data();
-        for (std::size_t k = 0; k < count; ++k) {
-            const double w = std::abs(weights[k]);
-            const double* const value = values.at(k);
-            const double* const value_error = values.error_at(k);
-            const double of_weight = weight_error[k];
-            if (w == 0 && of_weight == 0) continue;
-            if (is_softmax_row) {
-                // The query's error acts on the keys with signs of their own.
-                const double own = 1.25 * w * q.independent[k] + model_.least_power(),
-                             common = w == 0 ? of_weight : 1.25 * w * q.common[k];
-                const double weight_square =
-                    of_sums * of_sums * own * own + of_common * of_common * common * common;
-                const double value_square = of_values * of_values * w * w;
-                for (std::size_t i = 0; i < d; ++i) {
-                    const double x = value[i], apart = x - output[i];
-                    squares[i] += weight_square * apart * apart +
-                                  value_square * value_error[i] * value_error[i];
-                    roots[i] += w * w * x * x;
-                }
-            } else {
-                for (std::size_t i = 0; i < d; ++i) {
-                    const double x = value[i];
-                    error[i] += of_weight * std::abs(x) + (w + of_weight) * value_error[i];
-                    roots[i] += w * w * x * x;
-                }
-            }
-        }
-        const auto sum_error = [&](double sum, double root) {
-            const double size = std::sqrt(static_cast<double>(count)) * root;
-            return model_.of_sum(count + 4, sum, root, size);
-        };
-        for (std::size_t i = 0; i < d; ++i)
-            error[i] = model_.stored(output[i], error[i] + std::sqrt(squares[i]) +
-                                                    sum_error(output[i], std::sqrt(roots[i])));
-    }
+    if (with_errors_) set_output_errors(q, values, weights, weight_error);
     if (rounds_outputs_)
         round_rows(c_, Rounded::outputs, q.output.data(),
                    with_errors_ ? q.output_error.data() : nullptr, d);
+}
+
+void State::set_output_errors(QueryRow& q, const RowsView& values,
+                              const std::vector<double>& weights,
+                              const std::vector<double>& weight_error) {
+    const std::size_t count = values.rows, d = values.columns;
+    q.output_error.assign(d, 0);
+    double mean = 0, longest = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.weight[k] == 0) continue;
+        mean += q.weight[k] * (q.independent[k] + q.common[k]);
+        longest = std::max(longest, values.norms[k].two);
+    }
+    const bool is_small = mean < 1, has_squares = longest < 0x1p400 && longest > 0x1p-400;
+    if (is_small && has_squares && c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after &&
+        !rounds_weights_ && !rounds(c_, Rounded::output_factors))
+        return set_softmax_errors(q, values, weights, std::exp(mean));
+    for (std::size_t k = 0; k < count; ++k) {
+        const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
+        if (w == 0 && of_weight == 0) continue;
+        // The sums of all sizes are rounded, too.
+        const double rounded = of_weight + model_.gamma(count + 4) * w;
+        const double *const value = values.at(k), *const value_error = values.error_at(k);
+        for (std::size_t i = 0; i < d; ++i)
+            q.output_error[i] += rounded * std::abs(value[i]) + (w + of_weight) * value_error[i];
+    }
+    const double least = static_cast<double>(count) * model_.least();
+    for (std::size_t i = 0; i < d; ++i)
+        q.output_error[i] = model_.stored(q.output[i], q.output_error[i] + least);
+}
+
+/// The errors of a row of a softmax over keys: what a weight has too much, the others have too
+/// little, so that an error moves the output from or to what its key adds, the value times the
+/// factor m of dropout. The output is the sum of m w v, its change that of w (e^error - 1) (m v -
+/// output) over the new sum of weights, of which 1 / `growth` bounds what is left.
+void State::set_softmax_errors(QueryRow& q, const RowsView& values,
+                               const std::vector<double>& weights, double growth) {
+    const std::size_t count = values.rows, d = values.columns;
+    std::vector<double> squares(d, 0), roots(d, 0);
+    const double of_sums = spread_of_sums(count), of_common = spread_of(count),
+                 of_values = std::max(of_sums, std::min(values.spread, of_common));
+    for (std::size_t k = 0; k < count; ++k) {
+        const double plain = q.weight[k], w = weights[k], m = dropped(q, k, 1);
+        if (plain == 0 && q.weight_error[k] == 0) continue;
+        // The query's error acts on the keys with signs of their own.
+        const double grown = growth * growth_of(q.independent[k] + q.common[k]);
+        const bool is_bounded = plain != 0 && std::isfinite(grown);
+        const double own =
+                         (is_bounded ? grown * plain * q.independent[k] : 0) + model_.least_power(),
+                     common = is_bounded ? grown * plain * q.common[k] : q.weight_error[k];
+        const double weight_square =
+            of_sums * of_sums * own * own + of_common * of_common * common * common;
+        const double value_square = of_values * of_values * w * w, product_square = w * w;
+        // Weights are rounded after their sum is 1.
+        const double rounded_square = 4 * of_sums * of_sums * model_.unit() * model_.unit() * w * w;
+        const double *const value = values.at(k), *const value_error = values.error_at(k);
+        for (std::size_t i = 0; i < d; ++i) {
+            const double x = value[i], apart = m * x - q.output[i];
+            squares[i] += weight_square * apart * apart + rounded_square * x * x +
+                          value_square * value_error[i] * value_error[i];
+            roots[i] += product_square * x * x;
+        }
+    }
+    // The sum of the exponentials is rounded, for all of them.
+    const double of_all = q.sink_error + model_.gamma(count + 3) + 2 * model_.unit();
+    for (std::size_t i = 0; i < d; ++i) {
+        const double root = std::sqrt(roots[i]),
+                     size = std::sqrt(static_cast<double>(count)) * root;
+        q.output_error[i] =
+            model_.stored(q.output[i], std::sqrt(squares[i]) + of_all * std::abs(q.output[i]) +
+                                           model_.of_sum(count + 4, q.output[i], root, size));
+    }
 }
 
 void State::fill_output(ArrayId, std::size_t batch, std::size_t head, std::size_t row) {
@@ -118,8 +147,8 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         answer_ = static_cast<Numbers&>(joined);
         return;
     }
-    // The errors of a head's columns come from the same weights.
-    joined.spread = std::min(lambda / 2, spread_of(joined.columns));
+    // The errors of a head's columns come from the same weights, but with signs of their own.
+    joined.spread = spread_of_sums(joined.columns);
     joined.set_norms();
     const std::shared_ptr<const Rows> weight = shared_.weight(Tensor::out, c_);
     start(weight->rows);

@@ -135,6 +135,7 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
             model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
         more = sink_part / sum * std::expm1(std::min(sink_error, 700.0));
     }
+    q.sink_error = more;
     set_weight_errors(q, more);
 }
 
@@ -142,20 +143,22 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
 /// weights; errors that are independent add up as the root of their squares.
 void State::set_weight_errors(QueryRow& q, double more) {
     const std::size_t count = q.weight.size();
-    double linear = 0, squares = 0, common = 0, largest = 0;
+    double linear = 0, squares = 0, common = 0;
     for (std::size_t k = 0; k < count; ++k) {
         const double w = q.weight[k];
         if (w == 0) continue;
-        const double all = q.independent[k] + q.common[k];
-        linear += grown(w, std::log(w), all);
-        common += w * q.common[k];
-        squares += w * q.independent[k] * (w * q.independent[k]);
-        largest = std::max(largest, all);
+        const double all = q.independent[k] + q.common[k], growth = growth_of(all);
+        const double by_itself = grown(w, std::log(w), all);
+        linear += by_itself;
+        common += std::isfinite(growth) ? w * growth * q.common[k] : by_itself;
+        const double own = std::isfinite(growth) ? w * growth * q.independent[k] : 0;
+        squares += own * own;
     }
     double of_sum = linear;
-    if (largest < 0.125)
-        of_sum = std::min(linear, 1.25 * (common + spread_of_sums(count) * std::sqrt(squares)));
-    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3);
+    const double likely = common + spread_of_sums(count) * std::sqrt(squares);
+    // A sum that is smaller by a part x has a logarithm that is smaller by -log(1 - x).
+    if (likely < 0.5) of_sum = std::min(linear, likely / (1 - likely));
+    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3) + 2 * model_.unit();
     q.logsumexp_error = of_all + 4 * model_.rounding(q.logsumexp);
     for (std::size_t k = 0; k < count; ++k)
         q.weight_error[k] =

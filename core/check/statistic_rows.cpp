@@ -157,7 +157,7 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
         for (std::size_t k = 0; k < count; ++k)
             if (q.weight[k] != 0) value += q.weight[k] * amount(k);
         if (with_errors_) {
-            double sizes = 0, most_score = 0;
+            double sizes = 0, largest_score = 0;
             for (std::size_t k = 0; k < count; ++k) {
                 const double w = q.weight[k], of_weight = q.weight_error[k];
                 if (w != 0) {
@@ -165,14 +165,14 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
                     sizes += w * std::abs(x);
                     // The entropy's derivative by a weight is that of w ln w.
                     error += of_weight * (x + (is_entropy ? 1 : 0));
-                    most_score = std::max(most_score, std::abs(q.scores.value[k]));
+                    largest_score = std::max(largest_score, std::abs(q.scores.value[k]));
                 } else if (of_weight != 0) {
                     error += of_weight *
                              (is_entropy ? 1 - std::log(std::min(of_weight, 1.0)) : amount(k));
                 }
             }
             // Programs have ln w as the difference of a score and the logsumexp.
-            if (is_entropy) sizes += 4 * (most_score + std::abs(q.logsumexp));
+            if (is_entropy) sizes += 4 * (largest_score + std::abs(q.logsumexp));
             error += model_.gamma(count + 4) * sizes;
         }
     }

@@ -20,8 +20,10 @@ struct LayoutAxis {
 std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool splits_heads) {
     const std::array<std::size_t, 4> sizes = shape_of_all_axes(plan, array);
     const std::array<Axis, 5>& axes = array.row().axes;
+    const bool is_turned = array.row().is_parameter() && plan.is_transposed(array);
     const auto name = [&](std::size_t place) {
-        return axis_name(axes[place], plan.shown.separate_heads);
+        const std::size_t in_row = is_turned && (place == 2 || place == 3) ? 5 - place : place;
+        return axis_name(axes[in_row], plan.shown.separate_heads);
     };
     std::vector<LayoutAxis> list;
     for (std::size_t place = 0; place < 3; ++place)
@@ -35,7 +37,6 @@ std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool spli
     } else {
         list.push_back({3, 1, sizes[3], name(3)});
     }
-    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(list[2], list[3]);
     std::erase_if(list, [](const LayoutAxis& axis) { return axis.size == 1; });
     return list;
 }
@@ -107,6 +108,7 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
     for (std::size_t place = 0; place < 4; ++place)
         shape[place] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place]));
     shape[3] *= static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[4]));
+    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(shape[2], shape[3]);
     if (plan.shown.averages(array)) shape[1] = 1;
     return shape;
 }

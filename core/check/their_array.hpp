@@ -50,7 +50,8 @@ struct Layout {
 };
 
 /// (batch, heads, rows, columns) of an array as the answer to the question has it, with all axes;
-/// 1 for those that it does not have. Only the chosen heads and rows count.
+/// 1 for those that it does not have. Only the chosen heads and rows count. A weight that is stored
+/// as (d_in, d_out) has rows of d_out.
 std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array);
 
 /// The shape of an array in attn's result: as above, without the axes that the result does not

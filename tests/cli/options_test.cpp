@@ -153,7 +153,7 @@ TEST_CASE("modes: every one has a command, and errors of other commands name it 
     }
     for (const CommandRow* command : attn_program().commands) {
         if (command->name == "batch") CHECK(shows(page_of(*command), "--mode " + names));
-        if (command->name == "explain" || command->name == "repro")
+        if (command->name == "explain" || command->name == "repro" || command->name == "check")
             CHECK(page_of(*command).find("MODE is " + listed_modes() + ";") != std::string::npos);
     }
 }

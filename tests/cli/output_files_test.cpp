@@ -54,6 +54,7 @@ std::string content_of(const std::string& path) {
     if (starts("# ") && !starts("# shape")) return "markdown";
     if (text.find("tensor(") != std::string::npos) return "torch";
     if (starts("context_vectors (")) return "table";
+    if (starts("r.json: right")) return "text";
     if (text.find("-----") != std::string::npos || text.find("=====") != std::string::npos)
         return "text";
     return text.find('\t') != std::string::npos ? "tsv" : "csv";
@@ -78,6 +79,7 @@ std::vector<Writer> writers() {
         {{"self", input, "--format", "none", "--plot"}, {"svg", "png", "html"}, ""},
         {{"plot", "r.json", "-o"}, {"svg", "png", "html"}, ""},
         {{"explain", "self", input, "-o"}, {"text", "markdown", "html"}, "text"},
+        {{"check", "self", input, "--against", "r.json", "-o"}, {"text", "json", "ndjson"}, "text"},
         {{"batch", "q.ndjson", "-o"}, {"ndjson", "json"}, "ndjson"},
         {{"batch", "q.ndjson", "--resume"}, {"ndjson", "json"}, "ndjson"}};
 }

@@ -1,7 +1,8 @@
-// How far a batch has come, as one line fits a terminal.
+// How far a batch or a search has come, as one line fits a terminal.
 #include <doctest/doctest.h>
 
 #include "cli/batch/progress.hpp"
+#include "cli/check/search_progress.hpp"
 
 using attn::cli::progress_text;
 
@@ -24,4 +25,11 @@ TEST_CASE("progress: a narrow terminal has no bar, and no line is wider than it"
     for (std::size_t columns = 0; columns < 120; ++columns)
         for (double part : {0.0, 1e-9, 0.5, 1.0})
             CHECK(progress_text(123456, 7, part, columns).size() <= columns);
+}
+
+TEST_CASE("progress: a search names the number of changes in a candidate") {
+    using attn::cli::search_progress_text;
+    CHECK(search_progress_text(1, 5, 80) == "single changes: 5 of 80");
+    CHECK(search_progress_text(2, 100, 3160) == "pairs of changes: 100 of 3160");
+    CHECK(search_progress_text(3, 0, 1) == "triples of changes: 0 of 1");
 }

@@ -67,6 +67,7 @@ std::vector<JudgedQuestion> judged_questions(Random& random) {
         if (mode == Mode::multihead) layer.settings.rope = Rope::half;
         if (mode == Mode::causal) layer.settings.d_out = 7;
         if (mode == Mode::self) layer.settings.d_out = 7;
+        if (mode == Mode::self) layer.settings.init = Init::rand;  // stored as (d_in, d_out)
     }
     return questions;
 }
@@ -229,6 +230,11 @@ TEST_CASE("judge: what is evidently no result is named") {
     CHECK(unfit.verdict == Verdict::wrong);
     CHECK(unfit.finding == "shape (3, 5) does not fit (2, 4, 5, 7)");
     CHECK(!unfit.layout.has_value());
+    const ArrayJudgement mean =
+        judge.judge(given_array(id, {2, 5, 7}, std::vector<double>(70, 0), Precision::float32));
+    CHECK(mean.finding ==
+          "shape (2, 5, 7) does not fit (2, 4, 5, 7); as the mean over the heads it fits "
+          "--average-heads");
 }
 
 TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recognised and named") {

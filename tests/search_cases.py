@@ -1,0 +1,229 @@
+"""Searches the causes of generated wrong results with `attn check --search`.
+
+    python3 tests/search_cases.py ATTN [--count 2000] [--seed 1] [--jobs 2] [--conventions a,b] [--case N] [--dump DIR]
+
+The results come from tests/wrong, a program of its own. Of each it is known what is wrong: one
+departure from a convention, or two (--most-changes). Each case is one of
+
+    found            a match with these conventions
+    another          other matches, each computed again: by attn with their flags, or by tests/wrong
+    right            the verdict is right, or right within the type
+    missed           no match, or none that is these and that can be computed again
+    false            a match that is refuted: computed again, it gives other numbers
+    error            attn does not answer
+
+Every twentieth result is damaged in a way that no convention explains: a match is false.
+"""
+
+import argparse
+import collections
+import dataclasses
+import itertools
+import json
+import multiprocessing
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import wrong  # exit code 77 without NumPy
+import numpy as np
+
+from wrong.cases import arrays_of, make_case, with_causes
+from wrong.departures import ALTERNATIVES
+from wrong.files import read_npz
+from wrong.program import Program
+
+OUTCOMES = ("found", "another", "right", "missed", "false", "error")
+MOST_CLAIMS = 6  # that are computed again
+
+
+def error_of(arrays, others):
+    """The largest error of the arrays, each relative to its largest number; infinite where other numbers are finite."""
+    largest = 0.0
+    for name, array in arrays.items():
+        other = np.asarray(others[name], np.float64)
+        if array.shape != other.shape or not np.array_equal(np.isfinite(array), np.isfinite(other)):
+            return np.inf
+        finite = np.isfinite(array)
+        if finite.any():
+            size = max(np.abs(other[finite]).max(), 1e-30)
+            largest = max(largest, np.abs(array[finite] - other[finite]).max() / size)
+    return largest
+
+
+def limit_of(answer):
+    """Errors of arrays that were computed again, of the largest number, that are no other result."""
+    types = {array["type"] for array in answer["arrays"]}
+    return 0.05 if "bfloat16" in types else 0.02 if "float16" in types else 2e-4
+
+
+def confirmed_by_flags(case, folder, options, match, limit):
+    """Whether attn with the flags of the match gives the case's arrays."""
+    flags = [word for change in match["changes"] for word in shlex.split(change["flag"])]
+    asked = case.question.flags()
+    dtype = [] if case.question.dropout else ["--dtype", "float64"]  # another type draws another dropout mask
+    while True:
+        ran = subprocess.run([options.attn, case.question.mode, "request.json", *asked, *dtype, *flags, "--emit",
+                              ",".join(case.arrays), "-o", "again.npz"], capture_output=True, text=True, cwd=folder)
+        idle = re.match(r"attn: error: (--[a-z-]+)\b.*: requires ", ran.stderr)
+        if not idle or idle[1] not in asked:
+            break
+        at = asked.index(idle[1])  # it had an effect only with what the match changes
+        del asked[at : at + 2]
+    if ran.returncode:
+        return False, ran.stderr.strip()
+    error = error_of(case.arrays, read_npz(folder / "again.npz"))
+    return error < limit, f"relative error {error:.1e} with {' '.join(flags)}"
+
+
+def confirmed_by_departures(case, match, limit):
+    """Whether departures of the same conventions give the case's arrays."""
+    conventions = [change["convention"] for change in match["changes"]]
+    choices = [[d for f in ALTERNATIVES.values() for d in f(case.question) if c == d.convention or c in d.also]
+               for c in conventions]
+    right, best = Program.of(case.question), np.inf
+    if "precision" in conventions: limit = max(limit, 1e-2)
+    for causes in itertools.islice(itertools.product(*choices), 4000):
+        try:
+            arrays = arrays_of(case.question, with_causes(right, causes), np.float64, list(case.arrays))
+        except (ValueError, TypeError, IndexError):  # changes that cannot be combined
+            continue
+        error = error_of(case.arrays, arrays)
+        best = min(best, error)
+        if error < limit:
+            return True, ""
+    return False, f"departures of {', '.join(conventions)} are off by {best:.1e}"
+
+
+def names_the_causes(match, causes):
+    """Whether the conventions of a match are those of the causes."""
+    if len(match["changes"]) != len(causes):
+        return False
+    names = [change["convention"] for change in match["changes"]]
+    return any(all(name == cause.convention or name in cause.also for name, cause in zip(names, order))
+               for order in itertools.permutations(causes))
+
+
+def outcome_of(case, answer, folder, options):
+    """An outcome, and why."""
+    if answer["verdict"] != "wrong":
+        right = arrays_of(case.question, Program.of(case.question), np.float64, list(case.arrays))
+        off = f"{answer['verdict']}, relative error {error_of(case.arrays, right):.1e}"
+        return "right" if case.causes else "missed", off
+    matches = answer["matches"]
+    named = [m for m in matches if case.causes and names_the_causes(m, case.causes)]
+    others = [m for m in matches if m not in named]
+    if not matches:
+        return ("missed" if case.causes else "found"), "no match"
+    doubtful, limit = [], limit_of(answer)
+    # An operand in transposed axes is not wrong.
+    permuted = {array["name"] for array in answer["arrays"] if array["axes"] and array["verdict"] != "wrong"}
+    case = dataclasses.replace(case, arrays={n: a for n, a in case.arrays.items() if n not in permuted})
+    for match in (named + others)[:MOST_CLAIMS]:
+        said = " and ".join(f"{c['convention']} {c['found']}" for c in match["changes"])
+        if all(change["flag"] for change in match["changes"]):
+            is_confirmed, why = confirmed_by_flags(case, folder, options, match, limit)
+            if not is_confirmed:
+                return "false", f"{said}: {why}"
+        elif match in others:
+            is_confirmed, why = confirmed_by_departures(case, match, limit)
+            if not is_confirmed:
+                doubtful.append(f"{said}: {why}")
+    if named:
+        return "found", ""
+    if doubtful and len(doubtful) == len(others[:MOST_CLAIMS]):
+        return ("missed" if case.causes else "false"), "; ".join(doubtful)
+    return "another", ""
+
+
+def run_case(task):
+    options, index = task
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        case, file_kind = make_case(options.seed, index, options.conventions, options.most_changes,
+                                    options.attn, folder)
+        command = case.command(options.attn, folder, file_kind) + ["--search", "--format", "json"]
+        began, answer, took = time.monotonic(), {}, options.timeout
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=options.timeout)
+            took = time.monotonic() - began
+            if ran.returncode in (0, 1):
+                answer = json.loads(ran.stdout)
+                outcome, why = outcome_of(case, answer, folder, options)
+            else:
+                outcome, why = "error", f"exit code {ran.returncode}: {ran.stderr.strip()}"
+        except subprocess.TimeoutExpired:
+            outcome, why = "error", f"more than {options.timeout} seconds"
+        if options.dump and (outcome in ("missed", "false", "error", "right") or options.case is not None):
+            kept = pathlib.Path(options.dump) / f"case-{index}"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(folder, kept)
+            (kept / "about.txt").write_text(f"{shlex.join(command)}\ncauses: {causes_in_words(case)}\n{outcome}: {why}\n")
+            (kept / "answer.json").write_text(json.dumps(answer, indent=1))
+    conventions = [c.convention for c in case.causes] or ["(damaged)"]
+    if took > 10:
+        why += f" after {took:.0f} seconds"
+    about = f"{index} {case.question.mode} {causes_in_words(case)}; {case.kind} {', '.join(case.arrays)}"
+    return conventions, outcome, f"{about}: {outcome}: {why}", took
+
+
+def causes_in_words(case):
+    return " and ".join(f"{c.convention} ({c.label})" for c in case.causes) or f"damaged ({case.note})"
+
+
+def print_table(counts):
+    print(f"{'':16}{'cases':>8}" + "".join(f"{o:>8}" for o in OUTCOMES))
+    for row in counts:
+        total = sum(counts[row].values())
+        print(f"{row:16}{total:8}" + "".join(f"{counts[row][o]:8}" for o in OUTCOMES))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("attn")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--conventions", default=",".join(ALTERNATIVES), type=lambda text: text.split(","))
+    parser.add_argument("--most-changes", type=int, default=2)
+    parser.add_argument("--case", type=int, help="this case alone")
+    parser.add_argument("--dump", help="a folder for the files of the cases that are not found")
+    parser.add_argument("--timeout", type=float, default=60)
+    options = parser.parse_args()
+    options.attn = str(pathlib.Path(options.attn).resolve())
+
+    indices = range(options.count) if options.case is None else [options.case]
+    counts = {name: collections.Counter() for name in [*ALTERNATIVES, "(damaged)"]}
+    counts |= {f"changes: {n + 1}": collections.Counter() for n in range(options.most_changes)}
+    counts["all"] = collections.Counter()
+    times, lines = [], []
+    with multiprocessing.Pool(options.jobs) as pool:
+        for conventions, outcome, line, took in pool.imap(run_case, [(options, i) for i in indices]):
+            times.append(took)
+            for name in set(conventions):
+                counts[name][outcome] += 1
+            if conventions != ["(damaged)"]:
+                counts[f"changes: {len(conventions)}"][outcome] += 1
+                counts["all"][outcome] += 1
+            if outcome not in ("found", "another") or options.case is not None:
+                lines.append(line)
+    for line in lines:
+        print(line)
+    print_table({name: count for name, count in counts.items() if count})
+    times.sort()
+    print(f"seconds: median {times[len(times) // 2]:.2f}, longest {times[-1]:.2f}")
+    every, damaged = counts["all"], counts["(damaged)"]
+    good = every["found"] + every["another"] + every["right"]
+    false = every["false"] + damaged["false"]
+    print(f"{good} of {sum(every.values())} found, or not told apart; {false} false matches of "
+          f"{sum(every.values()) + sum(damaged.values())} results; seed {options.seed}")
+    sys.exit(1 if false or damaged["missed"] or good < 0.99 * sum(every.values()) or damaged["error"] else 0)
+
+
+if __name__ == "__main__":
+    main()
