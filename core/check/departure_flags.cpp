@@ -39,9 +39,10 @@ std::string alignment_flag(const Problem& problem, const Conventions& found) {
 }
 
 std::string causal_flag(const Problem& problem, const Conventions& found) {
+    const Plan& plan = problem.plan;
+    if (plan.mode == Mode::self) return "";  // which has no flag of either form
     if (!found.band.causal) return "--no-causal";
     if (found.band.causal_reversed) return "";
-    const Plan& plan = problem.plan;
     if (plan.q_len == plan.kv_len - plan.past_len) return "--causal";
     const std::string alignment = alignment_flag(problem, found);
     return alignment.empty() ? "" : "--causal " + alignment;

@@ -33,6 +33,7 @@ struct Judge::Tally {
     std::size_t first = no_offset;  // the smallest offset in theirs of an element out of its bound
     double theirs_first = 0, truth_first = 0;
     std::size_t nan = 0, infinite = 0;  // in theirs alone
+    std::size_t unlike = 0;             // finite in one of the two alone
     std::size_t zeros = 0;
     double smallest_truth = no_limit, largest_truth = -no_limit;
     double smallest_theirs = no_limit, largest_theirs = -no_limit;
@@ -42,6 +43,7 @@ struct Judge::Tally {
         zeros += theirs == 0 ? 1U : 0U;
         nan += std::isnan(theirs) && !std::isnan(truth) ? 1U : 0U;
         infinite += std::isinf(theirs) && !std::isinf(truth) ? 1U : 0U;
+        unlike += std::isfinite(theirs) != std::isfinite(truth) ? 1U : 0U;
         smallest_truth = std::min(smallest_truth, truth);
         largest_truth = std::max(largest_truth, truth);
         smallest_theirs = std::min(smallest_theirs, theirs);
@@ -69,6 +71,7 @@ struct Judge::Tally {
         zeros += other.zeros;
         nan += other.nan;
         infinite += other.infinite;
+        unlike += other.unlike;
         smallest_truth = std::min(smallest_truth, other.smallest_truth);
         largest_truth = std::max(largest_truth, other.largest_truth);
         smallest_theirs = std::min(smallest_theirs, other.smallest_theirs);
@@ -269,6 +272,7 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     const bool is_flat = found.smallest_theirs == found.largest_theirs && found.count > 1 &&
                          found.smallest_truth != found.largest_truth && found.nan == 0;
     if (is_right) return judgement;
+    judgement.unlike = found.unlike;
     if (found.nan != 0)
         judgement.finding =
             "NaN where the truth has none: " + count_text(found.nan, found.count) + " elements";
@@ -291,8 +295,8 @@ ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Lay
     const double nearer = layouts.front().axes.empty() ? far : 1;
     for (std::size_t i = 1; i < layouts.size() && best.verdict == Verdict::wrong; ++i) {
         ArrayJudgement other = judge_as(given, layouts[i], type);
-        if (other.verdict != Verdict::wrong || other.rms < nearer * best.rms)
-            best = std::move(other);
+        const bool is_nearer = other.unlike <= best.unlike && other.rms < nearer * best.rms;
+        if (other.verdict != Verdict::wrong || is_nearer) best = std::move(other);
     }
     return best;
 }

@@ -44,6 +44,7 @@ struct ArrayJudgement {
     std::vector<std::string> axes = {};   ///< of theirs in order, where they are not attn's
     /// Over the elements that are finite on both sides.
     double max_abs = 0, rms = 0;
+    std::size_t unlike = 0;               ///< elements that are finite on one side alone
     double ulp = 0;                       ///< of the type, at the largest error
     double bound = 0;                     ///< the largest error as a multiple of its bound
     std::optional<Departure> first = {};  ///< in their order; empty: none, or no shape fits

@@ -173,7 +173,8 @@ void State::cap_scores(KeyNumbers& x) const {
             const double nearest = std::max(0.0, std::abs(before) - error);
             const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
             const double own = 8 * model_.unit() * std::abs(value) +
-                               3 * model_.unit() * std::abs(before) * cap * slope;
+                               3 * model_.unit() * std::abs(before) * cap * slope +
+                               cap * model_.least();  // where x / c underflows
             x.independent[k] =
                 std::min(model_.stored(value, x.independent[k] * shrink * slope + own), 2 * cap);
             x.common[k] *= shrink * slope;
