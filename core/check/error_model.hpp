@@ -11,15 +11,14 @@
 
 namespace attn {
 
-/// Bounds of the difference of two results, one in float64 and one in the type. Products of
-/// bfloat16 are added in float32, as all processors do. Those of float16 are added in float16 by
-/// some: with the lambda of the other types, bounds of layers would be larger than their results.
+/// Bounds of the difference of two results, one in float64 and one in the type. Products of float16
+/// and bfloat16 are added in float32, as PyTorch, NumPy and the matrix units of processors do: with
+/// sums in the type itself, the bounds of layers would be larger than their results.
 class ErrorModel {
 public:
     explicit ErrorModel(Precision precision)
         : row_(&row_of(precision)), unit_(row_->unit + row_of(Precision::float64).unit),
-          sum_unit_(precision == Precision::bfloat16 ? row_of(Precision::float32).unit : unit_),
-          sum_lambda_(precision == Precision::float16 ? lambda / 3 : lambda) {}
+          sum_unit_(std::min(unit_, row_of(Precision::float32).unit)) {}
 
     double unit() const { return unit_; }
     double least() const { return row_->least; }
@@ -72,13 +71,13 @@ public:
 private:
     double likely_gamma(std::size_t n) const {
         const double terms = static_cast<double>(n);
-        return std::expm1(sum_lambda_ * std::sqrt(terms) * sum_unit_ +
+        return std::expm1(lambda * std::sqrt(terms) * sum_unit_ +
                           terms * sum_unit_ * sum_unit_ / (1 - sum_unit_));
     }
 
     const PrecisionRow* row_;
     double unit_;
-    double sum_unit_, sum_lambda_;  ///< of sums of products
+    double sum_unit_;  ///< of sums of products
 };
 
 /// Of n errors that are independent, the sum is within this times the root of the sum of squares:
