@@ -39,6 +39,8 @@ std::string alignment_flag(const Problem& problem, const Conventions& found) {
 }
 
 std::string causal_flag(const Problem& problem, const Conventions& found) {
+    // The other modes are defined by the mask.
+    if (problem.plan.mode == Mode::self || problem.plan.mode == Mode::causal) return "";
     if (!found.band.causal) return "--no-causal";
     if (found.band.causal_reversed) return "";
     const Plan& plan = problem.plan;
