@@ -147,7 +147,7 @@ private:
         return key;
     }
 
-    /// Whether some of the changes do what all of them do, so that it is no combination.
+    /// Whether some of the changes do what all of them do, so that there are fewer changes.
     bool has_idle_change(const Combination& changes, const std::string& key) const {
         if (key == asked_key_) return true;
         if (changes.size() < 2) return false;
