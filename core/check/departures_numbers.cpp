@@ -14,25 +14,25 @@ using enum Rounded;
 struct RoundedArrays {
     std::vector<Rounded> arrays;
     std::string_view words;
-    std::size_t most_changes;
+    std::size_t max_changes;
 };
 
 const std::vector<RoundedArrays>& arrays_rounded_together() {
     static const std::vector<RoundedArrays> all{
         {{inputs, parameters, unrotated, projected, products, scores, weights, outputs, context},
          "every array",
-         3},
-        {{score_factors, products}, "the product of queries and keys", 3},
-        {{output_factors, outputs}, "the product of weights and values", 3},
-        {{score_factors, products, output_factors, outputs}, "the products of attention", 3},
+         2},
+        {{score_factors, products}, "the product of queries and keys", 2},
+        {{output_factors, outputs}, "the product of weights and values", 2},
+        {{score_factors, products, output_factors, outputs}, "the products of attention", 2},
         {{score_factors}, "queries and keys where they are multiplied", 2},
         {{output_factors}, "weights and values where they are multiplied", 2},
-        {{inputs, parameters}, "operands", 3},
-        {{projected}, "queries, keys and values", 3},
-        {{products}, "scores before the scale", 3},
-        {{scores}, "scores", 3},
-        {{weights}, "weights", 3},
-        {{outputs, context}, "outputs", 3},
+        {{inputs, parameters}, "operands", 2},
+        {{projected}, "queries, keys and values", 2},
+        {{products}, "scores before the scale", 2},
+        {{scores}, "scores", 2},
+        {{weights}, "weights", 2},
+        {{outputs, context}, "outputs", 2},
         {{inputs}, "inputs", 2},
         {{parameters}, "parameters", 2},
         {{unrotated}, "queries, keys and values before the rotation", 2},
@@ -106,7 +106,7 @@ std::vector<Alternative> alternatives::precisions(const Problem& problem) {
             for (Rounded array : arrays) roundings.push_back({array, precision});
             found.push_back(
                 {asked, std::string(some.words) + " in " + std::string(row_of(precision).name),
-                 [roundings](Conventions& c) { c.roundings = roundings; }, 0, some.most_changes});
+                 [roundings](Conventions& c) { c.roundings = roundings; }, 0, some.max_changes});
         }
     }
     return found;
