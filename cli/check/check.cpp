@@ -161,12 +161,6 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         progress.show(changes, done, of);
     };
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
-    // The data cannot tell these apart; settings of attn can be tried.
-    std::stable_partition(
-        judgement.matches.begin(), judgement.matches.end(), [](const Match& match) {
-            return std::none_of(match.changes.begin(), match.changes.end(),
-                                [](const Change& change) { return change.flag.empty(); });
-        });
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {

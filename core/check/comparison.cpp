@@ -42,16 +42,43 @@ Candidate& Reproduction::candidate(Precision type) {
     return *one;
 }
 
+const Numbers& Reproduction::computed_row(Candidate& by, const TheirRow& row) const {
+    const ArrayId id = comparison_.arrays()[row.array].id;
+    const ShownAxes& shown = comparison_.problem().plan.shown;
+    const std::vector<std::size_t>* const chosen = shown.averages(id) ? nullptr : shown.chosen(id);
+    return by.row(id, row.batch, chosen == nullptr ? row.head : (*chosen)[row.head], row.row);
+}
+
+bool Reproduction::is_far_off(const TheirRow& row) {
+    // Sums with a large number lose digits of their own.
+    if (conventions_.masked_value_is_added) return false;
+    const TheirArray& theirs = comparison_.arrays()[row.array];
+    if (!without_errors_)
+        without_errors_ =
+            std::make_unique<Candidate>(comparison_.evaluator(theirs.type), conventions_, false);
+    const Numbers& computed = computed_row(*without_errors_, row);
+    const std::size_t first = place_of_row(theirs, row);
+    double largest = 0;
+    for (std::size_t c = 0; c < theirs.shape[3]; ++c)
+        if (const double size = std::abs(theirs.values[first + c]); std::isfinite(size))
+            largest = std::max(largest, size);
+    constexpr double far_part = 0.05, many_bounds = 100;
+    for (std::size_t c = 0; c < theirs.shape[3]; ++c) {
+        const Comparison::Asked* const asked = comparison_.asked(row.array, first + c);
+        const double error = std::abs(theirs.values[first + c] - computed.value[c]);
+        if (asked != nullptr && std::isfinite(error) && error > far_part * largest &&
+            error > many_bounds * asked->bound)
+            return true;
+    }
+    return false;
+}
+
 /// Calls use(number, error, bound, fit) for those that are finite.
 template <class Use>
 Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
     const TheirArray& theirs = comparison_.arrays()[row.array];
     const PrecisionRow& type = row_of(theirs.type);
-    const Plan& plan = comparison_.problem().plan;
-    const std::vector<std::size_t>* const chosen =
-        plan.shown.averages(theirs.id) ? nullptr : plan.shown.chosen(theirs.id);
-    const std::size_t head = chosen == nullptr ? row.head : (*chosen)[row.head];
-    const Numbers& computed = candidate(theirs.type).row(theirs.id, row.batch, head, row.row);
+    const Numbers& computed = computed_row(candidate(theirs.type), row);
     const std::size_t first = place_of_row(theirs, row);
     Fit fit;
     double largest = 0, worst = 0;

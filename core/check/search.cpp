@@ -175,7 +175,8 @@ private:
     }
 
     std::vector<Found> try_all(std::size_t size) {
-        const std::vector<Combination> all = combinations(options_, usable_options(size), size);
+        const std::vector<Combination> all =
+            neighbours_together(combinations(options_, usable_options(size), size));
         const std::size_t chunks = (all.size() + chunk - 1) / chunk;
         std::vector<std::vector<Found>> found(chunks);
         std::size_t done = 0;
@@ -191,7 +192,23 @@ private:
         std::vector<Found> joined;
         for (std::vector<Found>& some : found)
             joined.insert(joined.end(), some.begin(), some.end());
+        std::sort(joined.begin(), joined.end(),
+                  [](const Found& a, const Found& b) { return a.changes < b.changes; });
         return joined;
+    }
+
+    /// Sorted by the heads that they make, which are kept only while few others are.
+    std::vector<Combination> neighbours_together(std::vector<Combination> all) const {
+        if (all.empty() || all[0].size() == 1) return all;
+        std::vector<std::pair<std::string, Combination>> keyed;
+        keyed.reserve(all.size());
+        for (Combination& one : all) {
+            std::string key = relevant_key(problem_, changed_by(one), "present_key");
+            keyed.emplace_back(std::move(key), std::move(one));
+        }
+        std::sort(keyed.begin(), keyed.end());
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::move(keyed[i].second);
+        return all;
     }
 
     bool was_rejected(std::size_t array, const std::string& key) {
@@ -218,6 +235,10 @@ private:
             if (key.empty()) {
                 key = relevant_key(problem_, conventions, comparison_.arrays()[probe.array].id);
                 if (may_skip && was_rejected(probe.array, key)) return std::nullopt;
+            }
+            if (may_skip && &probe == probes.data() && reproduction.is_far_off(probe)) {
+                reject(probe.array, std::move(key));
+                return std::nullopt;
             }
             const Fit fit = reproduction.compare(probe, may_skip);
             if (!may_skip && &probe == probes.data())

@@ -60,11 +60,12 @@ std::vector<JudgedQuestion> judged_questions(Random& random) {
     masked.settings.alibi = true;
     masked.settings.sink = {0.5};
     masked.settings.window = {3, 0};
-    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::linear}) {
+    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::linear}) {
         JudgedQuestion& layer = of_mode(row_of(mode).name.data(), mode);
         layer.operands.inputs = normal_numbers({5, 12}, random);
         if (mode == Mode::multihead || mode == Mode::linear) layer.settings.heads = 3;
         if (mode == Mode::multihead) layer.settings.rope = Rope::half;
+        if (mode == Mode::cross) layer.operands.context = normal_numbers({7, 8}, random);
         if (mode == Mode::causal) layer.settings.d_out = 7;
         if (mode == Mode::self) layer.settings.d_out = 7;
         if (mode == Mode::self) layer.settings.init = Init::rand;  // stored as (d_in, d_out)
