@@ -28,6 +28,7 @@ void Fit::add(const Fit& other) {
     inside += other.inside;
     outside_squares += other.outside_squares;
     inside_squares += other.inside_squares;
+    part = std::max(part, other.part);
     ulp = std::max(ulp, other.ulp);
     numbers += other.numbers;
 }
@@ -103,6 +104,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
         fit.squares += multiple * multiple;
         if (stops && !(multiple <= 1)) return fit;
     }
+    fit.part = worst == 0 ? 0 : worst / largest;
     fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, type);
     return fit;
 }

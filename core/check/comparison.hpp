@@ -23,7 +23,8 @@ struct Fit {
     /// these leave, or of the bounds.
     std::size_t outside = 0, inside = 0;
     double outside_squares = 0, inside_squares = 0;
-    double ulp = 0;  ///< the largest error in units in the last place of its row's largest number
+    double part = 0;  ///< the largest error as a part of its row's largest number
+    double ulp = 0;   ///< the largest error in units in the last place of its row's largest number
     std::size_t numbers = 0;
 
     void add(const Fit& other);

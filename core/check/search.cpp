@@ -44,6 +44,16 @@ constexpr double clearly_smaller = 0.5;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
 
+/// In the first probe: as multiples of the bounds, and as a part of the row's largest number.
+struct ProbeError {
+    double bounds, part;
+};
+
+/// What a smaller type may change in a row, as a part of its largest number.
+constexpr double near_part = 0.5;
+/// Products of numbers in a row: eight heads of 128 tokens and width 64, joined, have as many.
+constexpr double large_row = 131072;
+
 /// Errors in units in the last place that rounding makes in most results.
 constexpr double few_ulp = 16;
 
@@ -123,9 +133,10 @@ private:
         return conventions;
     }
 
-    double asked_error_at_first_probe() const {
+    ProbeError asked_error_at_first_probe() const {
         Reproduction asked(comparison_, problem_.asked);
-        return asked.compare(comparison_.probes().front(), false).root_mean_square();
+        const Fit fit = asked.compare(comparison_.probes().front(), false);
+        return {fit.root_mean_square(), fit.part};
     }
 
     /// Of all arrays together.
@@ -155,19 +166,13 @@ private:
         for (std::size_t i = 0; i < options_.size(); ++i)
             if (options_[i].alternative.most_changes >= size) usable.push_back(i);
         if (size < 3) return usable;
-        const Plan& plan = problem_.plan;
-        const bool joins =
-            std::any_of(comparison_.arrays().begin(), comparison_.arrays().begin() + 1,
-                        [](const TheirArray& array) { return array.id == "context_vectors"; });
-        const double row =
-            static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v)) +
-            fixed_cost;
+        const double row = row_products() + fixed_cost;
         const auto cost = [&](std::size_t count) {
             const auto n = static_cast<double>(count);
             return n * (n - 1) * (n - 2) / 6 * row;
         };
         std::stable_sort(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
-            return probe_errors_[a] < probe_errors_[b];
+            return probe_errors_[a].bounds < probe_errors_[b].bounds;
         });
         while (usable.size() > 3 && cost(usable.size()) > triple_products) usable.pop_back();
         std::sort(usable.begin(), usable.end());
@@ -199,6 +204,7 @@ private:
 
     /// Sorted by the heads that they make, which are kept only while few others are.
     std::vector<Combination> neighbours_together(std::vector<Combination> all) const {
+        std::erase_if(all, [&](const Combination& one) { return !may_match(one); });
         if (all.empty() || all[0].size() == 1) return all;
         std::vector<std::pair<std::string, Combination>> keyed;
         keyed.reserve(all.size());
@@ -219,6 +225,27 @@ private:
     void reject(std::size_t array, std::string key) {
         const std::scoped_lock lock(rejected_mutex_);
         rejected_[array].insert(std::move(key));
+    }
+
+    /// Whether two changes can be a match: smaller types change numbers by little, so that the
+    /// other change alone comes near; on large questions one of the two must be usual.
+    bool may_match(const Combination& changes) const {
+        if (changes.size() != 2) return true;
+        const Option &a = options_[changes[0]], &b = options_[changes[1]];
+        const auto is_near = [&](std::size_t index) {
+            return !(probe_errors_[index].part > near_part);
+        };
+        if (a.convention == Convention::precision && !is_near(changes[1])) return false;
+        if (b.convention == Convention::precision && !is_near(changes[0])) return false;
+        return row_products() <= large_row || a.alternative.most_changes == 3 ||
+               b.alternative.most_changes == 3;
+    }
+
+    /// The products of numbers in the first row that is compared.
+    double row_products() const {
+        const Plan& plan = problem_.plan;
+        const bool joins = comparison_.arrays().front().id == "context_vectors";
+        return static_cast<double>((joins ? plan.heads : 1) * plan.kv_len * (plan.d_k + plan.d_v));
     }
 
     /// The fit, if every number is within its bound.
@@ -242,7 +269,7 @@ private:
             }
             const Fit fit = reproduction.compare(probe, may_skip);
             if (!may_skip && &probe == probes.data())
-                probe_errors_[changes[0]] = fit.root_mean_square();
+                probe_errors_[changes[0]] = {fit.root_mean_square(), fit.part};
             if (fit.bound <= 1) continue;
             reject(probe.array, std::move(key));
             return std::nullopt;
@@ -323,7 +350,7 @@ private:
     ThreadPool& pool_;
     std::vector<Option> options_;
     std::string asked_key_;
-    std::vector<double> probe_errors_;  ///< of each option alone, at the first probe
+    std::vector<ProbeError> probe_errors_;  ///< of each option alone, at the first probe
     std::mutex rejected_mutex_, progress_mutex_;
     /// By array: keys of conventions that do not reproduce it.
     std::vector<std::unordered_set<std::string>> rejected_;
