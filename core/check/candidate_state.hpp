@@ -44,6 +44,8 @@ struct QueryRow {
     KeyNumbers raw;                ///< products of the query and the keys
     KeyNumbers scores;             ///< that enter the softmax
     std::vector<char> is_allowed;  ///< by all masks
+    /// By those that are not added to the scores: what -infinity becomes is up to later stages.
+    std::vector<char> is_unblocked;
     /// Before dropout; their errors, and the two parts of the errors relative to the weights.
     std::vector<double> weight, weight_error, independent, common;
     double sink_error = 0;  ///< of all weights, relative to them: from the sink

@@ -39,10 +39,11 @@ std::string alignment_flag(const Problem& problem, const Conventions& found) {
 }
 
 std::string causal_flag(const Problem& problem, const Conventions& found) {
-    const Plan& plan = problem.plan;
-    if (plan.mode == Mode::self) return "";  // which has no flag of either form
+    // The other modes are defined by the mask.
+    if (problem.plan.mode == Mode::self || problem.plan.mode == Mode::causal) return "";
     if (!found.band.causal) return "--no-causal";
     if (found.band.causal_reversed) return "";
+    const Plan& plan = problem.plan;
     if (plan.q_len == plan.kv_len - plan.past_len) return "--causal";
     const std::string alignment = alignment_flag(problem, found);
     return alignment.empty() ? "" : "--causal " + alignment;
@@ -90,10 +91,11 @@ std::string base_flag(const Problem& problem, const Conventions& found) {
     return flag;
 }
 
-std::string slopes_flag(const Conventions& found) {
+std::string slopes_flag(const Problem& problem, const Conventions& found) {
     if (!found.alibi) return "--no-alibi";
     const bool is_usual = found.slopes == AlibiSlopes::from_one && !found.alibi_scaled &&
-                          found.alibi_distance == AlibiDistance::from_query;
+                          found.alibi_distance == AlibiDistance::from_query &&
+                          found.order == problem.asked.order;
     return is_usual ? "--alibi" : "";
 }
 
@@ -135,7 +137,7 @@ std::string flag_of(Convention convention, const Problem& problem, const Convent
                                                   : "";
         case Convention::softcap:
             return found.softcap_multiplies ? "--softcap " + shortest_decimal(found.softcap) : "";
-        case Convention::alibi_slopes: return slopes_flag(found);
+        case Convention::alibi_slopes: return slopes_flag(problem, found);
         case Convention::sink: return sink_flag(found);
         case Convention::kv_lengths: return lengths_flag(problem, found);
         case Convention::dropout: return found.drops ? "" : "--dropout 0";

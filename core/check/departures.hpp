@@ -17,7 +17,7 @@ struct Alternative {
     std::function<void(Conventions&)> change;
     /// Alternatives of one convention combine if they change different settings.
     std::size_t setting = 0;
-    std::size_t most_changes = 3;  ///< in a match that has this one
+    std::size_t max_changes = 3;  ///< in a match that has this one
 };
 
 struct DepartureRow {

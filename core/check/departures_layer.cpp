@@ -38,7 +38,7 @@ struct Subset {
     std::string words;
     int rank = 0;  ///< of more usual ones it is smaller
 
-    std::size_t most_changes() const { return rank < 3 ? 3 : 2; }
+    std::size_t max_changes() const { return rank < 3 ? 3 : 2; }
 };
 
 /// Each of the tensors for which `is_in` is true, then all of them, then all but `out`, then any
@@ -131,7 +131,7 @@ std::vector<Alternative> alternatives::transpositions(const Problem& problem) {
                              for (Tensor tensor : tensors)
                                  c.transposed[static_cast<std::size_t>(tensor)] ^= true;
                          },
-                         0, subset.most_changes()});
+                         0, subset.max_changes()});
     const auto& mask = problem.masks[0];
     if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
         found.push_back(
@@ -175,7 +175,7 @@ std::vector<Alternative> alternatives::biases(const Problem& problem) {
                              for (Tensor tensor : tensors)
                                  c.adds_bias[static_cast<std::size_t>(tensor)] = false;
                          },
-                         0, subset.most_changes()});
+                         0, subset.max_changes()});
     return found;
 }
 

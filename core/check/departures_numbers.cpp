@@ -14,7 +14,7 @@ using enum Rounded;
 struct RoundedArrays {
     std::vector<Rounded> arrays;
     std::string_view words;
-    std::size_t most_changes;
+    std::size_t max_changes;
 };
 
 const std::vector<RoundedArrays>& arrays_rounded_together() {
@@ -106,7 +106,7 @@ std::vector<Alternative> alternatives::precisions(const Problem& problem) {
             for (Rounded array : arrays) roundings.push_back({array, precision});
             found.push_back(
                 {asked, std::string(some.words) + " in " + std::string(row_of(precision).name),
-                 [roundings](Conventions& c) { c.roundings = roundings; }, 0, some.most_changes});
+                 [roundings](Conventions& c) { c.roundings = roundings; }, 0, some.max_changes});
         }
     }
     return found;

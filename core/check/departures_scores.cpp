@@ -13,7 +13,7 @@ struct NamedScale {
     std::string words;
 };
 
-/// Scales by the sizes of the question. Those of equal value are told by the first name.
+/// Scales by the sizes of the question. Equal ones are named by the first.
 std::vector<NamedScale> named_scales(const Problem& problem) {
     const Plan& plan = problem.plan;
     const auto d_k = static_cast<double>(plan.d_k), d_v = static_cast<double>(plan.d_v);
@@ -74,7 +74,7 @@ constexpr std::string_view words_of_slopes(AlibiSlopes slopes) {
         case AlibiSlopes::from_one: return "2^(-8 (h+1)/heads)";
         case AlibiSlopes::from_zero: return "2^(-8 h/heads)";
         case AlibiSlopes::published:
-            return "of the paper for a number of heads that is no power of 2";
+            return "the published ones of other numbers of heads than powers of 2";
         case AlibiSlopes::reversed: return "of the heads in the opposite order";
         case AlibiSlopes::slow: return "2^(-4 (h+1)/heads)";
     }
@@ -269,7 +269,7 @@ std::vector<Alternative> alternatives::sinks(const Problem& problem) {
     };
     if (asked.empty()) {
         add({0}, "0");
-        found.back().most_changes = 2;
+        found.back().max_changes = 2;
         return found;
     }
     found.push_back({words, "left out", [](Conventions& c) { c.sink.clear(); }});

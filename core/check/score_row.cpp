@@ -72,10 +72,12 @@ void State::find_allowed(QueryRow& q) {
         if (pads_keys) block_unless(signed_size(first), signed_size(first + length));
         if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
     }
+    std::vector<char> by_added;  // empty: all
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
         if (!problem_.masks[i]) continue;
         const MaskNumbers& mask = *problem_.masks[i];
         const bool is_added = !mask.is_boolean && c_.bias_use[i] == BiasUse::added;
+        if (is_added && by_added.empty()) by_added.assign(keys, 1);
         if (is_added ? c_.bias_factor[i] == 0
                      : mask.is_boolean && c_.boolean_use[i] != BooleanUse::blocks)
             continue;
@@ -89,9 +91,12 @@ void State::find_allowed(QueryRow& q) {
         };
         const bool of_padding = i == 1;
         for (std::size_t k = 0; k < keys && (pads_keys || !of_padding); ++k)
-            if (!allows(k)) q.is_allowed[k] = 0;
+            if (!allows(k)) (is_added ? by_added : q.is_allowed)[k] = 0;
         if (of_padding && pads_queries && !allows(query)) block_unless(0, 0);
     }
+    q.is_unblocked = q.is_allowed;
+    for (std::size_t k = 0; k < by_added.size(); ++k)
+        if (by_added[k] == 0) q.is_allowed[k] = 0;
 }
 
 void State::score(QueryRow& q) {
@@ -250,7 +255,7 @@ void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
     if (c_.blocking != Blocking::before) return;
     const PrecisionRow& type = row_of(shared_.arithmetic());
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        if (q.is_allowed[k] != 0 || x.value[k] == masked_out) continue;
+        if (q.is_unblocked[k] != 0 || x.value[k] == masked_out) continue;
         double error = 0;
         if (c_.masked_value_is_added && std::isfinite(c_.masked_value)) {
             // A large number leaves only the leading digits of the score, or none.

@@ -81,7 +81,7 @@ std::vector<Combination> combinations(const std::vector<Option>& options,
         }
         for (std::size_t i = first; i < usable.size(); ++i) {
             const Option& next = options[usable[i]];
-            if (next.alternative.most_changes < size) continue;
+            if (next.alternative.max_changes < size) continue;
             if (!std::all_of(one.begin(), one.end(),
                              [&](std::size_t other) { return combine(options[other], next); }))
                 continue;
@@ -108,7 +108,7 @@ public:
         asked_key_ = key_of(problem_.asked);
         probe_errors_.assign(options_.size(), asked_error_at_first_probe());
         std::vector<Found> best;
-        for (std::size_t size = 1; size <= search_options_.most_changes; ++size) {
+        for (std::size_t size = 1; size <= search_options_.max_changes; ++size) {
             std::vector<Found> found = try_all(size);
             // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
             const bool was_poor = !best.empty();
@@ -147,7 +147,7 @@ private:
         return key;
     }
 
-    /// Whether some of the changes do what all of them do, so that it is no combination.
+    /// Whether some of the changes do what all of them do, so that there are fewer changes.
     bool has_idle_change(const Combination& changes, const std::string& key) const {
         if (key == asked_key_) return true;
         if (changes.size() < 2) return false;
@@ -164,7 +164,7 @@ private:
     std::vector<std::size_t> usable_options(std::size_t size) const {
         std::vector<std::size_t> usable;
         for (std::size_t i = 0; i < options_.size(); ++i)
-            if (options_[i].alternative.most_changes >= size) usable.push_back(i);
+            if (options_[i].alternative.max_changes >= size) usable.push_back(i);
         if (size < 3) return usable;
         const double row = row_products() + fixed_cost;
         const auto cost = [&](std::size_t count) {
@@ -237,8 +237,8 @@ private:
         };
         if (a.convention == Convention::precision && !is_near(changes[1])) return false;
         if (b.convention == Convention::precision && !is_near(changes[0])) return false;
-        return row_products() <= large_row || a.alternative.most_changes == 3 ||
-               b.alternative.most_changes == 3;
+        return row_products() <= large_row || a.alternative.max_changes == 3 ||
+               b.alternative.max_changes == 3;
     }
 
     /// The products of numbers in the first row that is compared.
@@ -304,9 +304,9 @@ private:
         for (const Found& one : found) best = std::min(best, one.fit.root_mean_square());
         // Errors of float64 are as good as none.
         const double limit = std::max(as_good * best, 1e-3);
-        const double most_ulp = as_good * std::max(smallest_error(found), 0.5);
+        const double max_ulp = as_good * std::max(smallest_error(found), 0.5);
         std::erase_if(found, [&](const Found& one) {
-            return one.fit.root_mean_square() > limit || one.fit.ulp > most_ulp;
+            return one.fit.root_mean_square() > limit || one.fit.ulp > max_ulp;
         });
         const auto rounded = [](const Found& one) { return std::round(2 * one.fit.ulp) / 2; };
         const auto without_flags = [&](const Found& one) {

@@ -29,7 +29,7 @@ struct Match {
 };
 
 struct SearchOptions {
-    std::size_t most_changes = 3;
+    std::size_t max_changes = 3;
     /// Called by one thread at a time: how many candidates of how many of this size are done.
     std::function<void(std::size_t changes, std::size_t done, std::size_t of)> progress;
 };

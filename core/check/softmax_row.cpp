@@ -173,7 +173,7 @@ void State::mask_weights(QueryRow& q, bool renormalizes) {
     const std::size_t count = q.weight.size();
     double total = 0, total_error = 0;
     for (std::size_t k = 0; k < count; ++k) {
-        if (q.is_allowed[k] == 0) {
+        if (q.is_unblocked[k] == 0) {
             q.weight[k] = 0;
             if (with_errors_) q.weight_error[k] = 0;
         }
