@@ -4,8 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "core/check/error_model.hpp"
+
 namespace attn {
 namespace {
+
+/// The part of the error under the question's own conventions that a match may leave.
+constexpr double clearly_smaller = 0.25;
 
 constexpr double never_within = std::numeric_limits<double>::infinity();
 
@@ -26,8 +31,8 @@ void Fit::add(const Fit& other) {
     squares += other.squares;
     outside += other.outside;
     inside += other.inside;
-    outside_squares += other.outside_squares;
-    inside_squares += other.inside_squares;
+    as_far_outside += other.as_far_outside;
+    no_longer_inside += other.no_longer_inside;
     part = std::max(part, other.part);
     ulp = std::max(ulp, other.ulp);
     numbers += other.numbers;
@@ -110,14 +115,18 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
 }
 
 Fit Reproduction::compare(const TheirRow& row, bool stops) {
+    // Powers this small may be 0, or have few digits.
+    const double negligible = ErrorModel(comparison_.arrays()[row.array].type).least_power();
     return compare(row, stops, [&](std::size_t number, double error, double, Fit& fit) {
         const Comparison::Asked* const asked = comparison_.asked(row.array, number);
-        if (asked == nullptr) return;
-        const bool is_outside = asked->error > asked->bound;
-        const double by = is_outside ? asked->error : asked->bound;
-        const double part = error == 0 ? 0 : error / by;
-        ++(is_outside ? fit.outside : fit.inside);
-        (is_outside ? fit.outside_squares : fit.inside_squares) += part * part;
+        if (asked == nullptr || (asked->error <= negligible && error <= negligible)) return;
+        if (asked->error > asked->bound) {
+            ++fit.outside;
+            if (!(error <= clearly_smaller * asked->error)) ++fit.as_far_outside;
+        } else {
+            ++fit.inside;
+            if (!(error <= asked->bound)) ++fit.no_longer_inside;
+        }
     });
 }
 

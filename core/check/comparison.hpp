@@ -19,10 +19,9 @@ struct Fit {
     double bound = 0;    ///< the largest error as a multiple of its bound
     double squares = 0;  ///< the sum of the squares of these multiples
     /// Of numbers that the question's own conventions leave outside their bounds, and of the
-    /// others: how many there are, and the sum of squares of the errors as parts of those that
-    /// these leave, or of the bounds.
-    std::size_t outside = 0, inside = 0;
-    double outside_squares = 0, inside_squares = 0;
+    /// others: how many there are, and how many have no clearly smaller error here, or one beyond
+    /// those bounds.
+    std::size_t outside = 0, inside = 0, as_far_outside = 0, no_longer_inside = 0;
     double part = 0;  ///< the largest error as a part of its row's largest number
     double ulp = 0;   ///< the largest error in units in the last place of its row's largest number
     std::size_t numbers = 0;

@@ -95,7 +95,7 @@ bool fits(const Problem& problem, Tensor place, Tensor tensor) {
     const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
     if (width(place) != width(tensor)) return false;
     const bool crosses = (place == Tensor::query) != (tensor == Tensor::query);
-    return !crosses || (plan.heads == plan.kv_heads && plan.q_len == plan.kv_len);
+    return !crosses || (plan.heads == plan.kv_heads && plan.q_len == plan.kv_len - plan.past_len);
 }
 
 bool all_fit(const Problem& problem, const Used& used) {

@@ -37,10 +37,12 @@ constexpr double fixed_cost = 20000;
 /// Triples are limited to these products: ten seconds of two processors.
 constexpr double triple_products = 1e10;
 
-/// Where the question's own conventions leave numbers outside their bounds, the errors of a match
-/// are at most this part of theirs, as a root mean square; elsewhere they are at most the bounds
-/// under those. The bounds of a match may be wide, and then say nothing.
-constexpr double clearly_smaller = 0.5;
+/// Bounds may be so wide that they say nothing. So a match also has clearly smaller errors than the
+/// question's own conventions, and none beyond their bounds where they are right, but for one
+/// number in so many: those that are near a tie, and are rounded to a smaller type otherwise than
+/// here.
+constexpr std::size_t few_parts = 4;
+
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
 
@@ -290,9 +292,8 @@ private:
                         if (!(fit.bound <= 1)) return std::nullopt;
                         of_array.add(fit);
                     }
-            const auto outside = static_cast<double>(of_array.outside);
-            if (of_array.outside_squares > clearly_smaller * clearly_smaller * outside ||
-                of_array.inside_squares > static_cast<double>(of_array.inside))
+            if (of_array.as_far_outside > of_array.outside / few_parts ||
+                of_array.no_longer_inside > of_array.inside / few_parts)
                 return std::nullopt;
             all.add(of_array);
         }
