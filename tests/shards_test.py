@@ -144,9 +144,10 @@ def check_equal_text(folder, text, store=None, index="index.ndjson"):
                 wanted, got = ({k: v for k, v in x.items() if k not in ("format", "store")} for x in (wanted, got))
             check(wanted == got, key, wanted, got)
         check(set(of_text) == set(arrays), line[:200], sorted(of_text), sorted(arrays))
-        dtype = answer.get("config", {}).get("dtype", "float32")
         for name, value in of_text.items():
             array = arrays[name]
+            # A bare answer does not say its type.
+            dtype = answer["config"]["dtype"] if "config" in answer else array.dtype
             wanted = numbers(value, "int64" if array.dtype == numpy.int64 else dtype)
             if array.dtype != numpy.int64:
                 wanted = as_stored(wanted, store)
@@ -186,7 +187,7 @@ def arrays_are_those_of_text():
     pathlib.Path("r.ndjson").write_text(requests(60))
     for bare in ([], ["--bare"]):
         text = run("batch", "r.ndjson", *bare).stdout
-        for store in (None, "float16", "bfloat16"):
+        for store in (None,) if bare else (None, "float16", "bfloat16"):
             kept = {}
             for form, n, jobs in itertools.product(SUFFIX, (1, 7, 1000), (1, 3)):
                 if store == "bfloat16" and form == "npz" or store and n == 7:
@@ -445,8 +446,7 @@ def shards_share_a_folder():
         index = f"index-{i + 1}-of-4.ndjson"
         check_equal_text("out", "".join(text[i::4]), index=index)
         for line, arrays in read_folder("out", index):
-            check(arrays is None or text[line["record"]].find(f'"id":{json.dumps(line["id"], ensure_ascii=False)}') > 0,
-                  line["record"], line["id"])
+            check(arrays is None or json.loads(text[line["record"]])["id"] == line["id"], line["id"])
             seen |= {entry["entry"] for entry in line.get("arrays", [])}
         run(*words, "--shard", f"{i + 1}/4", "--resume")
     check(len(seen) == sum(len(arrays or ()) for i in range(4) for _, arrays in
@@ -495,8 +495,11 @@ def the_manual_reads_them():
         if language == "sql":
             rows = duckdb.sql(code).fetchall()
             check(len(rows) == sum(len(line.get("arrays", [])) for line in lines), code, len(rows))
-    failed = duckdb.sql("SELECT count(*) FROM read_json('out/index.ndjson') WHERE error IS NOT NULL").fetchone()[0]
-    check(failed == sum("error" in line for line in lines), "errors", failed)
+    pathlib.Path("r.ndjson").write_text(requests(40))
+    run("batch", "r.ndjson", "--out-dir", "some", code=1)
+    lines = [json.loads(line) for line in pathlib.Path("some/index.ndjson").read_text().splitlines()]
+    failed = duckdb.sql("SELECT count(*) FROM read_json('some/index.ndjson') WHERE error IS NOT NULL").fetchall()[0][0]
+    check(failed == sum("error" in line for line in lines) > 0, "errors", failed)
     print("shards: DuckDB reads the index")
 
 

@@ -112,7 +112,7 @@ void check_answer_format(const Request& request, const io::OutputFormat* packed)
     if (request.store)
         throw setting_error(request, "store",
                             "an answer of a batch is JSON, which keeps numbers as computed; "
-                            "expected no such setting");
+                            "expected --out-dir DIR as well, or no such setting");
 }
 
 RecordOutcome Answerer::answer(const Record& record) {

@@ -372,7 +372,8 @@ bool run_batch(BatchRequest request) {
             Answerer answerer = make_answerer(request, models);
             answered = skip_answered(records, request.output, answerer, of_index);
         }
-        if (of_index != nullptr) of_index->remove_others();
+        // A stop may have ended the reading of the index early.
+        if (of_index != nullptr && !stop.wanted()) of_index->remove_others();
         failed_before = answered.count.failed;
         count = go_on(request, models, records, out, answered, of_index, stop);
     }

@@ -73,6 +73,10 @@ void PartCount::add(std::size_t head, const std::vector<PackedArray>* arrays) {
 
 void PartCount::begin_next() {
     ++number_;
+    begin_again();
+}
+
+void PartCount::begin_again() {
     records_ = bytes_ = 0;
 }
 

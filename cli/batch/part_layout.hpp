@@ -56,6 +56,7 @@ public:
     void add(std::size_t head, const std::vector<PackedArray>* arrays);
     bool is_complete() const { return records_ >= records_per_file_ || bytes_ >= part_bytes; }
     void begin_next();
+    void begin_again();
 
     std::uint64_t number() const { return number_; }  ///< of the part, from 0
 

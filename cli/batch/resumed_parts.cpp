@@ -29,6 +29,12 @@ std::string ResumedParts::pass(IndexedAnswer answer, std::uint64_t begin) {
     return {};
 }
 
+PartsSoFar ResumedParts::so_far() const {
+    PartsSoFar so_far = so_far_;
+    so_far.count.begin_again();
+    return so_far;
+}
+
 void ResumedParts::remove_others() const {
     remove_other_parts(layout_, so_far_.generation,
                        so_far_.count.number() + (so_far_.answers.empty() ? 0 : 1));

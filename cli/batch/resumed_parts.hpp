@@ -22,7 +22,7 @@ public:
     /// Removes the parts that the index does not have.
     void remove_others() const;
 
-    const PartsSoFar& so_far() const { return so_far_; }
+    PartsSoFar so_far() const;
 
     /// The byte of the index where the lines of the part that is not complete start; without one,
     /// `end`.
