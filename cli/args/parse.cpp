@@ -128,7 +128,8 @@ void share_values(std::vector<std::string>& words, const std::vector<AddedFlag>&
         const std::string flag = flag_of(*added.option);
         const auto word = std::find(words.begin(), words.end(), flag);
         if (word == words.end()) continue;
-        const bool is_alone = word + 1 == words.end() || flag_named(word[1], flags) != nullptr;
+        const bool is_alone =
+            word + 1 == words.end() || (word[1].starts_with('-') && word[1] != "-");
         for (const AddedFlag& other : flags)
             if (is_alone && other.option->key == std::string_view(added.option->value_of))
                 if (const auto value = value_of_word(words, flag_of(*other.option))) {

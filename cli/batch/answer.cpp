@@ -162,9 +162,8 @@ RecordOutcome Answerer::known_answer(const std::string& line) const {
     const std::string_view text = std::string_view(line).substr(0, line.size() - 1);
     const io::Source source = io::source_of_line(folder_, text, 0);
     const std::optional<IndexLine> read = read_index_line(io::JsonDocument(source), source);
-    if (!read)
-        throw Error(ErrorKind::input, folder_, "a line of the index that was read is not");
-    return read_answer(folder_, *read);
+    if (!read) throw Error(ErrorKind::input, folder_, "a line of the index that was read is not");
+    return load_answer(folder_, *read);
 }
 
 bool Answerer::is_answer(const RecordOutcome& outcome, const std::string& line) const {

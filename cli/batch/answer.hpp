@@ -34,7 +34,7 @@ public:
     /// `threads` is the default of records that do not specify it; `program` has the keys of
     /// records of mode model. `folder` is that of --out-dir, or empty: answers are then lines.
     Answerer(const Request& defaults, const Program& program, bool dry_run, std::size_t threads,
-             io::LoadedModels& models, std::string folder)
+             io::LoadedModels& models, std::string folder = {})
         : defaults_(defaults), program_(program), dry_run_(dry_run), threads_(threads),
           folder_(std::move(folder)), workers_(threads), models_(models) {}
 
@@ -45,7 +45,7 @@ public:
     std::string beginning(const Record& record);
 
     /// Whether an answer is the one that this line, with its line break, has or refers to. Errors:
-    /// those of read_answer().
+    /// those of load_answer().
     bool is_answer(const RecordOutcome& outcome, const std::string& line) const;
 
 private:

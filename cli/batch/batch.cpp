@@ -202,6 +202,10 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
             throw io::WrittenFile(request.output == "-" ? "<stdout>" : request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
+    if (holds_answers && S_ISDIR(status.st_mode))
+        throw Error(ErrorKind::io, request.output,
+                    "is a folder; expected a file of answers, or --out-dir " + request.output +
+                        " --resume");
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
                     "is not a regular file; expected a file of answers, or a new one");

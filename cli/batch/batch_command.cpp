@@ -94,8 +94,8 @@ std::optional<PartLayout> parts_of(const Args& args, const BatchRequest& batch) 
     if (folder->empty() || *folder == "-")
         throw Error(ErrorKind::usage, "--out-dir", "no name of a folder; expected one");
     for (const char* key : {"output", "dry_run"})
-        if (args.has(key))
-            throw Error(ErrorKind::usage, location_of(*args.find(key)),
+        if (const FlagValue* const flag = args.find(key))
+            throw Error(ErrorKind::usage, flag_of(*flag->option),
                         "conflicts with --out-dir; expected one of them");
     if (const auto resumed = args.text("resume"); resumed && *resumed != *folder)
         throw Error(ErrorKind::usage, "--resume " + *resumed,

@@ -71,7 +71,7 @@ std::optional<IndexLine> read_index_line(const io::JsonDocument& document,
                                                      : std::nullopt;
 }
 
-RecordOutcome read_answer(const std::string& folder, const IndexLine& line) {
+RecordOutcome load_answer(const std::string& folder, const IndexLine& line) {
     RecordOutcome outcome{io::TextBuffer(line.head), {}};
     PackedArrays& packed = outcome.packed.emplace(PackedArrays{line.arrays, {}});
     if (line.arrays.empty()) return outcome;

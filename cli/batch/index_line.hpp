@@ -36,6 +36,6 @@ std::optional<IndexLine> read_index_line(const io::JsonDocument& document,
 
 /// The answer, with its arrays read from the part. Errors: kind io or input, at the part, if it
 /// does not hold them.
-RecordOutcome read_answer(const std::string& folder, const IndexLine& line);
+RecordOutcome load_answer(const std::string& folder, const IndexLine& line);
 
 }  // namespace attn::cli

@@ -14,7 +14,7 @@
 
 namespace attn::cli {
 
-/// The number of a part, from 0. --retry-failed writes all parts anew, as another generation, so
+/// The number of a part, from 0. --retry-failed writes all parts again, as another generation, so
 /// that the old index and its parts stay valid until the new index replaces the old one.
 struct PartId {
     std::uint64_t number = 0, generation = 0;

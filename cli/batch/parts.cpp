@@ -17,7 +17,7 @@ void Parts::add(RecordOutcome outcome) {
 void Parts::take_so_far() {
     for (const IndexedAnswer& answer : so_far_.answers) {
         if (answer.failed.empty())
-            take(read_answer(layout_.folder, answer.line));
+            take(load_answer(layout_.folder, answer.line));
         else
             take({io::TextBuffer(answer.failed), {}});
     }
