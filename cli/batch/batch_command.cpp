@@ -232,6 +232,20 @@ constexpr Option batch_options[] = {
      .help = "costs of each record instead of its answer (default off)"},
 };
 
+constexpr HelpOverride batch_flags[] = {
+    {"mode", "the mode of records that have no mode key"},
+    {"each", "each of REQUESTS is one input"},
+    {"jobs", "records answered at the same time"},
+    {"shard", "answer every N-th record, from the I-th on"},
+    {"output", "write answers there, line by line"},
+    {"out_dir", "write arrays to files in DIR, with an index"},
+    {"resume", "continue FILE; with --out-dir, alone: continue DIR"},
+    {"retry_failed", "with --resume: answer failed records again"},
+    {"max_failures", "end with the N-th record that fails"},
+    {"no_files", "a record that names a file fails"},
+    {"dry_run", "costs of each record instead of its answer"},
+};
+
 }  // namespace
 
 constexpr CommandRow batch_command{
@@ -247,6 +261,7 @@ constexpr CommandRow batch_command{
     .ending =
         "\nEvery flag of a mode is accepted: a default for records that do not set it "
         "themselves.\nSee attn self --help.\n",
+    .common_flags = batch_flags,
     .takes = in_batch,
     .own = batch_options,
     .run = run_batch_command};
