@@ -211,7 +211,8 @@ def try_fault(job):
     if not problem and (fault == "SIGKILL" or fault in SIGNALS and "--out-dir" in scenario.words):
         again = run(scenario, folder, before)
         left = {n: b for n, b in again.files.items() if not pathlib.PurePath(n).name.startswith(".attn-")}
-        is_alike = "--resume" not in scenario.words or {"--out-dir", "--retry-failed"} & {*scenario.words} == {"--out-dir"}
+        words = {"--out-dir", "--retry-failed"} & {*scenario.words}
+        is_alike = "--resume" not in scenario.words or words == {"--out-dir"}
         if is_alike and left != whole.files:
             problem = f"the next run differs: {again.code} {again.err}"
     shutil.rmtree(folder)

@@ -361,7 +361,8 @@ def a_full_disk_ends_it():
             left = files_of("out")
             check(whole["index.ndjson"].startswith(left["index.ndjson"]), limit)
             check(left["index.ndjson"].endswith(b"\n") or not left["index.ndjson"], limit)
-            check(all(whole[name] == data for name, data in left.items() if name != "index.ndjson"), limit, sorted(left))
+            parts = {name: data for name, data in left.items() if name != "index.ndjson"}
+            check(all(whole[name] == data for name, data in parts.items()), limit, sorted(left))
             run(*words, "--resume", code=0)
             check(files_of("out") == whole, limit)
     print("shards: a full disk leaves a beginning that goes on")
@@ -479,8 +480,9 @@ def the_manual_reads_them():
     shutil.copytree(ROOT / "data", "data")
     for language, code in blocks:
         if language == "sh":
-            done = subprocess.run(["sh", "-ec", code], env={**os.environ, "PATH": f"{os.path.dirname(ATTN)}:/usr/bin:/bin"},
-                                  capture_output=True, text=True, check=False)
+            path = f"{os.path.dirname(ATTN)}:/usr/bin:/bin"
+            done = subprocess.run(["sh", "-ec", code], env={**os.environ, "PATH": path}, capture_output=True, text=True,
+                                  check=False)
             check(done.returncode in (0, 1), code, done.stderr)
         elif language == "python":
             ast.parse(code)
