@@ -158,7 +158,11 @@ const io::OutputFormat* Answerer::packed_format() const {
 }
 
 RecordOutcome Answerer::known_answer(const std::string& line) const {
-    if (folder_.empty()) return {io::TextBuffer(line), {}};
+    RecordOutcome known;
+    if (folder_.empty()) {
+        known.line += line;
+        return known;
+    }
     const std::string_view text = std::string_view(line).substr(0, line.size() - 1);
     const io::Source source = io::source_of_line(folder_, text, 0);
     const std::optional<IndexLine> read = read_index_line(io::JsonDocument(source), source);

@@ -81,9 +81,7 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
 void BatchResults::add_to_parts(RecordOutcome& answer) {
     if (is_broken_) return;
     is_broken_ = true;
-    std::string problem = std::move(answer.problem);
-    parts_->add(std::move(answer));
-    answer.problem = std::move(problem);
+    parts_->add({std::move(answer.line), {}, {}, std::move(answer.packed)});
     is_broken_ = false;
     progress_.show(count_.records - before_);
 }

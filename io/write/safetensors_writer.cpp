@@ -66,6 +66,7 @@ std::vector<std::size_t> by_width(const std::vector<ArrayBytes>& arrays) {
 
 void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     std::vector<ArrayBytes> bytes;
+    bytes.reserve(report.arrays.size());
     for (const NamedArray& array : report.arrays) bytes.push_back(describe(array, report.stored));
     const std::vector<std::size_t> order = by_width(bytes);
     std::string metadata = "{";
@@ -75,6 +76,7 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
         metadata += '}';
     }
     std::vector<HeaderRow> rows;
+    rows.reserve(order.size());
     for (const std::size_t i : order) rows.push_back({report.arrays[i].name, bytes[i]});
     out << safetensors_header(std::move(metadata), rows);
     for (const std::size_t i : order)
@@ -84,9 +86,11 @@ void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
 
 void write_safetensors_archive(Output& out, std::span<ArchiveEntry> entries) {
     std::vector<ArrayBytes> bytes;
+    bytes.reserve(entries.size());
     for (const ArchiveEntry& entry : entries) bytes.push_back(entry.type);
     const std::vector<std::size_t> order = by_width(bytes);
     std::vector<HeaderRow> rows;
+    rows.reserve(order.size());
     for (const std::size_t i : order) rows.push_back({entries[i].name, bytes[i]});
     const std::string header = safetensors_header("{", rows);
     out << header;
