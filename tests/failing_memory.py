@@ -17,6 +17,7 @@ import tempfile
 
 SECONDS = 20
 EVER_AFTER = 1 << 40
+FOLDER = "answers"
 LACKING = ("memory: ", "Cannot allocate memory")
 
 
@@ -51,6 +52,7 @@ def scenarios(data):
         "plot": ["plot", "a.json", "-o", "out.svg"],
         "batch": ["batch", requests, "--jobs", "3", "-o", "out.ndjson"],
         "resumed batch": ["batch", requests, "--jobs", "2", "--resume", "half.ndjson"],
+        "folder of a batch": ["batch", requests, "--jobs", "2", "--records-per-file", "2", "--out-dir", FOLDER],
     }
 
 
@@ -79,8 +81,8 @@ class Scenario:
 
     def run(self, at, count):
         """(exit code, stdout, stderr, {file: bytes}) of one run."""
-        for name in os.listdir(self.folder):
-            os.remove(os.path.join(self.folder, name))
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
         for name in os.listdir(self.made):
             if name != "seen":
                 shutil.copy(os.path.join(self.made, name), self.folder)
@@ -92,7 +94,8 @@ class Scenario:
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         except subprocess.TimeoutExpired:
             return ("hangs", b"", b"", {})
-        files = {name: open(os.path.join(self.folder, name), "rb").read() for name in os.listdir(self.folder)}
+        paths = [os.path.join(place, name) for place, _, names in os.walk(self.folder) for name in names]
+        files = {os.path.relpath(path, self.folder): open(path, "rb").read() for path in paths}
         return (done.returncode, done.stdout, done.stderr, files)
 
     def complaint(self, at, count):
@@ -113,7 +116,25 @@ class Scenario:
             return ""
         return f"exit {code}, {len(out)} bytes of output, files {left}: {text.strip()[:300]}"
 
+    def complaint_of_folder(self, code, files):
+        """Every line of the index refers to elements that are there."""
+        index = files.get(FOLDER + "/index.ndjson", b"").splitlines()
+        for line in map(json.loads, index):
+            for array in line.get("arrays", []):
+                if array["offset"] + array["bytes"] > len(files[FOLDER + "/" + line["file"]]):
+                    return f"{line['file']} without {array['entry']}"
+            if "error" in line and not any(word in line["error"]["message"] for word in LACKING):
+                return "error " + line["error"]["message"]
+        if any(os.path.basename(name).startswith(".") for name in files):
+            return f"files {sorted(files)}"
+        right = self.right[3][FOLDER + "/index.ndjson"].splitlines()
+        if len(index) > len(right) or (code in (0, 1) and len(index) != len(right)):
+            return f"exit {code}, {len(index)} answers of {len(right)}"
+        return "" if code in (0, 1, 3, 4) else f"exit {code}"
+
     def complaint_of_batch(self, code, files):
+        if FOLDER in self.arguments:
+            return self.complaint_of_folder(code, files)
         name = self.arguments[-1]
         left = sorted(set(files) - set(os.listdir(self.made)) - {name})
         if left:

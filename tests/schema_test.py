@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -155,6 +156,16 @@ def batches():
         yield "inspection", attn("inspect", "answers.ndjson", "--format", "json")
 
 
+def indexes():
+    for more in ([], ["--bare"], ["--format", "safetensors", "--store", "float16", "--emit", "all"]):
+        shutil.rmtree("out", ignore_errors=True)
+        attn("batch", "requests.ndjson", "--out-dir", "out", "--shard", "1/2", *more)
+        text = pathlib.Path("out/index-1-of-2.ndjson").read_text()
+        for line in text.splitlines():
+            yield "error" if "error" in json.loads(line) else "index", line
+        yield "inspection", attn("inspect", "out/index-1-of-2.ndjson", "--format", "json")
+
+
 def comparisons():
     attn("causal", JOURNEY, "--emit", "all", "-o", "a.json")
     attn("causal", JOURNEY, "--seed", "1", "--d-out", "2", "--dtype", "float64", "-o", "b.npz")
@@ -257,7 +268,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
     count, wrong, bad, seen = {}, 0, [], set()
-    makers = (results, batches, comparisons, checks, inspections, tokens, requests)
+    makers = (results, batches, indexes, comparisons, checks, inspections, tokens, requests)
     for name, text in itertools.chain.from_iterable(maker() for maker in makers):
         document = json.loads(text)
         count[name] = count.get(name, 0) + 1

@@ -96,6 +96,8 @@ struct Option {
     Modes on_in = 0;       ///< if the default is true: help shows --no-NAME
     char letter = 0;       ///< the short flag
     bool repeats = false;  ///< given again, it adds a value: FlagValue::text has one a line
+    /// A command's own flag without a value has that of this one, if it is given.
+    const char* value_of = nullptr;
 };
 
 /// True and false on the command line are --NAME and --no-NAME.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -114,6 +115,34 @@ const Option* flag_named(const std::string& word, const std::vector<AddedFlag>& 
     throw Error(ErrorKind::usage, flag,
                 "requires a value; expected " +
                     (option != nullptr ? flag + " " + argument_of(*option) : "one after it"));
+}
+
+/// The value that the words give a long flag; empty if they do not.
+std::optional<std::string> value_of_word(const std::vector<std::string>& words,
+                                         const std::string& flag) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
+        if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
+    }
+    return std::nullopt;
+}
+
+/// Gives flags without a value that of the flag that they share it with.
+void share_values(std::vector<std::string>& words, const std::vector<AddedFlag>& flags) {
+    for (const AddedFlag& added : flags) {
+        if (added.option->value_of == nullptr) continue;
+        const std::string flag = flag_of(*added.option);
+        const auto word = std::find(words.begin(), words.end(), flag);
+        if (word == words.end()) continue;
+        const bool is_alone =
+            word + 1 == words.end() || (word[1].starts_with('-') && word[1] != "-");
+        for (const AddedFlag& other : flags)
+            if (is_alone && other.option->key == std::string_view(added.option->value_of))
+                if (const auto value = value_of_word(words, flag_of(*other.option))) {
+                    words.insert(word + 1, *value);
+                    return;
+                }
+    }
 }
 
 /// A dash as word processors and PDFs have it, from U+2010 to U+2015, or the minus U+2212.
@@ -247,6 +276,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     const CLI::Option* const input =
         args.command->input != nullptr ? app.add_option("INPUT") : nullptr;
     const std::vector<AddedFlag> flags = add_flags(app, *args.command, program, words);
+    share_values(words, flags);
     check_words(words, flags);
     try {
         std::reverse(words.begin(), words.end());  // in CLI11's form

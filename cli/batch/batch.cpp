@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -17,13 +18,16 @@
 
 #include "cli/batch/answer.hpp"
 #include "cli/batch/overwritten.hpp"
+#include "cli/batch/parts.hpp"
 #include "cli/batch/progress.hpp"
 #include "cli/batch/results.hpp"
 #include "cli/batch/resume.hpp"
+#include "cli/batch/resumed_parts.hpp"
 #include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
+#include "io/file/durable_file.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/temporary.hpp"
@@ -46,8 +50,9 @@ constexpr auto quick_run = 500us;
 
 /// Jobs share the processors; a single job may use all of them.
 Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
-    return {request.defaults, *request.program, request.dry_run,
-            std::max<std::size_t>(1, processors() / request.jobs), models};
+    return {request.defaults, *request.program,
+            request.dry_run,  std::max<std::size_t>(1, processors() / request.jobs),
+            models,           request.parts ? request.parts->folder : std::string()};
 }
 
 class Batch {
@@ -197,6 +202,10 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
             throw io::WrittenFile(request.output == "-" ? "<stdout>" : request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
+    if (holds_answers && S_ISDIR(status.st_mode))
+        throw Error(ErrorKind::io, request.output,
+                    "is a folder; expected a file of answers, or --out-dir " + request.output +
+                        " --resume");
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
                     "is not a regular file; expected a file of answers, or a new one");
@@ -233,20 +242,57 @@ void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t 
     const int signal = stop.signal();
     if (signal == 0) return;
     report("ended by a signal after " + std::to_string(records) + " records" +
-           (request.output == "-" ? "" : "; --resume " + request.output + " goes on"));
+           (request.output == "-" ? ""
+            : request.parts       ? "; --resume goes on"
+                                  : "; --resume " + request.output + " goes on"));
     io::end_by_signal(signal);
 }
+
+/// The parts that --retry-failed writes: they replace the old ones, or are removed.
+class NewGeneration {
+public:
+    explicit NewGeneration(const PartLayout& layout)
+        : layout_(layout), old_(generation_of(layout)) {}
+    NewGeneration(const NewGeneration&) = delete;
+    NewGeneration& operator=(const NewGeneration&) = delete;
+    ~NewGeneration() {
+        remove_other_parts(layout_, is_whole_ ? old_ + 1 : old_,
+                           std::numeric_limits<std::uint64_t>::max());
+    }
+
+    PartsSoFar parts() const {
+        PartsSoFar none(layout_.records_per_file);
+        none.generation = old_ + 1;
+        return none;
+    }
+
+    /// To be called when the new index has replaced the old one.
+    void replaces_old() {
+        io::sync_folder(layout_.folder);
+        is_whole_ = true;
+    }
+
+private:
+    const PartLayout& layout_;
+    std::uint64_t old_;
+    bool is_whole_ = false;
+};
 
 /// Answers the records without a successful answer, in order. The output is replaced once all
 /// answers are complete.
 BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
                         RecordReader& records, Stop& stop) {
-    GoodAnswers good(request.output);
+    GoodAnswers good(request.output, request.parts.has_value());
+    std::optional<NewGeneration> made;
+    if (request.parts) made.emplace(*request.parts);
     io::OutputFile out(request.output);
     BatchCount count;
     out.fill([&](io::Output& answers) {
         Progress progress;
-        BatchResults results(answers, {}, request.max_failures, progress, stop);
+        std::optional<Parts> parts;
+        if (made) parts.emplace(*request.parts, made->parts(), answers, [] {});
+        BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures, progress,
+                             stop);
         Batch(request, models, records, &good, results, progress, stop).run();
         count = results.count();
     });
@@ -254,13 +300,15 @@ BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
         Answerer answerer = make_answerer(request, models);
         good.check_end(answerer);
         out.commit();
+        if (made) made->replaces_old();
     }
     return count;
 }
 
 /// Appends answers to those that the output already holds.
 BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
-                 io::LineOutput& out, const Answered& answered, Stop& stop) {
+                 io::LineOutput& out, const Answered& answered, const ResumedParts* resumed,
+                 Stop& stop) {
     const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
     if (stop.wanted() || has_failed) return answered.count;
     out.start_at(answered.bytes);
@@ -268,7 +316,18 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
     // read the output unchanged.
     if (all_regular(request)) out << "";
     Progress progress;
-    BatchResults results(out, answered.count, request.max_failures, progress, stop);
+    std::optional<Parts> parts;
+    bool is_cut = false;
+    // A longer part may replace one whose answers the index has.
+    const auto before_file = [&] {
+        if (std::exchange(is_cut, true)) return;
+        out.start_at(resumed->begin(answered.bytes));
+        out << "";
+        out.sync();
+    };
+    if (resumed != nullptr) parts.emplace(*request.parts, resumed->so_far(), out, before_file);
+    BatchResults results(out, parts ? &*parts : nullptr, answered.count, request.max_failures,
+                         progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
     out << "";  // truncates the output even if there was no answer
     out.finish();
@@ -279,6 +338,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 
 bool run_batch(BatchRequest request) {
     io::LoadedModels models;
+    if (request.parts) make_folder(request.parts->folder);
     io::Access& access = request.defaults.access;
     access = {.regular_only = true, .written = output_of(request)};
     check_output(request, models);
@@ -299,18 +359,27 @@ bool run_batch(BatchRequest request) {
                     "is open already, and answers are appended to it; expected the name of "
                     "a file, or --output in place of --resume");
     access.written = out.id();
+    if (request.parts && !request.resume && holds_something(request))
+        throw Error(ErrorKind::io, request.output,
+                    "has answers of an earlier run; expected --resume as well, which goes on, or "
+                    "another --out-dir");
     BatchCount count;
     std::uint64_t failed_before = 0;
     if (request.retry_failed) {
         count = retry_failed(request, models, records, stop);
     } else {
         Answered answered;
+        std::optional<ResumedParts> resumed;
+        if (request.parts) resumed.emplace(*request.parts);
+        ResumedParts* const of_index = resumed ? &*resumed : nullptr;
         if (request.resume) {
             Answerer answerer = make_answerer(request, models);
-            answered = skip_answered(records, request.output, answerer);
+            answered = skip_answered(records, request.output, answerer, of_index);
         }
+        // A stop may have ended the reading of the index early.
+        if (of_index != nullptr && !stop.wanted()) of_index->remove_others();
         failed_before = answered.count.failed;
-        count = go_on(request, models, records, out, answered, stop);
+        count = go_on(request, models, records, out, answered, of_index, stop);
     }
     report_failures(request, count, failed_before);
     end_by_signal(request, stop, count.records);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/batch/part_layout.hpp"
 #include "cli/batch/records.hpp"
 #include "cli/request/request.hpp"
 
@@ -19,7 +20,8 @@ struct BatchRequest {
     Shard shard;
     std::size_t jobs = 1;
     std::optional<std::uint64_t> max_failures;  ///< the batch ends after this many failures
-    std::string output = "-";
+    std::string output = "-";                   ///< with `parts`, their index
+    std::optional<PartLayout> parts;            ///< of --out-dir
     bool resume = false;        ///< continue after the answers that the output holds
     bool retry_failed = false;  ///< failed records are answered again, in their positions
     bool dry_run = false;       ///< costs instead of answers

@@ -45,8 +45,8 @@ void check_output(const BatchRequest& batch) {
 }
 
 /// Refuses settings that no record of a batch can have.
-void refuse_defaults(const Request& defaults) {
-    check_answer_format(defaults);
+void refuse_defaults(const Request& defaults, const io::OutputFormat* packed) {
+    check_answer_format(defaults, packed);
     // Otherwise every record would report the same unknown name.
     at_locations(defaults, [&] { check_array_names(defaults.settings.emit); });
     if (defaults.has_mode) check_defaults(defaults);
@@ -56,6 +56,20 @@ void refuse_defaults(const Request& defaults) {
                         "standard input, which every record would read again; expected a file");
 }
 
+/// The format of --out-dir: npz unless one is given.
+const io::OutputFormat* packed_format(const Request& defaults) {
+    const auto packs = [](const io::OutputFormat& format) {
+        return format.write_archive != nullptr;
+    };
+    if (defaults.has("format")) {
+        if (!packs(*defaults.format))
+            throw setting_error(defaults, "format",
+                                "is not a format of --out-dir; expected npz or safetensors");
+        return defaults.format;
+    }
+    return std::find_if(io::output_formats.begin(), io::output_formats.end(), packs);
+}
+
 Request defaults_of(const Args& args) {
     Request defaults;
     defaults.of_batch = true;
@@ -63,8 +77,37 @@ Request defaults_of(const Args& args) {
     defaults.has_mode = mode.has_value();
     if (mode) defaults.settings.mode = mode_rows[*mode].mode;
     defaults = with_flags(std::move(defaults), args);
-    refuse_defaults(defaults);
+    const bool is_packed = args.has("out_dir");
+    if (is_packed) defaults.format = packed_format(defaults);
+    refuse_defaults(defaults, is_packed ? defaults.format : nullptr);
     return defaults;
+}
+
+/// Where --out-dir writes; empty without it.
+std::optional<PartLayout> parts_of(const Args& args, const BatchRequest& batch) {
+    const std::optional<std::string> folder = args.text("out_dir");
+    if (!folder) {
+        if (args.has("records_per_file"))
+            throw Error(ErrorKind::usage, "--records-per-file", "requires --out-dir DIR");
+        return {};
+    }
+    if (folder->empty() || *folder == "-")
+        throw Error(ErrorKind::usage, "--out-dir", "no name of a folder; expected one");
+    for (const char* key : {"output", "dry_run"})
+        if (const FlagValue* const flag = args.find(key))
+            throw Error(ErrorKind::usage, flag_of(*flag->option),
+                        "conflicts with --out-dir; expected one of them");
+    if (const auto resumed = args.text("resume"); resumed && *resumed != *folder)
+        throw Error(ErrorKind::usage, "--resume " + *resumed,
+                    "is not the folder of --out-dir; expected --resume " + *folder +
+                        ", or --resume as the last word");
+    PartLayout parts;
+    parts.folder = *folder;
+    parts.format = batch.defaults.format;
+    parts.shard = batch.shard;
+    if (const auto records = args.whole("records_per_file"))
+        parts.records_per_file = static_cast<std::size_t>(*records);
+    return parts;
 }
 
 std::vector<BatchInput> inputs_of(const Args& args) {
@@ -108,10 +151,14 @@ BatchRequest batch_of(const Args& args) {
     batch.retry_failed = args.has("retry_failed");
     if (batch.retry_failed && !batch.resume)
         throw Error(ErrorKind::usage, "--retry-failed", "requires --resume FILE");
-    if (batch.resume && (args.has("output") || batch.dry_run))
+    if (batch.resume && !args.has("out_dir") && (args.has("output") || batch.dry_run))
         throw Error(ErrorKind::usage, batch.dry_run ? "--dry-run" : "--output",
                     "contradicts --resume, which writes answers to its own file; expected one of "
                     "them");
+    if ((batch.parts = parts_of(args, batch))) {
+        batch.output = batch.parts->index();
+        return batch;
+    }
     batch.output = args.text(batch.resume ? "resume" : "output").value_or("-");
     if (batch.output.empty() || (batch.resume && batch.output == "-"))
         throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
@@ -154,9 +201,19 @@ constexpr Option batch_options[] = {
      .argument = "FILE",
      .help = "write there, line by line (default -, standard output)",
      .letter = 'o'},
+    {.key = "out_dir",
+     .argument = "DIR",
+     .help = "write the arrays to files in DIR, and a line for each record to DIR/index.ndjson "
+             "(default: arrays as text)"},
+    {.key = "records_per_file",
+     .limits = {1, 1e6, "an integer from 1 to 1000000"},
+     .argument = "N",
+     .help = "with --out-dir: records of one file, fewer above 64 MiB (default 1000)"},
     {.key = "resume",
      .argument = "FILE",
-     .help = "continue FILE: skip the records that it answers"},
+     .help = "continue FILE: skip the records that it answers; with --out-dir, --resume alone "
+             "continues DIR",
+     .value_of = "out_dir"},
     {.key = "retry_failed",
      .field = no_value,
      .help = "with --resume: answer failed and missing records again, in place (default off)"},
@@ -175,6 +232,20 @@ constexpr Option batch_options[] = {
      .help = "costs of each record instead of its answer (default off)"},
 };
 
+constexpr HelpOverride batch_flags[] = {
+    {"mode", "the mode of records that have no mode key"},
+    {"each", "each of REQUESTS is one input"},
+    {"jobs", "records answered at the same time"},
+    {"shard", "answer every N-th record, from the I-th on"},
+    {"output", "write answers there, line by line"},
+    {"out_dir", "write arrays to files in DIR, with an index"},
+    {"resume", "continue FILE; with --out-dir, alone: continue DIR"},
+    {"retry_failed", "with --resume: answer failed records again"},
+    {"max_failures", "end with the N-th record that fails"},
+    {"no_files", "a record that names a file fails"},
+    {"dry_run", "costs of each record instead of its answer"},
+};
+
 }  // namespace
 
 constexpr CommandRow batch_command{
@@ -190,6 +261,7 @@ constexpr CommandRow batch_command{
     .ending =
         "\nEvery flag of a mode is accepted: a default for records that do not set it "
         "themselves.\nSee attn self --help.\n",
+    .common_flags = batch_flags,
     .takes = in_batch,
     .own = batch_options,
     .run = run_batch_command};

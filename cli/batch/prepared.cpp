@@ -127,8 +127,8 @@ std::string Prepared::head_of(Planned& planned, std::string_view seed) {
     return text;
 }
 
-std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const std::string& id,
-                                               const Runtime& runtime) {
+std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const std::string& id,
+                                              const Runtime& runtime) {
     const io::JsonDocument& document = *line.document;
     if (request_.threads) runtime.pool.set_threads(*request_.threads);
     request_.document = line.source;
@@ -150,12 +150,17 @@ std::optional<io::TextBuffer> Prepared::answer(const io::InputFile& line, const 
     }
     if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
     const Result result = compute(planned->plan, std::move(operands), runtime.pool);
+    if (!request_.format->json)
+        return RecordOutcome{io::TextBuffer(head_of(*planned, seed)),
+                             {},
+                             {},
+                             pack(request_, result.arrays, runtime.pool)};
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
     out << head_of(*planned, seed);
     write_after_head(out, request_, result.arrays, runtime.pool);
     planned->longest = std::max(planned->longest, out.text().size());
-    return std::move(out.text());
+    return RecordOutcome{std::move(out.text()), {}};
 }
 
 }  // namespace attn::cli

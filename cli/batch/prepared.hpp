@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/batch/outcome.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
@@ -36,8 +37,8 @@ public:
 
     /// The answer to a record like these; `id` is its id if the line has none. Empty if no plan has
     /// its shapes. Errors: the problem of the record, without its location.
-    std::optional<io::TextBuffer> answer(const io::InputFile& line, const std::string& id,
-                                         const Runtime& runtime);
+    std::optional<RecordOutcome> answer(const io::InputFile& line, const std::string& id,
+                                        const Runtime& runtime);
 
 private:
     enum class Part { id, meta, seed, array, setting };

@@ -18,7 +18,7 @@ constexpr auto ready_time = 20ms;
 
 std::size_t bytes_of(const std::vector<RecordOutcome>& answers) {
     std::size_t bytes = 0;
-    for (const RecordOutcome& answer : answers) bytes += answer.line.size();
+    for (const RecordOutcome& answer : answers) bytes += answer.size();
     return bytes;
 }
 
@@ -60,7 +60,9 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
             return;
         }
         // If this throws, the record is not counted, and nothing after it is written.
-        if (answer.line.size() < ready_bytes)
+        if (parts_ != nullptr)
+            add_to_parts(answer);
+        else if (answer.line.size() < ready_bytes)
             ready_ += answer.line.text();
         else
             write_large(answer.line);
@@ -73,6 +75,15 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
             stop_.want();
         }
     }
+}
+
+/// After an error nothing more is written, as in write().
+void BatchResults::add_to_parts(RecordOutcome& answer) {
+    if (is_broken_) return;
+    is_broken_ = true;
+    parts_->add({std::move(answer.line), {}, {}, std::move(answer.packed)});
+    is_broken_ = false;
+    progress_.show(count_.records - before_);
 }
 
 /// Writes without a copy.
@@ -113,6 +124,11 @@ void BatchResults::set_idle(bool idle) {
 void BatchResults::finish() {
     const std::lock_guard lock(mutex_);
     write_ready();
+    if (parts_ != nullptr && !is_broken_) {
+        is_broken_ = true;
+        parts_->finish();
+        is_broken_ = false;
+    }
     if (end_) std::rethrow_exception(end_);
 }
 

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/batch/answer.hpp"
+#include "cli/batch/outcome.hpp"
+#include "cli/batch/parts.hpp"
 #include "cli/batch/progress.hpp"
 #include "cli/batch/stop.hpp"
 #include "io/file/output.hpp"
@@ -28,11 +29,12 @@ struct BatchCount {
 /// Thread-safe.
 class BatchResults {
 public:
-    /// `already` counts the answers that the output holds before the first new one.
-    BatchResults(io::Output& out, const BatchCount& already,
+    /// `already` counts the answers that the output holds before the first new one. `parts` takes
+    /// the answers instead of the output; null: none.
+    BatchResults(io::Output& out, Parts* parts, const BatchCount& already,
                  std::optional<std::uint64_t> max_failures, Progress& progress, Stop& stop)
-        : out_(out), count_(already), before_(already.records), max_failures_(max_failures),
-          progress_(progress), stop_(stop) {}
+        : out_(out), parts_(parts), count_(already), before_(already.records),
+          max_failures_(max_failures), progress_(progress), stop_(stop) {}
 
     /// Adds the answers to consecutive records from number `first` on, counted from 0. Waits while
     /// too many answers are queued after a missing one. Errors: those of the output.
@@ -49,11 +51,13 @@ public:
 private:
     void append(std::vector<RecordOutcome>& answers);
     void write(std::string_view lines);
+    void add_to_parts(RecordOutcome& answer);
     void write_large(io::TextBuffer& line);
     void write_ready();
     bool has_room(std::uint64_t first) const;
 
     io::Output& out_;
+    Parts* parts_;
     BatchCount count_;
     std::uint64_t before_;  // records of an earlier run
     std::optional<std::uint64_t> max_failures_;

@@ -19,8 +19,9 @@ namespace attn::cli {
 namespace {
 
 struct AnswerHead {
-    std::string id;       ///< as JSON
-    std::string problem;  ///< of an error record, else empty
+    std::string id;                    ///< as JSON
+    std::string problem;               ///< of an error record, else empty
+    std::optional<IndexLine> indexed;  ///< of a good answer in an index
 };
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
@@ -45,12 +46,13 @@ std::string_view without_zeros(std::string_view text) {
 }
 
 /// Whether the line may be an incomplete answer to this record.
-bool is_torn_answer(std::string_view line, const Record& record) {
+bool is_torn_answer(std::string_view line, const Record& record, bool is_index) {
     line = without_zeros(line);
     const std::string bare = start_of_bare(record) + ',';
-    if (agree(line, start_of_result(record)) || agree(line, bare + "\"error\":{") ||
+    if (agree(line, start_of_result(record, is_index)) || agree(line, bare + "\"error\":{") ||
         agree(line, bare + '"' + std::string(of_model) + "\":["))
         return true;
+    if (is_index) return agree(line, bare + '"' + std::string(record_key) + "\":");
     return std::any_of(emitted_arrays.begin(), emitted_arrays.end(), [&](const ArrayRow& array) {
         return agree(line, bare + '"' + std::string(array.name) + "\":[");
     });
@@ -92,18 +94,24 @@ bool is_bare(const io::JsonDocument& document) {
 }
 
 /// The head of a complete line, which must have the form that this program writes.
-AnswerHead head_of(const std::string& path, const io::Line& line) {
-    const bool is_whole = line.text.starts_with("{\"schema\":\"attn.result/");
+AnswerHead head_of(const std::string& path, const io::Line& line, bool is_index) {
+    const bool is_whole = line.text.starts_with(is_index ? "{\"schema\":\"attn.index/"
+                                                         : "{\"schema\":\"attn.result/");
     if (!(is_whole || starts_with_id(line.text)) || !line.text.ends_with('}'))
         fail(path, line.number, no_answer);
     const io::Source source = io::source_of_line(path, line.text, line.number);
     const io::JsonDocument document(source);
     const io::JsonMember* id = document.find("id");
     const io::JsonMember* error = document.find("error");
-    if (id == nullptr || (!is_whole && error == nullptr && !is_bare(document)))
+    if (id == nullptr || (!is_whole && error == nullptr && !is_index && !is_bare(document)))
         fail(path, line.number, no_answer);
-    AnswerHead head{io::json_text(document.read_value(*id)), {}};
-    if (is_whole || error == nullptr) return head;
+    AnswerHead head{io::json_text(document.read_value(*id)), {}, {}};
+    if (is_whole || error == nullptr) {
+        if (!is_index) return head;
+        head.indexed = read_index_line(document, source);
+        if (!head.indexed) fail(path, line.number, no_answer);
+        return head;
+    }
     const nlohmann::json what = document.read_value(*error);
     const auto text = [&](const char* key) {
         if (!what.is_object() || !what.contains(key) || !what[key].is_string())
@@ -127,7 +135,7 @@ void check_last(const std::string& path, const LastGood& last, Answerer& answere
     if (has_own_id && !starts_with_id(last.line)) return;
     try {
         const RecordOutcome now = answerer.answer(last.record);
-        if (now.end || now.line.text() == last.line) return;
+        if (now.end || answerer.is_answer(now, last.line)) return;
     } catch (const BeyondShare&) {
         return;  // not enough memory to answer it again
     }
@@ -138,8 +146,10 @@ void check_last(const std::string& path, const LastGood& last, Answerer& answere
 
 }  // namespace
 
-Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer) {
+Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer,
+                       ResumedParts* parts) {
     check_start(path);
+    const bool is_index = parts != nullptr;
     Answered answered;
     io::LineReader lines(path, -1, io::LineReader::any_length);
     io::Line line;
@@ -152,18 +162,27 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
             fail(path, line.number, "an answer more than there are records");
         }
         if (!line.is_whole) {
-            if (!is_torn_answer(line.text, record)) fail(path, line.number, no_answer);
+            if (!is_torn_answer(line.text, record, is_index)) fail(path, line.number, no_answer);
             records.put_back(std::move(record));
             break;
         }
-        AnswerHead head = head_of(path, line);
+        AnswerHead head = head_of(path, line, is_index);
         const std::string wanted = id_of(record);
         if (head.id != wanted)
             fail(path, line.number,
                  "the answer has id " + io::shortened(head.id) + ", but " + record.place() +
                      " has id " + io::shortened(wanted));
         ++answered.count.records;
-        answered.bytes = lines.position();
+        const std::uint64_t begin = std::exchange(answered.bytes, lines.position());
+        if (is_index) {
+            IndexedAnswer indexed;
+            if (head.indexed)
+                indexed.line = std::move(*head.indexed);
+            else
+                indexed.failed = std::string(line.text) + "\n";
+            const std::string problem = parts->pass(std::move(indexed), begin);
+            if (!problem.empty()) fail(path, line.number, problem);
+        }
         if (head.problem.empty()) {
             last.line = std::string(line.text) + "\n";
             last.number = line.number;
@@ -176,8 +195,8 @@ Answered skip_answered(RecordReader& records, const std::string& path, Answerer&
     return answered;
 }
 
-GoodAnswers::GoodAnswers(const std::string& path)
-    : path_(path), lines_(path, -1, io::LineReader::any_length) {
+GoodAnswers::GoodAnswers(const std::string& path, bool is_index)
+    : path_(path), is_index_(is_index), lines_(path, -1, io::LineReader::any_length) {
     check_start(path);
     find_next();
 }
@@ -191,7 +210,7 @@ void GoodAnswers::find_next() {
             torn_ = without_zeros(line.text);
             return;
         }
-        AnswerHead head = head_of(path_, line);
+        AnswerHead head = head_of(path_, line, is_index_);
         if (!head.problem.empty()) {
             failed_ids_.insert(std::move(head.id));
             continue;
@@ -203,7 +222,7 @@ void GoodAnswers::find_next() {
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
     ++records_;
-    if (line_.empty() && !torn_.empty() && is_torn_answer(torn_, record)) torn_.clear();
+    if (line_.empty() && !torn_.empty() && is_torn_answer(torn_, record, is_index_)) torn_.clear();
     if (line_.empty() || id_of(record) != id_) return std::nullopt;
     if (number_ != records_) moved_.emplace_back(id_, number_);
     last_ = {record, std::move(line_), number_};

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "cli/batch/answer.hpp"
+#include "cli/batch/part_layout.hpp"
 #include "cli/batch/records.hpp"
 #include "cli/batch/results.hpp"
+#include "cli/batch/resumed_parts.hpp"
 #include "io/file/line_reader.hpp"
 
 namespace attn::cli {
@@ -23,9 +25,11 @@ struct Answered {
 /// Skips the records whose answers the file holds, compared by id. A last line without a line break
 /// is ignored if it is the beginning of an answer to the next record. Some file systems leave zeros
 /// after it. The last successful answer must have the settings that this batch would give it. For a
-/// record without an id, the whole line must be the same. Errors: kind input if the file holds
-/// anything else.
-Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer);
+/// record without an id, the whole line must be the same. `parts`: the file is an index, whose
+/// answers are passed there; null: it holds answers. Errors: kind input if the file holds anything
+/// else.
+Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer,
+                       ResumedParts* parts);
 
 /// The last successful answer.
 struct LastGood {
@@ -37,7 +41,8 @@ struct LastGood {
 /// The successful answers of an earlier run, in the order of the records.
 class GoodAnswers {
 public:
-    explicit GoodAnswers(const std::string& path);
+    /// `is_index`: of --out-dir.
+    GoodAnswers(const std::string& path, bool is_index);
 
     /// The line of this record's answer; empty if it failed or is missing. Records must be passed
     /// in order. Errors: kind input for lines that are not answers.
@@ -52,6 +57,7 @@ private:
     void find_next();
 
     std::string path_;
+    bool is_index_;
     io::LineReader lines_;
     std::string line_;  // of the next successful answer; empty at the end
     std::size_t number_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/model/layers_head.hpp"
+#include "cli/output/head.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
@@ -94,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> head_of_model(const Request& re
                                                                const io::OpenModel& model,
                                                                const ModelQuestion& question) {
     std::vector<std::pair<std::string, std::string>> head;
-    if (!request.bare) head.emplace_back("schema", io::value_text(schemas::result));
+    if (!request.bare) head.emplace_back("schema", io::value_text(schema_of_answer(request)));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     if (!request.meta.empty()) head.emplace_back("meta", request.meta);
     if (request.bare) return head;

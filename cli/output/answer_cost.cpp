@@ -57,6 +57,12 @@ struct TextSize {
     double bytes, a_number;
 };
 
+/// The same for elements in a binary file.
+TextSize binary_size(const Plan& plan, ArrayId array) {
+    const auto a_number = static_cast<double>(row_of(plan.dtype).size);
+    return {a_number * plan.numbers<double>(array), a_number};
+}
+
 TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
     constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
     const io::ArrayColors colors = io::colors_of(array);
@@ -84,7 +90,8 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
     const double seen = visible_fraction(plan, cost);
     double bytes = 0, pieces = 0;
     plan.emit.for_each([&](ArrayId array) {
-        const TextSize text = text_size(request, plan, array, seen);
+        const TextSize text =
+            request.format->json ? text_size(request, plan, array, seen) : binary_size(plan, array);
         bytes += text.bytes;
         pieces =
             std::max(pieces, std::min(text.bytes, text.a_number * double{io::numbers_in_pieces}));

@@ -1,4 +1,4 @@
-// The cost of an answer in a batch: the size of its text, and memory.
+// The cost of an answer in a batch: the size of its text, or of its elements in a file, and memory.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace attn::cli {
 
 struct AnswerCost {
-    std::uint64_t bytes;  ///< approximate size of the text of its elements
-    double memory;        ///< peak bytes, including that text
+    std::uint64_t bytes;  ///< approximate size of its elements, as text or in a file
+    double memory;        ///< peak bytes, including those
 };
 
 /// The whole answer is in memory before it is written.

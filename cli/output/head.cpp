@@ -24,6 +24,10 @@ std::string axes_json(const Plan& plan) {
 
 }  // namespace
 
+std::string_view schema_of_answer(const Request& request) {
+    return request.of_batch && !request.format->json ? schemas::index : schemas::result;
+}
+
 std::string shapes_json(const Shapes& s) {
     std::string text = "{";
     for (const auto& [name, size] : {std::pair("batch", s.batch),
@@ -83,7 +87,7 @@ std::string layout_json(const Plan& plan, const std::string& axes) {
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan) {
     std::vector<std::pair<std::string, std::string>> head;
     head.reserve(9);
-    if (!request.bare) head.emplace_back("schema", io::value_text(schemas::result));
+    if (!request.bare) head.emplace_back("schema", io::value_text(schema_of_answer(request)));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     if (!request.meta.empty()) head.emplace_back("meta", request.meta);
     if (request.bare) return head;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace attn::cli {
 /// Names and JSON values in the order of output: schema, id, meta, mode, tokens, context_tokens,
 /// config, shapes, layout. Members that the request lacks are omitted.
 std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan);
+
+/// The schema of an answer: of a result, or of a line of a batch's index if the arrays are
+/// elsewhere.
+std::string_view schema_of_answer(const Request& request);
 
 /// The sizes of a plan as a JSON object.
 std::string shapes_json(const Shapes& shapes);

@@ -150,10 +150,14 @@ const io::OutputFormat& format_of_weights(const Request& request) {
                            true, &io::OutputFormat::holds_weights);
 }
 
-OutputPlan plan_output(Request request) {
-    request.format = format_of(request);
+void check_style_and_store(const Request& request) {
     check_style(request);
     check_store(request);
+}
+
+OutputPlan plan_output(Request request) {
+    request.format = format_of(request);
+    check_style_and_store(request);
     check_saved(request);
     check_files(request);
     check_pictures(request);

@@ -15,6 +15,9 @@ namespace attn::cli {
 /// if the name specifies another format.
 void check_format_of_name(const Request& request, const OutputName& name);
 
+/// Errors: kind usage for settings that the request's format would ignore or cannot hold.
+void check_style_and_store(const Request& request);
+
 /// How an answer is written.
 struct OutputPlan {
     const io::OutputFormat* format;

@@ -24,8 +24,7 @@ public:
 
     void read() {
         if (const io::JsonMember* schema = document_.find("schema"))
-            throw Error(ErrorKind::input, document_.place(*schema),
-                        "unknown schema; expected \"" + std::string(schemas::result) + "\"");
+            throw Error(ErrorKind::input, document_.place(*schema), about_schema(*schema));
         if (document_.find("error") != nullptr)
             throw Error(ErrorKind::input, place_,
                         "a record that failed in an earlier batch; expected a request or a result");
@@ -37,6 +36,13 @@ public:
 
 private:
     const Request& request() const { return builder_.request; }
+
+    std::string about_schema(const io::JsonMember& schema) const {
+        if (document_.read_value(schema) == schemas::index)
+            return "a line of an index, whose arrays are in another file; expected a request, a "
+                   "result, or that file";
+        return "unknown schema; expected \"" + std::string(schemas::result) + "\"";
+    }
 
     void take_member(const io::JsonMember& member) {
         if (member.key == "mode") return;

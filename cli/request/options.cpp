@@ -384,7 +384,8 @@ constexpr Option table[] = {
      of_arrays | in_model},
     {"store", output, all_modes, store_field, {}, "TYPE",
      "round numbers to float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION, in c and memh, and in npz, npy "
-     "and safetensors if these have the type (default --dtype)", as_key | as_flag | in_config | in_model},
+     "and safetensors if these have the type (default --dtype)",
+     as_key | as_flag | in_config | in_batch | in_model},
     {"average_heads", output, several_heads, setting<&S::average_heads>, {}, "",
      "attention_weights as their mean over the heads (default off)", of_arrays | in_check},
     {"pretty", output, all_modes, field_of<&R::pretty>, {}, "",

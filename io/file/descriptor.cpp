@@ -135,6 +135,12 @@ void wait_for(int fd, short event) {
     ::poll(&file, 1, -1);
 }
 
+int error_at_sync(int fd) {
+    while (::fsync(fd) != 0)
+        if (errno != EINTR) return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+    return 0;
+}
+
 void fail_to_read(const std::string& name, int error) {
     if (error == ENOENT) throw MissingFile(name);
     throw Error(

@@ -44,6 +44,10 @@ int error_at_close(int fd);
 /// The same for an inherited descriptor, which stays open.
 int error_at_end(int fd);
 
+/// Waits until everything written is on the disk, which some system files do not support. 0 or
+/// errno.
+int error_at_sync(int fd);
+
 /// Errors: kind io, with the system's reason, always.
 [[noreturn]] void fail_to_read(const std::string& name, int error);
 [[noreturn]] void fail_to_write(const std::string& name, int error);

@@ -59,13 +59,6 @@ void copy_access(const std::string& path, const struct stat& old, int fd) {
     static_cast<void>(::fchmod(fd, static_cast<mode_t>(mode)) == 0);
 }
 
-/// 0 or errno. Some system files do not support syncing.
-int error_at_sync(int fd) {
-    while (::fsync(fd) != 0)
-        if (errno != EINTR) return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
-    return 0;
-}
-
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path) : name_(path == "-" ? "<stdout>" : path) {

@@ -66,6 +66,9 @@ public:
     /// The directory, after the last entry.
     void finish();
 
+    /// Bytes written so far: in an entry, the offset of its next byte.
+    std::uint64_t position() const { return written_; }
+
 private:
     void put(std::string_view bytes);
 

@@ -21,16 +21,30 @@ std::uint64_t ArrayBytes::size() const {
 
 namespace {
 
+struct ElementRow {
+    std::string_view dtype, descr, safetensors;
+    std::size_t size;
+};
+
+constexpr std::array<ElementRow, 5> element_rows{{{"float32", "<f4", "F32", sizeof(float)},
+                                                  {"float64", "<f8", "F64", sizeof(double)},
+                                                  {"int64", "<i8", "I64", sizeof(std::int64_t)},
+                                                  {"float16", "<f2", "F16", sizeof(std::uint16_t)},
+                                                  {"bfloat16", "", "BF16", sizeof(std::uint16_t)}}};
+
+ArrayBytes array_bytes_of(const ElementRow& row, std::vector<std::size_t> shape = {}) {
+    return {row.dtype, row.descr, row.safetensors, row.size, std::move(shape)};
+}
+
 template <class T>
 ArrayBytes bytes_of_type() {
-    if constexpr (std::is_same_v<T, float>) return {"<f4", "F32", sizeof(T), {}};
-    if constexpr (std::is_same_v<T, double>) return {"<f8", "F64", sizeof(T), {}};
-    if constexpr (std::is_same_v<T, std::int64_t>) return {"<i8", "I64", sizeof(T), {}};
+    if constexpr (std::is_same_v<T, float>) return array_bytes_of(element_rows[0]);
+    if constexpr (std::is_same_v<T, double>) return array_bytes_of(element_rows[1]);
+    if constexpr (std::is_same_v<T, std::int64_t>) return array_bytes_of(element_rows[2]);
 }
 
 ArrayBytes bytes_of_stored(const StoredType& type) {
-    const bool is_float16 = type.kind == StoredKind::float16;
-    return {is_float16 ? "<f2" : "", is_float16 ? "F16" : "BF16", sizeof(std::uint16_t), {}};
+    return array_bytes_of(element_rows[type.kind == StoredKind::float16 ? 3 : 4]);
 }
 
 }  // namespace
@@ -44,6 +58,12 @@ ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& 
             : std::visit([]<class T>(const Array<T>&) { return bytes_of_type<T>(); }, array.values);
     bytes.shape = shape_of(array);
     return bytes;
+}
+
+std::optional<ArrayBytes> described_as(std::string_view dtype, std::vector<std::size_t> shape) {
+    for (const ElementRow& row : element_rows)
+        if (row.dtype == dtype) return array_bytes_of(row, std::move(shape));
+    return std::nullopt;
 }
 
 namespace {

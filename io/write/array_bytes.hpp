@@ -18,8 +18,10 @@ static_assert(std::endian::native == std::endian::little,
               "numbers are written in their memory layout");
 
 struct ArrayBytes {
-    std::string_view descr, safetensors;  ///< the names of the element's type
-    std::size_t element = 0;              ///< bytes of one
+    /// The names of the element's type: "float32", NumPy's, which is empty for bfloat16, and that
+    /// of safetensors.
+    std::string_view dtype, descr, safetensors;
+    std::size_t element = 0;  ///< bytes of one
     std::vector<std::size_t> shape;
 
     std::uint64_t size() const;  ///< of all elements
@@ -27,6 +29,9 @@ struct ArrayBytes {
 
 /// Real numbers may be stored as float16 or bfloat16 instead of their own type.
 ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored);
+
+/// An array of elements of the type with this `dtype`; empty if there is no such type.
+std::optional<ArrayBytes> described_as(std::string_view dtype, std::vector<std::size_t> shape);
 
 /// Passes the array's bytes on, piece by piece. A stream is consumed; with several workers its next
 /// rows are computed while another thread takes the previous ones. Streams are not stored in

@@ -1,6 +1,7 @@
 // NumPy's npy, one array; and npz, a zip file of npy files with the config as metadata.
 #include "io/file/zip.hpp"
 #include "io/read/npy.hpp"
+#include "io/write/array_archive.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 
@@ -30,6 +31,19 @@ void write_npz(Output& out, const Report& report, const NumberStyle&) {
         zip.begin(std::string(npz_metadata) + ".npy", header.size() + head.size());
         zip.write(header);
         zip.write(head);
+        zip.end();
+    }
+    zip.finish();
+}
+
+void write_npz_archive(Output& out, std::span<ArchiveEntry> entries) {
+    ZipWriter zip(out);
+    for (ArchiveEntry& entry : entries) {
+        const std::string header = npy_header(entry.type.descr, entry.type.shape);
+        zip.begin(entry.name + ".npy", header.size() + entry.bytes.size());
+        zip.write(header);
+        entry.offset = zip.position();
+        zip.write(entry.bytes);
         zip.end();
     }
     zip.finish();

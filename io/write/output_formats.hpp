@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 
+#include "io/write/array_archive.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {
@@ -46,6 +48,9 @@ void write_memh(Output& out, const Report& report, const NumberStyle& style);
 
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 
+/// Writes the arrays of many results (array_archive.hpp).
+using ArchiveWriter = void (*)(Output&, std::span<ArchiveEntry>);
+
 /// Which types of --store a format holds, each with those before it.
 enum class Stores { none, float16, half_types, all };
 
@@ -63,6 +68,7 @@ struct OutputFormat {
     bool holds_weights = false;                  ///< arrays that a model can be read from
     bool marks_masked = false;                   ///< masked cells have a mark instead of a number
     Stores stores = Stores::none;
+    ArchiveWriter write_archive = nullptr;  ///< null: a file holds one result
 };
 
 inline constexpr std::array<OutputFormat, 12> output_formats{{
@@ -108,7 +114,8 @@ inline constexpr std::array<OutputFormat, 12> output_formats{{
      .streams = true,
      .has_head = true,
      .holds_weights = true,
-     .stores = Stores::float16},
+     .stores = Stores::float16,
+     .write_archive = write_npz_archive},
     {.name = "safetensors",
      .suffixes = {".safetensors"},
      .write = write_safetensors,
@@ -116,7 +123,8 @@ inline constexpr std::array<OutputFormat, 12> output_formats{{
      .streams = true,
      .has_head = true,
      .holds_weights = true,
-     .stores = Stores::half_types},
+     .stores = Stores::half_types,
+     .write_archive = write_safetensors_archive},
     {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
     {.name = "table",
      .suffixes = {".table"},

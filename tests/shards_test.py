@@ -1,0 +1,519 @@
+#!/usr/bin/env python3
+"""attn batch --out-dir: the arrays are those of the text form, bit for bit, whatever interrupts it.
+
+    python3 tests/shards_test.py ATTN [SEED]
+
+Formats x records per file x jobs x arrays x types x records that fail; indexes cut anywhere, killed and
+stopped runs, full disks, repairs, shards. The reference: the answers as text, and NumPy's reader of npz;
+safetensors are read by their specification. Needs NumPy; the check of the manual's DuckDB line needs
+DuckDB. Exit code 77: skipped.
+"""
+
+import ast
+import itertools
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy
+except ImportError:
+    print("shards: skipped: needs NumPy (Debian: python3-numpy)")
+    sys.exit(77)
+
+ATTN = os.path.abspath(sys.argv[1])
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SUFFIX = {"npz": ".npz", "safetensors": ".safetensors"}
+SAFETENSORS_DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2", "BF16": "<u2"}
+rng = random.Random(SEED)
+print(f"shards: seed {SEED}")
+
+
+def run(*words, code=(0, 1), **more):
+    done = subprocess.run([ATTN, *map(str, words)], capture_output=True, text=True, check=False, **more)
+    if code is not None and done.returncode not in ((code,) if isinstance(code, int) else code):
+        sys.exit(f"attn {' '.join(map(str, words))}: exit code {done.returncode}, {done.stderr}")
+    return done
+
+
+def check(condition, *about):
+    if not condition:
+        sys.exit(f"shards: {about}")
+
+
+def read_part(path):
+    """All arrays of a file by their names."""
+    if path.suffix == ".npz":
+        with numpy.load(path, allow_pickle=False) as file:
+            return dict(file)
+    data = path.read_bytes()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    arrays, end = {}, 0
+    for name, row in header.items():
+        begin, stop = row["data_offsets"]
+        check(begin == end, path, "has a gap before", name)
+        end = stop
+        dtype = numpy.dtype(SAFETENSORS_DTYPES[row["dtype"]])
+        check((start + begin) % dtype.itemsize == 0, path, name, "is not aligned")
+        arrays[name] = numpy.frombuffer(data[start + begin:start + stop], dtype).reshape(row["shape"])
+    check(start + end == len(data), path, "has more bytes than arrays")
+    return arrays
+
+
+def read_folder(folder, index="index.ndjson"):
+    """[(line, {name: array} or None)] of a folder, each array read in both ways, by name and by offset."""
+    folder, parts, found = pathlib.Path(folder), {}, []
+    for text in (folder / index).read_text().splitlines():
+        line = json.loads(text)
+        if "error" in line:
+            found.append((line, None))
+            continue
+        part = parts.get(line["file"])
+        if part is None:
+            part = parts[line["file"]] = (read_part(folder / line["file"]), (folder / line["file"]).read_bytes())
+        arrays = {}
+        for row in line["arrays"]:
+            array = part[0][row["entry"]]
+            check(row["entry"] == f"r{line['record']}.{row['name']}", row)
+            dtype = numpy.dtype("uint16" if row["dtype"] == "bfloat16" else row["dtype"])
+            check(array.dtype == dtype and list(array.shape) == row["shape"], row, array.dtype, array.shape)
+            there = part[1][row["offset"]:row["offset"] + row["bytes"]]
+            check(there == array.tobytes(), row, "has other bytes at its offset")
+            arrays[row["name"]] = array
+        found.append((line, arrays))
+    of_index = {entry["entry"] for line, _ in found for entry in line.get("arrays", [])}
+    check(of_index == {name for part in parts.values() for name in part[0]}, folder, "arrays without a line")
+    return found
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def numbers(value, dtype):
+    """Nested lists of an answer, whose infinities are strings, in its type."""
+    def whole(item):
+        return [whole(x) for x in item] if isinstance(item, list) else float(item) if dtype != "int64" else item
+    return numpy.array(whole(value), dtype=dtype)
+
+
+def as_stored(array, dtype):
+    if dtype == "float16":
+        with numpy.errstate(over="ignore"):
+            return array.astype(numpy.float16)
+    if dtype == "bfloat16":  # to nearest, ties to even
+        bits = array.astype(numpy.float32).view(numpy.uint32).astype(numpy.uint64)
+        return ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+    return array
+
+
+def check_equal_text(folder, text, store=None, index="index.ndjson"):
+    """The folder holds the answers that the lines of text hold."""
+    lines, found = text.splitlines(), read_folder(folder, index)
+    check(len(lines) == len(found), folder, "lines", len(lines), len(found))
+    for line, (indexed, arrays) in zip(lines, found):
+        answer = json.loads(line)
+        if "error" in answer:
+            check(answer == indexed, answer, indexed)
+            continue
+        head = {key: value for key, value in indexed.items() if key not in ("schema", "record", "file", "arrays")}
+        layers = answer.get("layer_numbers")
+        of_text = {}
+        for key, value in answer.items():
+            if key in head or key == "schema":
+                continue
+            if layers is not None and isinstance(value, list) and f"{key}.{layers[0]}" in arrays:
+                of_text.update({f"{key}.{layer}": one for layer, one in zip(layers, value)})
+            else:
+                of_text[key] = value
+        for key in head:
+            wanted, got = answer[key], head[key]
+            if key == "config":
+                wanted, got = ({k: v for k, v in x.items() if k not in ("format", "store")} for x in (wanted, got))
+            check(wanted == got, key, wanted, got)
+        check(set(of_text) == set(arrays), line[:200], sorted(of_text), sorted(arrays))
+        for name, value in of_text.items():
+            array = arrays[name]
+            # A bare answer does not say its type.
+            dtype = answer["config"]["dtype"] if "config" in answer else array.dtype
+            wanted = numbers(value, "int64" if array.dtype == numpy.int64 else dtype)
+            if array.dtype != numpy.int64:
+                wanted = as_stored(wanted, store)
+            check(wanted.tobytes() == array.tobytes(), indexed["id"], name, wanted, array)
+
+
+def matrix(rows, columns):
+    return [[round(rng.uniform(-2, 2), 3) for _ in range(columns)] for _ in range(rows)]
+
+
+def requests(count, dtypes=("float32", "float64"), emits=(None, "all", ["context_vectors", "top_keys"])):
+    """Good and failing records: several modes, sizes and types, ids of every kind, and none."""
+    lines = []
+    for i in range(count):
+        kind = rng.randrange(10)
+        mode = rng.choice(("self", "causal", "multihead", "linear"))
+        record = {"mode": mode, "inputs": matrix(rng.randrange(1, 6), 4), "dtype": rng.choice(dtypes), "seed": i}
+        if mode == "multihead":
+            record |= {"d_out": 4, "heads": 2}
+        emit = rng.choice(emits)
+        if emit == ["context_vectors", "top_keys"]:
+            record |= {} if mode == "linear" else {"emit": emit, "top": 2}
+        elif emit is not None:
+            record["emit"] = emit
+        if kind < 6:
+            record["id"] = rng.choice((i, f"{i}/\u00e9 \"x\".npy", f"../{i}", " " * i))
+        elif kind == 6:
+            record["meta"] = {"record": 1, "file": "part-00000.npz", "arrays": [i]}
+        elif kind == 7:
+            record = rng.choice(({"id": f"bad{i}", "mode": mode, "inputs": "missing.csv"},
+                                 {"mode": "self", "inputs": [[1, 2], [3]]}, {"id": f"none{i}"}))
+        lines.append("no JSON" if kind == 8 and rng.random() < 0.3 else json.dumps(record))
+    return "\n".join(lines) + "\n"
+
+
+def arrays_are_those_of_text():
+    pathlib.Path("r.ndjson").write_text(requests(60))
+    for bare in ([], ["--bare"]):
+        text = run("batch", "r.ndjson", *bare).stdout
+        for store in (None,) if bare else (None, "float16", "bfloat16"):
+            kept = {}
+            for form, n, jobs in itertools.product(SUFFIX, (1, 7, 1000), (1, 3)):
+                if store == "bfloat16" and form == "npz" or store and n == 7:
+                    continue
+                shutil.rmtree("out", ignore_errors=True)
+                done = run("batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n,
+                           "--jobs", jobs, *bare, *(["--store", store] if store else []), code=1)
+                check(done.stdout == "", done.stdout)
+                check_equal_text("out", text, store)
+                files = files_of("out")
+                check(kept.setdefault((form, n), files) == files, "jobs change the bytes", form, n)
+                check(len([name for name in files if name.startswith("part")]) <= -(-60 // n), sorted(files))
+    print("shards: arrays are those of the text form")
+
+
+def arrays_are_those_of_the_mode():
+    lines = requests(12).splitlines()
+    pathlib.Path("r.ndjson").write_text("\n".join(lines) + "\n")
+    for form in SUFFIX:
+        shutil.rmtree("out", ignore_errors=True)
+        run("batch", "r.ndjson", "--out-dir", "out", "--format", form)
+        for request, (line, arrays) in zip(lines, read_folder("out")):
+            if arrays is None:
+                continue
+            mode = json.loads(request)["mode"]
+            pathlib.Path("one.json").write_text(request)
+            run(mode, "one.json", "-o", "one.npz", code=0)
+            with numpy.load("one.npz") as alone:
+                names = [name for name in alone.files if name != "__metadata__"]
+                check(sorted(names) == sorted(arrays), names, sorted(arrays))
+                for name in names:
+                    check(alone[name].tobytes() == arrays[name].tobytes(), line["id"], name)
+    print("shards: arrays are those of the mode alone")
+
+
+def models_have_arrays_by_layer():
+    model = str(ROOT / "data" / "models" / "gpt2")
+    records = [{"id": f"m{i}", "mode": "model", "model": model, "token_ids": [1, 2, 3 + i], **more} for i, more in
+               enumerate(({}, {"emit": ["attention_weights", "hidden_states"]}, {"layers": [1], "emit": ["queries"]}))]
+    pathlib.Path("r.ndjson").write_text("".join(json.dumps(record) + "\n" for record in records))
+    for bare in ([], ["--bare"]):
+        shutil.rmtree("out", ignore_errors=True)
+        run("batch", "r.ndjson", "--out-dir", "out", *bare, code=0)
+        found = read_folder("out")
+        for record, (line, arrays) in zip(records, found):
+            words = ["model", model, "--token-ids", ",".join(map(str, record["token_ids"])), "-o", "one.npz"]
+            words += ["--emit", ",".join(record["emit"])] if "emit" in record else []
+            words += ["--layers", "1"] if "layers" in record else []
+            run(*words, code=0)
+            with numpy.load("one.npz") as alone:
+                names = [name for name in alone.files if name != "__metadata__"]
+                check(sorted(names) == sorted(arrays), names, sorted(arrays))
+                check(all(alone[n].tobytes() == arrays[n].tobytes() for n in names), line["id"])
+        check(run("batch", "r.ndjson", "--out-dir", "out", *bare, "--resume", code=0).stderr == "", "models resume")
+    print("shards: models have arrays by layer")
+
+
+def unique_requests(count):
+    """As --resume needs them: every default id is some line's own number or there is none like it."""
+    lines = []
+    for i, text in enumerate(requests(count).splitlines()):
+        try:
+            record = json.loads(text)
+        except ValueError:
+            record = {"mode": "self", "inputs": [[1], [2, 3]]}
+        if rng.random() < 0.8:
+            record["id"] = f"id {i}"
+        else:
+            record.pop("id", None)
+        lines.append(json.dumps(record))
+    return "\n".join(lines) + "\n"
+
+
+def cut_anywhere_it_goes_on():
+    pathlib.Path("r.ndjson").write_text(unique_requests(23))
+    for form, n, bare in itertools.product(SUFFIX, (1, 5, 1000), ([], ["--bare"])):
+        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n, *bare]
+        shutil.rmtree("out", ignore_errors=True)
+        run(*words, code=1)
+        whole = files_of("out")
+        index = whole["index.ndjson"]
+        ends = [0, *(m.end() for m in re.finditer(b"\n", index))]
+        cuts = {*rng.sample(ends, 6), *(rng.randrange(len(index)) for _ in range(8)), len(index)}
+        for cut in cuts:
+            zeros = rng.choice((0, 0, 1, 5000))
+            (pathlib.Path("out") / "index.ndjson").write_bytes(index[:cut] + bytes(zeros))
+            # A killed run leaves the next part, whole or not, and perhaps those of a repair.
+            suffix = SUFFIX[form]
+            pathlib.Path(f"out/.attn-part-00001{suffix}").write_bytes(b"torn")
+            pathlib.Path(f"out/part-00000.1{suffix}").write_bytes(b"of a repair")
+            pathlib.Path(f"out/part-00077{suffix}").write_bytes(b"of no index")
+            done = run(*words, "--resume", *rng.choice(([], ["--jobs", "3"])), code=1)
+            after = files_of("out")
+            check(after == whole, form, n, bare, cut, zeros, done.stderr, sorted(set(after) ^ set(whole)))
+        # Fewer records first: the last part grows.
+        lines = pathlib.Path("r.ndjson").read_text().splitlines(keepends=True)
+        for count in rng.sample(range(1, 23), 4):
+            shutil.rmtree("out", ignore_errors=True)
+            pathlib.Path("r.ndjson").write_text("".join(lines[:count]))
+            run(*words)
+            check_equal_text("out", run("batch", "r.ndjson", *bare).stdout)
+            pathlib.Path("r.ndjson").write_text("".join(lines))
+            run(*words, "--resume", code=1)
+            check(files_of("out") == whole, form, n, count)
+    print("shards: an index cut anywhere goes on to the same bytes")
+
+
+def stopped_at_any_time_it_goes_on():
+    """By SIGKILL, which nothing survives, and by SIGTERM, which loses no answer."""
+    text = "".join(json.dumps({"id": f"{i}", "mode": "multihead", "d_out": 32, "heads": 4, "seed": i,
+                               "inputs": matrix(24, 32)}) + "\n" for i in range(400))
+    pathlib.Path("r.ndjson").write_text(text)
+    stopped = {signal.SIGKILL: 0, signal.SIGTERM: 0}
+    for form, n, jobs in (("npz", 10, 1), ("safetensors", 10, 2), ("npz", 3, 2), ("safetensors", 150, 1)):
+        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n, "--jobs", jobs]
+        shutil.rmtree("out", ignore_errors=True)
+        begin = time.monotonic()
+        run(*words, code=0)
+        seconds = time.monotonic() - begin
+        whole = files_of("out")
+        for _ in range(2):
+            shutil.rmtree("out", ignore_errors=True)
+            for _ in range(40):
+                sent = rng.choice(list(stopped))
+                process = subprocess.Popen([ATTN, *map(str, words), *(["--resume"] if os.path.exists("out") else [])],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                try:
+                    process.communicate(timeout=rng.uniform(0.1, 0.6) * seconds)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(sent)
+                    process.communicate()
+                if process.returncode == 0:
+                    break
+                if process.returncode in (-signal.SIGKILL, -signal.SIGTERM):
+                    stopped[sent] += 1
+                if not os.path.exists("out/index.ndjson"):
+                    shutil.rmtree("out", ignore_errors=True)
+                    continue
+                lines = pathlib.Path("out/index.ndjson").read_bytes().split(b"\n")[:-1]
+                whole_lines = whole["index.ndjson"].split(b"\n")
+                for line, wanted in zip(lines, whole_lines):  # all that is in the index can be read
+                    indexed = json.loads(line)
+                    check(indexed["id"] == json.loads(wanted)["id"], indexed["id"])
+                    data = pathlib.Path("out", indexed["file"]).read_bytes()
+                    of_whole = json.loads(wanted)
+                    for row, other in zip(indexed["arrays"], of_whole["arrays"]):
+                        there = data[row["offset"]:row["offset"] + row["bytes"]]
+                        wanted_bytes = whole[of_whole["file"]][other["offset"]:other["offset"] + other["bytes"]]
+                        check(there == wanted_bytes, form, n, row)
+            else:
+                run(*words, "--resume", code=0)
+            check(files_of("out") == whole, form, n, jobs, sorted(set(files_of("out")) ^ set(whole)))
+    check(min(stopped.values()) > 3, "too few runs were stopped", stopped)
+    print(f"shards: {stopped[signal.SIGKILL]} killed and {stopped[signal.SIGTERM]} stopped runs went on")
+
+
+def a_full_disk_ends_it():
+    pathlib.Path("r.ndjson").write_text("".join(
+        json.dumps({"id": i, "mode": "self", "seed": i, "inputs": matrix(16, 16), "bare": True}) + "\n"
+        for i in range(60)))
+    for form, n in itertools.product(SUFFIX, (1, 20, 1000)):
+        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n]
+        shutil.rmtree("out", ignore_errors=True)
+        run(*words, code=0)
+        whole = files_of("out")
+        sizes = sorted({len(data) for data in whole.values()})
+        for limit in {0, 100, sizes[-1] - 1, sizes[0] - 1, len(whole["index.ndjson"]) // 2}:
+            shutil.rmtree("out", ignore_errors=True)
+            done = run(*words, code=4, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            check(re.fullmatch(r"attn: error: [^\n]*\n", done.stderr), done.stderr)
+            left = files_of("out")
+            check(whole["index.ndjson"].startswith(left["index.ndjson"]), limit)
+            check(left["index.ndjson"].endswith(b"\n") or not left["index.ndjson"], limit)
+            parts = {name: data for name, data in left.items() if name != "index.ndjson"}
+            check(all(whole[name] == data for name, data in parts.items()), limit, sorted(left))
+            run(*words, "--resume", code=0)
+            check(files_of("out") == whole, limit)
+    print("shards: a full disk leaves a beginning that goes on")
+
+
+def failed_records_are_answered_again():
+    names = []
+    lines = []
+    for i, text in enumerate(unique_requests(40).splitlines()):
+        record = json.loads(text)
+        if i % 5 == 2:
+            names.append(f"late{i}.json")
+            record = {"id": f"id {i}", "mode": "self", "inputs": names[-1]}
+        lines.append(json.dumps(record))
+    pathlib.Path("r.ndjson").write_text("\n".join(lines) + "\n")
+    for form, n in itertools.product(SUFFIX, (1, 4, 1000)):
+        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n]
+        shutil.rmtree("out", ignore_errors=True)
+        for name in names:
+            pathlib.Path(name).unlink(missing_ok=True)
+        run(*words, code=1)
+        for i, name in enumerate(names):
+            pathlib.Path(name).write_text(json.dumps(matrix(2, 3)))
+            if i not in (len(names) // 2, len(names) - 1):
+                continue
+            run(*words, "--resume", "--retry-failed", code=1)
+            check_equal_text("out", run("batch", "r.ndjson").stdout)
+            left = {re.sub(r"^part-\d+([.]\d+)?[.].*", r"\1", name) for name in files_of("out")}
+            check(len(left) == 2, "parts of two generations", sorted(files_of("out")))
+            before = files_of("out")
+            run(*words, "--resume", code=1)
+            check(files_of("out") == before, "a complete index changes")
+        # Interrupted by a missing part, it leaves all as it is.
+        part = sorted(name for name in before if name.startswith("part"))[0]
+        os.rename(f"out/{part}", "part.kept")
+        for more in ([], ["--retry-failed"]):
+            done = run(*words, "--resume", *more, code=None)
+            check(done.returncode in (3, 4) and part in done.stderr, done.returncode, done.stderr)
+            check({**files_of("out"), part: before[part]} == before, "a refused folder changes")
+        os.rename("part.kept", f"out/{part}")
+    print("shards: failed records are answered again")
+
+
+def what_does_not_belong_is_refused():
+    pathlib.Path("r.ndjson").write_text(unique_requests(9))
+    words = ["batch", "r.ndjson", "--out-dir", "out"]
+    shutil.rmtree("out", ignore_errors=True)
+    run(*words, "--records-per-file", 4, code=1)
+    before = files_of("out")
+    for more, code in ((["--records-per-file", 4], 4), (["--resume"], 3), (["--resume", "--records-per-file", 3], 3),
+                       (["--resume", "--records-per-file", 4, "--format", "safetensors"], 3),
+                       (["--resume", "--records-per-file", 4, "--seed", "5", "--bare"], 3),
+                       (["--resume", "out2", "--records-per-file", 4], 2), (["--resume", "-o", "x.ndjson"], 2),
+                       (["--dry-run"], 2), (["--format", "json"], 2), (["--precision", "3"], 2),
+                       (["--nonfinite", "null"], 2), (["--store", "bfloat16"], 2)):
+        done = run(*words, *more, code=code)
+        check(re.fullmatch(r"attn: error: [^\n]*\n", done.stderr) and done.stdout == "", more, done)
+        check(files_of("out") == before, more)
+    lines = before["index.ndjson"].splitlines(keepends=True)
+    for _ in range(60):  # a changed line is not gone on with
+        i = rng.randrange(len(lines))
+        at = rng.randrange(len(lines[i]))
+        changed = lines[i][:at] + bytes([lines[i][at] ^ 1]) + lines[i][at + 1:]
+        text = b"".join([*lines[:i], changed, *lines[i + 1:]])
+        pathlib.Path("out/index.ndjson").write_bytes(text)
+        done = run(*words, "--records-per-file", 4, "--resume", code=None)
+        same = files_of("out")["index.ndjson"] == text
+        check(same and done.returncode in (1, 3), i, at, done.returncode, done.stderr)
+    print("shards: what does not belong is refused, and stays")
+
+
+def shards_share_a_folder():
+    pathlib.Path("r.ndjson").write_text(unique_requests(31))
+    text = run("batch", "r.ndjson").stdout.splitlines(keepends=True)
+    shutil.rmtree("out", ignore_errors=True)
+    words = ["batch", "r.ndjson", "--out-dir", "out", "--records-per-file", "3"]
+    running = [subprocess.Popen([ATTN, *words, "--shard", f"{i}/4"], stderr=subprocess.DEVNULL) for i in range(1, 5)]
+    for process in running:
+        check(process.wait() in (0, 1), process.returncode)
+    seen = set()
+    for i in range(4):
+        index = f"index-{i + 1}-of-4.ndjson"
+        check_equal_text("out", "".join(text[i::4]), index=index)
+        for line, arrays in read_folder("out", index):
+            check(arrays is None or json.loads(text[line["record"]])["id"] == line["id"], line["id"])
+            seen |= {entry["entry"] for entry in line.get("arrays", [])}
+        run(*words, "--shard", f"{i + 1}/4", "--resume")
+    check(len(seen) == sum(len(arrays or ()) for i in range(4) for _, arrays in
+                           read_folder("out", f"index-{i + 1}-of-4.ndjson")), "entries repeat")
+    print("shards: several processes share a folder")
+
+
+def large_records_end_a_part():
+    pathlib.Path("r.ndjson").write_text("".join(
+        json.dumps({"id": i, "mode": "self", "rand": [1500, 2], "seed": i, "emit": ["scores", "attention_weights"]})
+        + "\n" for i in range(7)))  # 18 MB each
+    run("batch", "r.ndjson", "--out-dir", "large", "--jobs", 2, code=0)
+    lines = [json.loads(line) for line in pathlib.Path("large/index.ndjson").read_text().splitlines()]
+    check([line["file"][-5] for line in lines] == list("0000111"), [line["file"] for line in lines])
+    whole = files_of("large")
+    pathlib.Path("large/index.ndjson").write_bytes(b"".join(whole["index.ndjson"].splitlines(keepends=True)[:2]))
+    run("batch", "r.ndjson", "--out-dir", "large", "--resume", code=0)
+    check(files_of("large") == whole, "large parts")
+    print("shards: large records end a part")
+
+
+def the_manual_reads_them():
+    """Each python block of the manual about --out-dir, and its line of DuckDB."""
+    page = (ROOT / "cli" / "manual" / "batch.md").read_text()
+    section = page[page.index("## Answers as files of arrays"):]
+    section = section[:section.index("\n## ", 3)] if "\n## " in section[3:] else section
+    blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.S)
+    check({"sh", "python", "sql"} <= {language for language, _ in blocks}, blocks)
+    shutil.rmtree("out", ignore_errors=True)
+    shutil.copytree(ROOT / "data", "data")
+    for language, code in blocks:
+        if language == "sh":
+            path = f"{os.path.dirname(ATTN)}:/usr/bin:/bin"
+            done = subprocess.run(["sh", "-ec", code], env={**os.environ, "PATH": path}, capture_output=True, text=True,
+                                  check=False)
+            check(done.returncode in (0, 1), code, done.stderr)
+        elif language == "python":
+            ast.parse(code)
+            exec(compile(code, "batch.md", "exec"), {})  # the manual's own text
+    lines = [json.loads(line) for line in pathlib.Path("out/index.ndjson").read_text().splitlines()]
+    try:
+        import duckdb
+    except ImportError:
+        print("shards: the manual's line of DuckDB is skipped: needs DuckDB")
+        return
+    for language, code in blocks:
+        if language == "sql":
+            rows = duckdb.sql(code).fetchall()
+            check(len(rows) == sum(len(line.get("arrays", [])) for line in lines), code, len(rows))
+    pathlib.Path("r.ndjson").write_text(requests(40))
+    run("batch", "r.ndjson", "--out-dir", "some", code=1)
+    lines = [json.loads(line) for line in pathlib.Path("some/index.ndjson").read_text().splitlines()]
+    failed = duckdb.sql("SELECT count(*) FROM read_json('some/index.ndjson') WHERE error IS NOT NULL").fetchall()[0][0]
+    check(failed == sum("error" in line for line in lines) > 0, "errors", failed)
+    print("shards: DuckDB reads the index")
+
+
+def main():
+    os.chdir(tempfile.mkdtemp(prefix="shards-"))
+    for test in (arrays_are_those_of_text, arrays_are_those_of_the_mode, models_have_arrays_by_layer,
+                 cut_anywhere_it_goes_on, stopped_at_any_time_it_goes_on, a_full_disk_ends_it,
+                 failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
+                 large_records_end_a_part, the_manual_reads_them):
+        if len(sys.argv) < 4 or sys.argv[3] in test.__name__:
+            test()
+    shutil.rmtree(os.getcwd())
+
+
+main()
