@@ -41,6 +41,9 @@ constexpr double triple_products = 1e10;
 /// are at most this part of theirs, as a root mean square; elsewhere they are at most the bounds
 /// under those. The bounds of a match may be wide, and then say nothing.
 constexpr double clearly_smaller = 0.5;
+/// Of numbers in float32 and float64, the largest error of a match as a part of its row's largest
+/// number: where a program subtracts numbers near 1e9, its bound alone holds any result.
+constexpr double max_part = 0.03125;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
 
@@ -290,6 +293,10 @@ private:
                         if (!(fit.bound <= 1)) return std::nullopt;
                         of_array.add(fit);
                     }
+            const PrecisionRow& type = row_of(comparison_.arrays()[array].type);
+            if (type.unit <= row_of(Precision::float32).unit && of_array.part > max_part &&
+                std::isfinite(of_array.part))
+                return std::nullopt;
             const auto outside = static_cast<double>(of_array.outside);
             if (of_array.outside_squares > clearly_smaller * clearly_smaller * outside ||
                 of_array.inside_squares > static_cast<double>(of_array.inside))
