@@ -114,7 +114,9 @@ Fit Reproduction::compare(const TheirRow& row, bool stops) {
         const Comparison::Asked* const asked = comparison_.asked(row.array, number);
         if (asked == nullptr) return;
         const bool is_outside = asked->error > asked->bound;
-        const double by = is_outside ? asked->error : asked->bound;
+        // Weights of masked keys are exactly 0; under finite masked scores they are subnormal.
+        const double least = row_of(comparison_.arrays()[row.array].type).least;
+        const double by = is_outside ? asked->error : asked->bound + least;
         const double part = error == 0 ? 0 : error / by;
         ++(is_outside ? fit.outside : fit.inside);
         (is_outside ? fit.outside_squares : fit.inside_squares) += part * part;
