@@ -24,14 +24,16 @@ struct DigitCount {
         const std::string_view mantissa = word.substr(0, exponent_at);
         const std::size_t point = mantissa.find('.');
         if (point == std::string_view::npos && exponent_at == word.size()) return;
-        int after = 0, digits = 0;
+        int after = 0, digits = 0, zeros_at_end = 0;
         bool is_leading = true;
         for (std::size_t i = 0; i < mantissa.size(); ++i) {
             if (mantissa[i] < '0' || mantissa[i] > '9') continue;
             if (point != std::string_view::npos && i > point) ++after;
             is_leading = is_leading && mantissa[i] == '0';
             if (!is_leading) ++digits;
+            zeros_at_end = mantissa[i] == '0' ? zeros_at_end + 1 : 0;
         }
+        if (mantissa.ends_with(".0")) digits = std::max(0, digits - zeros_at_end);  // as 1e9
         int exponent = 0;
         std::string_view tail = word.substr(std::min(exponent_at + 1, word.size()));
         if (tail.starts_with('+')) tail.remove_prefix(1);

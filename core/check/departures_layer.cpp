@@ -151,6 +151,10 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
     if (plan.projects || plan.packed) {
         add(HeadSplit::reshaped, 3);
         add(HeadSplit::interleaved, 3);
+        if (!plan.shown.separate_heads)  // programs forget both transposes, or none
+            found.push_back({asked, "and outputs reshaped without transposing",
+                             [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
+                             2});
     }
     if (plan.projects && plan.heads == plan.kv_heads && plan.d_k == plan.d_v &&
         problem.projection[0] && problem.projection[0]->d_in == problem.projection[1]->d_in &&

@@ -43,6 +43,9 @@ constexpr double triple_products = 1e10;
 /// here.
 constexpr std::size_t few_parts = 4;
 
+/// Of numbers in float32 and float64, the largest error of a match as a part of its row's largest
+/// number: where a program subtracts numbers near 1e9, its bound alone holds any result.
+constexpr double max_part = 0.03125;
 /// Matches whose errors are larger than the best one's by this factor are not listed with it.
 constexpr double as_good = 8;
 
@@ -292,6 +295,10 @@ private:
                         if (!(fit.bound <= 1)) return std::nullopt;
                         of_array.add(fit);
                     }
+            const PrecisionRow& type = row_of(comparison_.arrays()[array].type);
+            if (type.unit <= row_of(Precision::float32).unit && of_array.part > max_part &&
+                std::isfinite(of_array.part))
+                return std::nullopt;
             if (of_array.as_far_outside > of_array.outside / few_parts ||
                 of_array.no_longer_inside > of_array.inside / few_parts)
                 return std::nullopt;
