@@ -49,7 +49,8 @@ struct DigitCount {
 
 private:
     static bool is_shortest_of_float(double value) {
-        if (!(std::abs(value) <= double{std::numeric_limits<float>::max()})) return false;
+        // 3.4028235e+38, the shortest decimal of the largest number, is above it.
+        if (!(std::abs(value) <= 0x1.fffffefp127)) return false;
         std::array<char, 32> text{};
         const auto [end, error] =
             std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value));

@@ -56,9 +56,7 @@ std::string lengths_flag(const Problem& problem, const Conventions& found) {
     if (as_flag.kv_lengths.empty())
         as_flag.kv_lengths.assign(problem.plan.batch, problem.plan.kv_len);
     // With the flag, bottom-right alignment is at the lengths.
-    const bool was_bottom_right =
-        problem.asked.band.offset == bottom_right_offset(problem, problem.asked) &&
-        problem.asked.band.offset != top_left_offset(problem);
+    const bool was_bottom_right = problem.plan.config.causal_align == CausalAlign::bottom_right;
     if (was_bottom_right && found.band.offset != bottom_right_offset(problem, as_flag)) return "";
     std::string flag = "--kv-lengths ";
     for (std::size_t i = 0; i < as_flag.kv_lengths.size(); ++i)

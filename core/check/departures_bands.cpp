@@ -186,6 +186,8 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
     const std::vector<std::uint64_t> lengths = lengths_of(problem);
     const bool asked_lengths = !problem.asked.kv_lengths.empty();
     const std::string asked = asked_lengths ? words_of_lengths(lengths) : "all keys";
+    const bool is_bottom_right =
+        problem.asked.band.offset == bottom_right_offset(problem, problem.asked);
     std::vector<std::vector<std::uint64_t>> tried{lengths};
     const auto add = [&](std::vector<std::uint64_t> other, std::size_t most) {
         for (std::uint64_t& length : other) length = std::min<std::uint64_t>(length, plan.kv_len);
@@ -193,6 +195,15 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
         tried.push_back(other);
         found.push_back({asked, words_of_lengths(other),
                          [other](Conventions& c) { c.kv_lengths = other; }, 0, most});
+        if (!asked_lengths || !is_bottom_right) return;
+        Conventions changed = problem.asked;
+        changed.kv_lengths = other;
+        found.push_back({asked, words_of_lengths(other) + ", also by the alignment",
+                         [other, offset = bottom_right_offset(problem, changed)](Conventions& c) {
+                             c.kv_lengths = other;
+                             c.band.offset = offset;
+                         },
+                         0, 2});
     };
     const auto changed_by = [&](std::int64_t change) {
         std::vector<std::uint64_t> other = lengths;
@@ -207,7 +218,7 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
     };
     if (asked_lengths) {
         found.push_back({asked, "ignored", [](Conventions& c) { c.kv_lengths.clear(); }});
-        if (problem.asked.band.offset == bottom_right_offset(problem, problem.asked)) {
+        if (is_bottom_right) {
             const Offset offset = bottom_right_offset(problem, {});
             if (offset != problem.asked.band.offset)
                 found.push_back({asked, "ignored, also by the alignment", [offset](Conventions& c) {
