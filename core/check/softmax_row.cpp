@@ -78,10 +78,15 @@ void State::weigh(QueryRow& q) {
                 // What underflows in the softmax over all keys is missing afterwards.
                 const double lost =
                     std::min(1.0, model_.least_power() / std::max(total, 0x1p-1022));
-                for (std::size_t k = 0; k < count; ++k)
-                    if (q.is_allowed[k] != 0)
-                        q.weight_error[k] = std::min(
-                            1.0, q.weight_error[k] + lost + 3 * model_.rounding(q.weight[k]));
+                // As an error of the exponents; all may be lost.
+                constexpr double of_all_lost = 64;
+                const double of_exponent = lost < 1 ? -std::log1p(-lost) : of_all_lost;
+                for (std::size_t k = 0; k < count; ++k) {
+                    if (q.is_allowed[k] == 0) continue;
+                    q.weight_error[k] =
+                        std::min(1.0, q.weight_error[k] + lost + 3 * model_.rounding(q.weight[k]));
+                    q.independent[k] += of_exponent;
+                }
             }
         } else if (c_.blocking == Blocking::after) {
             mask_weights(q, false);
