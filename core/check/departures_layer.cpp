@@ -125,6 +125,7 @@ std::vector<Alternative> alternatives::transpositions(const Problem& problem) {
     std::vector<Alternative> found;
     const std::vector<Subset> subsets =
         subsets_of_tensors([&](Tensor tensor) { return is_square(problem, tensor); });
+    found.reserve(subsets.size());
     for (const Subset& subset : subsets)
         found.push_back({"as given", subset.words + " transposed",
                          [tensors = subset.tensors](Conventions& c) {
@@ -173,6 +174,7 @@ std::vector<Alternative> alternatives::biases(const Problem& problem) {
     std::vector<Alternative> found;
     const std::vector<Subset> subsets = subsets_of_tensors(
         [&](Tensor tensor) { return problem.asked.adds_bias[static_cast<std::size_t>(tensor)]; });
+    found.reserve(subsets.size());
     for (const Subset& subset : subsets)
         found.push_back({"added", "left out: " + subset.words,
                          [tensors = subset.tensors](Conventions& c) {

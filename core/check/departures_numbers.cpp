@@ -103,6 +103,7 @@ std::vector<Alternative> alternatives::precisions(const Problem& problem) {
             if (std::find(tried.begin(), tried.end(), arrays) != tried.end()) continue;
             tried.push_back(arrays);
             std::vector<Conventions::Rounding> roundings;
+            roundings.reserve(arrays.size());
             for (Rounded array : arrays) roundings.push_back({array, precision});
             found.push_back(
                 {asked, std::string(some.words) + " in " + std::string(row_of(precision).name),

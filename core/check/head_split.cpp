@@ -30,7 +30,7 @@ void Shared::split_side_by_side(Tensor slot, const Conventions& c, Heads& to) {
                       tensor = index_of(c.used[index_of(slot)]);
     for (std::size_t h = 0; h < to.heads; ++h)
         for (std::size_t i = 0; i < d; ++i) {
-            Tensor part = static_cast<Tensor>(tensor);
+            Tensor part;
             std::size_t column = h * d + i;
             if (c.split == HeadSplit::packed) {
                 const std::size_t place = h * 3 * d + tensor * d + i;

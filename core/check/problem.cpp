@@ -134,7 +134,7 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
                         row_of(plan.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
         return gate;
     }
-    const std::vector<double> given = rounded_doubles(array, plan.dtype);
+    std::vector<double> given = rounded_doubles(array, plan.dtype);
     if (given.empty()) return gate;
     const bool has_columns_of_heads = plan.projects || plan.packed;
     if (!has_columns_of_heads) {

@@ -72,20 +72,22 @@ void State::weigh(QueryRow& q) {
             q.logsumexp = logsumexp;
             q.logsumexp_error = error;
             if (with_errors_) {
-                double total = 0;
-                for (std::size_t k = 0; k < count; ++k)
-                    if (q.is_allowed[k] != 0) total += of_all[k];
+                double total = 0, least = 0;
+                for (std::size_t k = 0; k < count; ++k) {
+                    if (q.is_allowed[k] == 0) continue;
+                    total += of_all[k];
+                    least += model_.least_power();
+                }
                 // What underflows in the softmax over all keys is missing afterwards.
-                const double lost =
-                    std::min(1.0, model_.least_power() / std::max(total, 0x1p-1022));
-                // As an error of the exponents; all may be lost.
-                constexpr double of_all_lost = 64;
-                const double of_exponent = lost < 1 ? -std::log1p(-lost) : of_all_lost;
+                const double lost = std::min(1.0, least / std::max(total, 0x1p-1022));
                 for (std::size_t k = 0; k < count; ++k) {
                     if (q.is_allowed[k] == 0) continue;
                     q.weight_error[k] =
                         std::min(1.0, q.weight_error[k] + lost + 3 * model_.rounding(q.weight[k]));
-                    q.independent[k] += of_exponent;
+                    // As an error of the exponent; all of it may be lost.
+                    constexpr double of_all_lost = 64;
+                    const double part = model_.least_power() / std::max(of_all[k], 0x1p-1022);
+                    q.independent[k] += part < 1 ? -std::log1p(-part) : of_all_lost;
                 }
             }
         } else if (c_.blocking == Blocking::after) {

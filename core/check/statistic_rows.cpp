@@ -57,7 +57,8 @@ void State::fill_score(ArrayId array, std::size_t batch, std::size_t head, std::
     start(count);
     for (std::size_t k = 0; k < count; ++k) {
         const bool is_masked = array == "masked_scores" && q.is_allowed[k] == 0;
-        answer_.value[k] = is_masked ? no_score : shown->value[k];
+        answer_.value[k] = shown->value[k];
+        if (is_masked) answer_.value[k] = no_score;
         if (with_errors_ && !is_masked) answer_.error[k] = shown->independent[k] + shown->common[k];
     }
 }
@@ -136,7 +137,8 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
         error = q.logsumexp_error;
     } else if (array == "max_score") {
         const std::vector<std::size_t> keys = ranked_keys(q, 1);
-        value = keys.empty() ? no_score : q.scores.value[keys[0]];
+        value = no_score;
+        if (!keys.empty()) value = q.scores.value[keys[0]];
         for (const std::size_t k : keys)
             if (with_errors_ && may_swap(q, k, keys[0])) error = std::max(error, score_error(q, k));
     } else if (array == "argmax_key") {
