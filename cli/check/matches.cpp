@@ -52,8 +52,11 @@ std::string change_in_words(const Change& change) {
 }  // namespace
 
 std::string changes_text(const Match& match) {
-    std::string found, asked;
+    std::string found, asked, before;
     for (const Change& change : match.changes) {
+        // One flag may be of two conventions: both sides of a window.
+        if (!change.flag.empty() && change.flag == before) continue;
+        before = change.flag;
         found += (found.empty() ? "" : " and ") +
                  (change.flag.empty() ? change_in_words(change) : change.flag);
         asked += (asked.empty() ? "" : ", ") + change.asked;
