@@ -10,7 +10,7 @@
 
 namespace attn::check_detail {
 
-/// Rows of numbers in memory of others.
+/// A view of rows of numbers, which it does not own.
 struct RowsView {
     std::size_t rows = 0, columns = 0;
     const double *value = nullptr, *error = nullptr;

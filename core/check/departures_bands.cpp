@@ -74,7 +74,7 @@ std::vector<Alternative> alternatives::causal_alignments(const Problem& problem)
         if (!windowed || !band.causal) continue;
         found.push_back({asked, words + " for the window only",
                          [offset](Conventions& c) { c.band.window_offset = offset; }});
-        found.push_back({asked, words + " but for the window", [offset](Conventions& c) {
+        found.push_back({asked, words + " except for the window", [offset](Conventions& c) {
                              c.band.window_offset = c.band.offset;
                              c.band.offset = offset;
                          }});
@@ -198,7 +198,7 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
         if (!asked_lengths || !is_bottom_right) return;
         Conventions changed = problem.asked;
         changed.kv_lengths = other;
-        found.push_back({asked, words_of_lengths(other) + ", also by the alignment",
+        found.push_back({asked, words_of_lengths(other) + ", for the alignment too",
                          [other, offset = bottom_right_offset(problem, changed)](Conventions& c) {
                              c.kv_lengths = other;
                              c.band.offset = offset;
@@ -221,7 +221,7 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
         if (is_bottom_right) {
             const Offset offset = bottom_right_offset(problem, {});
             if (offset != problem.asked.band.offset)
-                found.push_back({asked, "ignored, also by the alignment", [offset](Conventions& c) {
+                found.push_back({asked, "ignored, for the alignment too", [offset](Conventions& c) {
                                      c.kv_lengths.clear();
                                      c.band.offset = offset;
                                  }});
@@ -235,7 +235,7 @@ std::vector<Alternative> alternatives::valid_keys(const Problem& problem) {
         std::vector<std::uint64_t> rest = lengths;
         for (std::uint64_t& length : rest) length = plan.kv_len - length;
         add(rest, 2);
-        found.push_back({asked, "the last keys are valid",
+        found.push_back({asked, "the last ones, not the first",
                          [](Conventions& c) { c.lengths_from_end = true; }, 1});
         if (std::adjacent_find(lengths.begin(), lengths.end(), std::not_equal_to<>()) ==
                 lengths.end() &&

@@ -83,8 +83,8 @@ std::string_view words_of_split(HeadSplit split) {
         case HeadSplit::columns: return "columns in order";
         case HeadSplit::reshaped: return "reshaped without transposing";
         case HeadSplit::interleaved: return "every heads-th column";
-        case HeadSplit::packed: return "query, key and value of each head side by side";
-        case HeadSplit::unpacked: return "weights of each head side by side read as of all heads";
+        case HeadSplit::packed: return "columns of (3, heads, d) read as (heads, 3, d)";
+        case HeadSplit::unpacked: return "columns of (heads, 3, d) read as (3, heads, d)";
     }
     return {};
 }
@@ -153,7 +153,7 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
         add(HeadSplit::reshaped, 3);
         add(HeadSplit::interleaved, 3);
         if (!plan.shown.separate_heads)  // programs forget both transposes, or none
-            found.push_back({asked, "and outputs reshaped without transposing",
+            found.push_back({asked, "split and merged without transposing",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
                              2});
     }

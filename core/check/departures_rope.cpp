@@ -151,8 +151,8 @@ std::vector<Alternative> alternatives::rope_uses(const Problem& problem) {
     add("queries only", 1, 0);
     add("keys only", 0, 1);
     add("queries and keys twice", 2, 2);
-    add("queries, and keys twice", 1, 2);
-    add("queries twice, and keys", 2, 1);
+    add("queries once, keys twice", 1, 2);
+    add("queries twice, keys once", 2, 1);
     add("queries, and keys backwards", 1, -1, 2);
     add("queries backwards, and keys", -1, 1, 2);
     if (problem.plan.d_v >= rope.dims)

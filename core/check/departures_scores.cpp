@@ -74,7 +74,7 @@ constexpr std::string_view words_of_slopes(AlibiSlopes slopes) {
         case AlibiSlopes::from_one: return "2^(-8 (h+1)/heads)";
         case AlibiSlopes::from_zero: return "2^(-8 h/heads)";
         case AlibiSlopes::published:
-            return "the published ones of other numbers of heads than powers of 2";
+            return "as published for numbers of heads that are not powers of 2";
         case AlibiSlopes::reversed: return "of the heads in the opposite order";
         case AlibiSlopes::slow: return "2^(-4 (h+1)/heads)";
     }

@@ -1,4 +1,4 @@
-// What of a computation's conventions an array depends on.
+// Which of a computation's conventions an array depends on.
 #pragma once
 
 #include <string>
