@@ -261,6 +261,12 @@ def what_does_not_belong_is_refused():
         done = run(*words, "--records-per-file", 4, "--resume", code=None)
         same = files_of("out")["index.ndjson"] == text
         check(same and done.returncode in (1, 3), i, at, done.returncode, done.stderr)
+    for more in ([], ["--resume"]):  # without an index, a part is somebody else's
+        shutil.rmtree("out")
+        os.mkdir("out")
+        pathlib.Path("out/part-00007.npz").write_bytes(b"mine")
+        done = run(*words, *more, code=4)
+        check("part-00007.npz" in done.stderr and files_of("out") == {"part-00007.npz": b"mine"}, more, done)
     print("shards: what does not belong is refused, and stays")
 
 

@@ -25,6 +25,7 @@
 #include "cli/batch/resumed_parts.hpp"
 #include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/durable_file.hpp"
@@ -338,7 +339,10 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 
 bool run_batch(BatchRequest request) {
     io::LoadedModels models;
-    if (request.parts) make_folder(request.parts->folder);
+    if (request.parts) {
+        make_folder(request.parts->folder);
+        if (!io::path_exists(request.parts->index())) require_no_parts(*request.parts);
+    }
     io::Access& access = request.defaults.access;
     access = {.regular_only = true, .written = output_of(request)};
     check_output(request, models);

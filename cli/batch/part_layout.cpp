@@ -89,6 +89,18 @@ void make_folder(const std::string& folder) {
                         "; expected a folder, or the name of a new one in an existing folder");
 }
 
+void require_no_parts(const PartLayout& layout) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(layout.folder, error), end;
+         !error && entry != end; entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        if (layout.part_named(name))
+            throw Error(ErrorKind::io, entry->path().string(),
+                        "would be replaced, and the folder has no index of it; expected another "
+                        "--out-dir");
+    }
+}
+
 void remove_other_parts(const PartLayout& layout, std::uint64_t generation, std::uint64_t parts) {
     std::error_code error;
     std::vector<std::string> found;

@@ -68,6 +68,10 @@ private:
 /// Makes the folder if it does not exist. Errors: kind io.
 void make_folder(const std::string& folder);
 
+/// A folder without an index has no parts of an earlier run. Errors: kind io if a file has the name
+/// of a part, which would be replaced.
+void require_no_parts(const PartLayout& layout);
+
 /// Removes the parts, complete or not, that do not belong to this generation or are not below
 /// `parts`; no other files. They are left over from a run that was killed.
 void remove_other_parts(const PartLayout& layout, std::uint64_t generation, std::uint64_t parts);

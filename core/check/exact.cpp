@@ -15,7 +15,9 @@ Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& p
     PlanOptions options;
     options.emit = std::vector<std::string>{drops ? "dropout_mask" : "queries"};
     if (drops) options.kernel = "reference";
-    const Plan drawing = make_plan(plan.config, plan.operands, options);
+    Settings settings = plan.config;
+    settings.head.clear();  // the problem has all heads
+    const Plan drawing = make_plan(std::move(settings), plan.operands, options);
     Operands used = operands;
     return make_problem(plan, operands, compute(drawing, std::move(used), pool));
 }

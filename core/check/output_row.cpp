@@ -44,13 +44,15 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
                               const std::vector<double>& weight_error) {
     const std::size_t count = values.rows, d = values.columns;
     q.output_error.assign(d, 0);
-    double mean = 0, longest = 0;
+    double mean = 0, longest = 0, heaviest = 0;
     for (std::size_t k = 0; k < count; ++k) {
         if (q.weight[k] == 0) continue;
         mean += q.weight[k] * (q.independent[k] + q.common[k]);
         longest = std::max(longest, values.norms[k].two);
+        heaviest = std::max(heaviest, std::abs(weights[k]));
     }
-    const bool is_small = mean < 1, has_squares = longest < 0x1p400 && longest > 0x1p-400;
+    const bool is_small = mean < 1;
+    const bool has_squares = longest < 0x1p400 && longest > 0x1p-400 && heaviest > 0x1p-400;
     if (is_small && has_squares && c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after &&
         !rounds_weights_ && !rounds(c_, Rounded::output_factors))
         return set_softmax_errors(q, values, weights, std::exp(mean));

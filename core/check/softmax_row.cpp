@@ -65,7 +65,7 @@ void State::weigh(QueryRow& q) {
     } else {
         softmax_of_keys(q, nullptr, true);
         if (renormalizes) {
-            const std::vector<double> of_all = q.weight;
+            const std::vector<double> of_all = q.weight, errors_of_all = q.independent;
             const double logsumexp = q.logsumexp, error = q.logsumexp_error;
             // To divide by the sum of the allowed keys is the softmax over those.
             softmax_of_keys(q, &q.is_allowed, false);
@@ -80,10 +80,17 @@ void State::weigh(QueryRow& q) {
                 }
                 // What underflows in the softmax over all keys is missing afterwards.
                 const double lost = std::min(1.0, least / std::max(total, 0x1p-1022));
+                // The maximum of all keys and the sink, which is subtracted, may be far larger.
+                double more = 0;
+                for (std::size_t k = 0; k < count; ++k)
+                    if (q.is_allowed[k] != 0)
+                        more = std::max(more, errors_of_all[k] - q.independent[k]);
                 for (std::size_t k = 0; k < count; ++k) {
                     if (q.is_allowed[k] == 0) continue;
                     q.weight_error[k] =
-                        std::min(1.0, q.weight_error[k] + lost + 3 * model_.rounding(q.weight[k]));
+                        std::min(1.0, q.weight_error[k] + q.weight[k] * std::expm1(2 * more) +
+                                          lost + 3 * model_.rounding(q.weight[k]));
+                    q.independent[k] += more;
                     // As an error of the exponent; all of it may be lost.
                     constexpr double of_all_lost = 64;
                     const double part = model_.least_power() / std::max(of_all[k], 0x1p-1022);

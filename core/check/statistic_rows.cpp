@@ -160,9 +160,11 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
             if (q.weight[k] != 0) value += q.weight[k] * amount(k);
         if (with_errors_) {
             double sizes = 0, largest_score = 0;
+            bool has_key = false;
             for (std::size_t k = 0; k < count; ++k) {
                 const double w = q.weight[k], of_weight = q.weight_error[k];
                 if (w != 0) {
+                    has_key = true;
                     const double x = amount(k);
                     sizes += w * std::abs(x);
                     // The entropy's derivative by a weight is that of w ln w.
@@ -174,7 +176,7 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
                 }
             }
             // Programs have ln w as the difference of a score and the logsumexp.
-            if (is_entropy) sizes += 4 * (largest_score + std::abs(q.logsumexp));
+            if (is_entropy && has_key) sizes += 4 * (largest_score + std::abs(q.logsumexp));
             error += model_.gamma(count + 4) * sizes;
         }
     }
