@@ -22,11 +22,14 @@ namespace {
 /// The lines of a file, each with the id in it as JSON, or empty.
 class ResultLines {
 public:
+    /// Errors: kind input if two lines have the same id.
     explicit ResultLines(const io::InputFile& file) {
         io::for_each_line(*file.source, [&](io::Source line) {
             line.memory = file.source->memory;
             std::string id = id_of_line(line);
-            if (!id.empty()) by_id_.emplace(std::move(id), lines_.size());
+            if (!id.empty() && !by_id_.emplace(id, lines_.size()).second)
+                throw Error(ErrorKind::input, io::input_file_of_line(line).place,
+                            "id " + id + " is given twice; expected one result for each request");
             lines_.push_back(std::move(line));
         });
     }
@@ -35,6 +38,8 @@ public:
     const io::Source& of(const std::string& id, std::size_t index, const std::string& place) const {
         const auto found = by_id_.find(id);
         if (found != by_id_.end()) return lines_[found->second];
+        // It may be the result that is missing; reading it says what is wrong.
+        if (!by_id_.empty() && unreadable_) return lines_[*unreadable_];
         if (!by_id_.empty() || index >= lines_.size())
             throw Error(ErrorKind::input, place,
                         "no result for this request; expected one with id " + id);
@@ -42,19 +47,21 @@ public:
     }
 
 private:
-    static std::string id_of_line(const io::Source& line) {
+    std::string id_of_line(const io::Source& line) {
         try {
             const io::JsonDocument document(line);
             const io::JsonMember* const member =
                 document.is_array() ? nullptr : document.find("id");
             return member == nullptr ? "" : id_in(document, *member);
         } catch (const Error&) {
+            if (!unreadable_) unreadable_ = lines_.size();
             return {};  // reported when the line is read for its request
         }
     }
 
     std::vector<io::Source> lines_;
     std::map<std::string, std::size_t> by_id_;
+    std::optional<std::size_t> unreadable_;  ///< the first line that is no JSON
 };
 
 std::string id_of_request(const io::InputFile& line, std::size_t number) {
