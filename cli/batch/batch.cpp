@@ -25,12 +25,12 @@
 #include "cli/batch/resumed_parts.hpp"
 #include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
-#include "io/file/path.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "io/file/durable_file.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
+#include "io/file/path.hpp"
 #include "io/file/temporary.hpp"
 
 namespace attn::cli {
