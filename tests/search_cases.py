@@ -57,7 +57,7 @@ def error_of(arrays, others):
 
 
 def limit_of(answer):
-    """Errors of arrays that were computed again, of the largest number, that are no other result."""
+    """The error, relative to the largest number, up to which a recomputed array confirms a match."""
     types = {array["type"] for array in answer["arrays"]}
     return 0.1 if "bfloat16" in types else 0.05 if "float16" in types else 2e-4
 
@@ -220,7 +220,7 @@ def main():
     every, damaged = counts["all"], counts["(damaged)"]
     good = every["found"] + every["another"] + every["right"]
     false = every["false"] + damaged["false"]
-    print(f"{good} of {sum(every.values())} found, or not told apart; {false} false matches of "
+    print(f"{good} of {sum(every.values())} found or indistinguishable; {false} false matches of "
           f"{sum(every.values()) + sum(damaged.values())} results; seed {options.seed}")
     sys.exit(1 if false or damaged["missed"] or good < 0.99 * sum(every.values()) or damaged["error"] else 0)
 

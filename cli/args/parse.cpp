@@ -40,9 +40,9 @@ bool may_be_named(const Option& option, const std::vector<std::string_view>& das
     });
 }
 
-/// The last value of a repeated flag wins, so that aliases and scripts can set defaults, unless
-/// each is one of several. Both forms
-/// of a boolean are one flag for CLI11, which keeps no order between two flags.
+/// The last value of a repeated flag wins, so that aliases and scripts can set defaults; flags that
+/// take several values keep all of them. Both forms of a boolean are one flag for CLI11, which
+/// keeps no order between two flags.
 const CLI::Option* add_flag(CLI::App& app, const Option& option) {
     const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
     const std::string flag = letter + flag_of(option);

@@ -61,7 +61,7 @@ private:
 
     std::vector<io::Source> lines_;
     std::map<std::string, std::size_t> by_id_;
-    std::optional<std::size_t> unreadable_;  ///< the first line that is no JSON
+    std::optional<std::size_t> unreadable_;  ///< the first line that is not valid JSON
 };
 
 std::string id_of_request(const io::InputFile& line, std::size_t number) {

@@ -45,6 +45,18 @@ std::string words_of_side(std::int64_t side) {
     return side < 0 ? "unbounded" : std::to_string(side);
 }
 
+/// A function that adds another size of one side of the window, each only once.
+auto other_sides(std::vector<Alternative>& found, std::int64_t asked,
+                 std::int64_t BandConvention::*side) {
+    return [&found, asked, side, tried = std::vector<std::int64_t>{asked}](
+               std::int64_t other, std::size_t most) mutable {
+        if (other < -1 || std::find(tried.begin(), tried.end(), other) != tried.end()) return;
+        tried.push_back(other);
+        found.push_back({words_of_side(asked), words_of_side(other),
+                         [side, other](Conventions& c) { c.band.*side = other; }, 0, most});
+    };
+}
+
 std::vector<std::uint64_t> lengths_of(const Problem& problem) {
     const std::vector<std::uint64_t>& lengths = problem.asked.kv_lengths;
     return lengths.empty() ? std::vector<std::uint64_t>(problem.plan.batch, problem.plan.kv_len)
@@ -120,13 +132,7 @@ std::vector<Alternative> alternatives::left_windows(const Problem& problem) {
     std::vector<Alternative> found;
     const std::int64_t asked = problem.asked.band.left, right = problem.asked.band.right;
     const auto keys = static_cast<std::int64_t>(problem.plan.kv_len);
-    std::vector<std::int64_t> tried{asked};
-    const auto add = [&](std::int64_t left, std::size_t most) {
-        if (left < -1 || std::find(tried.begin(), tried.end(), left) != tried.end()) return;
-        tried.push_back(left);
-        found.push_back({words_of_side(asked), words_of_side(left),
-                         [left](Conventions& c) { c.band.left = left; }, 0, most});
-    };
+    auto add = other_sides(found, asked, &BandConvention::left);
     if (asked >= 0) {
         if (asked > 0) add(asked - 1, 3);
         add(asked + 1, 3);
@@ -154,13 +160,7 @@ std::vector<Alternative> alternatives::right_windows(const Problem& problem) {
     std::vector<Alternative> found;
     const std::int64_t asked = problem.asked.band.right, left = problem.asked.band.left;
     const auto keys = static_cast<std::int64_t>(problem.plan.kv_len);
-    std::vector<std::int64_t> tried{asked};
-    const auto add = [&](std::int64_t right, std::size_t most) {
-        if (right < -1 || std::find(tried.begin(), tried.end(), right) != tried.end()) return;
-        tried.push_back(right);
-        found.push_back({words_of_side(asked), words_of_side(right),
-                         [right](Conventions& c) { c.band.right = right; }, 0, most});
-    };
+    auto add = other_sides(found, asked, &BandConvention::right);
     if (asked >= 0) {
         if (asked > 0) add(asked - 1, 3);
         add(asked + 1, 3);

@@ -136,61 +136,26 @@ void append(std::string& key, const std::vector<T>& numbers) {
     for (const T& number : numbers) append(key, number);
 }
 
-std::string serialised(const Conventions& c) {
+/// Every member, one after the other.
+template <class... Members>
+std::string bytes_of(const Members&... members) {
     std::string key;
-    append(key, c.transposed);
-    append(key, c.adds_bias);
-    append(key, c.split);
-    append(key, c.merged);
-    append(key, c.used);
-    append(key, c.projected_from);
-    append(key, c.projected_by);
-    append(key, c.groups);
-    append(key, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1);
-    append(key, c.rope.base);
-    append(key, c.rope.dims);
-    append(key, c.rope.frequency_dims);
-    append(key, c.rope.scaling);
-    append(key, c.rope.first_query);
-    append(key, c.rope.first_key);
-    append(key, c.rope.query_times);
-    append(key, c.rope.key_times);
-    append(key, c.rope.value_times);
-    append(key, c.scale);
-    append(key, c.softcap);
-    append(key, c.softcap_multiplies);
-    append(key, c.order);
-    append(key, c.alibi);
-    append(key, c.alibi_sign);
-    append(key, c.slopes);
-    append(key, c.alibi_distance);
-    append(key, c.alibi_scaled);
-    append(key, c.band.causal);
-    append(key, c.band.causal_shift);
-    append(key, c.band.causal_reversed);
-    append(key, c.band.offset);
-    append(key, c.band.left);
-    append(key, c.band.right);
-    append(key, c.band.window_offset);
-    append(key, c.kv_lengths);
-    append(key, c.lengths_from_end);
-    append(key, c.first_key);
-    append(key, c.padding);
-    append(key, c.true_keeps);
-    append(key, c.boolean_use);
-    append(key, c.bias_factor);
-    append(key, c.bias_use);
-    append(key, c.mask_transposed);
-    append(key, c.mask_tiled);
-    append(key, c.blocking);
-    append(key, c.masked_value);
-    append(key, c.masked_value_is_added);
-    append(key, c.empty_rows_are_nan);
-    append(key, c.axis);
-    append(key, c.sink);
-    append(key, c.drops);
-    append(key, c.rescales_dropout);
-    append(key, c.weight_factor);
+    (append(key, members), ...);
+    return key;
+}
+
+std::string serialised(const Conventions& c) {
+    std::string key = bytes_of(
+        c.transposed, c.adds_bias, c.split, c.merged, c.used, c.projected_from, c.projected_by,
+        c.groups, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1, c.rope.base, c.rope.dims,
+        c.rope.frequency_dims, c.rope.scaling, c.rope.first_query, c.rope.first_key,
+        c.rope.query_times, c.rope.key_times, c.rope.value_times, c.scale, c.softcap,
+        c.softcap_multiplies, c.order, c.alibi, c.alibi_sign, c.slopes, c.alibi_distance,
+        c.alibi_scaled, c.band.causal, c.band.causal_shift, c.band.causal_reversed, c.band.offset,
+        c.band.left, c.band.right, c.band.window_offset, c.kv_lengths, c.lengths_from_end,
+        c.first_key, c.padding, c.true_keeps, c.boolean_use, c.bias_factor, c.bias_use,
+        c.mask_transposed, c.mask_tiled, c.blocking, c.masked_value, c.masked_value_is_added,
+        c.empty_rows_are_nan, c.axis, c.sink, c.drops, c.rescales_dropout, c.weight_factor);
     for (const Conventions::Rounding& one : c.roundings) {
         append(key, one.what);
         append(key, one.to);

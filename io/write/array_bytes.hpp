@@ -30,7 +30,7 @@ struct ArrayBytes {
 /// Real numbers may be stored as float16 or bfloat16 instead of their own type.
 ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored);
 
-/// An array of elements of the type with this `dtype`; empty if there is no such type.
+/// The description of an array of this dtype and shape; empty if the dtype is unknown.
 std::optional<ArrayBytes> described_as(std::string_view dtype, std::vector<std::size_t> shape);
 
 /// Passes the array's bytes on, piece by piece. A stream is consumed; with several workers its next

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_attn.hpp"
+#include "tests/support/screens.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -285,16 +286,12 @@ TEST_CASE("check: the report goes to -o, and is the same for any number of threa
 TEST_CASE("check: the manual's screens are what its commands print") {
     scratch_folder();
     const std::string text = read_text(data_path("../cli/manual/check.md"));
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find("```\n$ ", at)) != std::string::npos; ++count) {
-        const std::size_t start = at + 6, line_end = text.find('\n', start);
-        const std::string command = text.substr(start, line_end - start);
-        at = text.find("```", line_end);
-        CAPTURE(command);
-        const std::string out = run_shell(command).out;
-        CAPTURE(out);
-        CHECK(are_alike(out, text.substr(line_end + 1, at - line_end - 1)));
-        at += 3;
-    }
+    const std::size_t count =
+        for_each_screen(text, [](const std::string& command, const std::string& printed) {
+            CAPTURE(command);
+            const std::string out = run_shell(command).out;
+            CAPTURE(out);
+            CHECK(are_alike(out, printed));
+        });
     CHECK(count >= 3);
 }

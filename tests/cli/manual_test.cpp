@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/screens.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn::test;
@@ -172,15 +173,11 @@ TEST_CASE("readme: each screen is what its command prints") {
     const std::string text = readme();
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find("```\n$ ", at)) != std::string::npos; ++count) {
-        const std::size_t start = at + 6, line_end = text.find('\n', start);
-        const std::string command = text.substr(start, line_end - start);
-        at = text.find("```", line_end);
-        CAPTURE(command);
-        CHECK(run_shell(command).out == text.substr(line_end + 1, at - line_end - 1));
-        at += 3;
-    }
+    const std::size_t count =
+        for_each_screen(text, [](const std::string& command, const std::string& printed) {
+            CAPTURE(command);
+            CHECK(run_shell(command).out == printed);
+        });
     CHECK(count >= 4);
     std::filesystem::remove("data");
 }
