@@ -14,7 +14,7 @@ namespace attn::cli {
 namespace {
 
 void add_elements(Digest& digest, const io::StoredArray& array) {
-    // The checksum of the entry stands for its bytes.
+    // Instead of the bytes, which may be compressed.
     if (array.zip != nullptr) return digest.add(std::uint64_t{array.zip->crc32});
     if (const char* const mapped = array.bytes->mapped(); mapped != nullptr)
         return digest.add(

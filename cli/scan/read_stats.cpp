@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 
 /// The most heads of a layer and layers of a file that are believed.
-constexpr std::size_t most_heads = std::size_t{1} << 16;
+constexpr std::size_t max_heads = std::size_t{1} << 16;
 
 class StatsReader {
 public:
@@ -121,7 +121,7 @@ private:
         const json& first = in(failed, "first");
         if (!first.is_array() ||
             first.size() !=
-                std::min<std::uint64_t>(stats_.failed.count, FailedRecords::most_listed) ||
+                std::min<std::uint64_t>(stats_.failed.count, FailedRecords::max_listed) ||
             stats_.failed.count > stats_.records)
             fail("the count of failed records is wrong");
         for (const json& record : first) {
@@ -134,7 +134,7 @@ private:
     }
 
     void read_layers(const json& layers) {
-        if (!layers.is_array() || layers.size() > most_heads) fail("layers is not a list");
+        if (!layers.is_array() || layers.size() > max_heads) fail("layers is not a list");
         for (const json& layer : layers) {
             const LayerKey key(
                 layer.is_object() && layer.contains("part") ? text(layer, "part") : "",
@@ -143,9 +143,9 @@ private:
                 fail("the layers are not in order");
             LayerSums& sums = stats_.sums.layers[key];
             sums.heads = static_cast<std::size_t>(whole(layer, "heads"));
-            if (sums.heads == 0 || sums.heads > most_heads) fail("heads is not a number of heads");
+            if (sums.heads == 0 || sums.heads > max_heads) fail("heads is not a number of heads");
             heads_ += sums.heads;
-            if (heads_ > most_heads * 16) fail("too many heads");
+            if (heads_ > max_heads * 16) fail("too many heads");
         }
         for (auto& [key, sums] : stats_.sums.layers)
             sums.sums.resize(sums.heads * stats_.statistics.size());

@@ -259,7 +259,8 @@ bool run_scan(const ScanRequest& request) {
     if (stats.failed.count == 0) return true;
     const FailedRecord& first = stats.failed.first.front();
     report_scan(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +
-                " records failed; the first: " + first.where + ": " + first.message);
+                " records failed; the first, record " + std::to_string(first.number) + ": " +
+                first.where + ": " + first.message);
     return false;
 }
 

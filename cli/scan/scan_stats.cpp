@@ -14,7 +14,7 @@ void FailedRecords::add(FailedRecord record) {
         first.begin(), first.end(), record,
         [](const FailedRecord& a, const FailedRecord& b) { return a.number < b.number; });
     first.insert(after, std::move(record));
-    if (first.size() > most_listed) first.pop_back();
+    if (first.size() > max_listed) first.pop_back();
 }
 
 void FailedRecords::add(const FailedRecords& others) {

@@ -21,7 +21,7 @@ struct FailedRecord {
 
 /// Failed records of a corpus: their count, and the first of them by number.
 struct FailedRecords {
-    static constexpr std::size_t most_listed = 1000;
+    static constexpr std::size_t max_listed = 1000;
 
     std::uint64_t count = 0;
     std::vector<FailedRecord> first;
