@@ -21,7 +21,7 @@ cli/question
 cli/output
 cli/model
 cli/batch cli/explain cli/repro cli/compare cli/help cli/inspect cli/tokenize cli/plot
-cli/check cli/scan
+cli/check cli/partial cli/scan
 cli/merge
 cli'
 # shellcheck disable=SC2016 # these are awk's

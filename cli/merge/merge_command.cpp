@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/args/option.hpp"
+#include "cli/partial/merge_parts.hpp"
 #include "cli/request/schemas.hpp"
 #include "cli/scan/merge_stats.hpp"
 #include "core/base/error.hpp"
@@ -24,7 +25,7 @@ struct MergeKind {
     void (*merge)(const std::vector<io::InputFile>& files, const Args& args);
 };
 
-constexpr MergeKind merge_kinds[] = {{schemas::stats, merge_stats}};
+constexpr MergeKind merge_kinds[] = {{schemas::stats, merge_stats}, {schemas::part, merge_parts}};
 
 const MergeKind& kind_of(const io::InputFile& file) {
     const std::string schema = io::schema_of(file);
@@ -71,9 +72,12 @@ constexpr Option merge_options[] = {
 constexpr CommandRow merge_command{
     .name = "merge",
     .summary = "the parts of a computation, joined as if one process had computed it",
-    .examples = "  attn merge stats-*.json -o stats.json\n",
+    .examples =
+        "  attn merge stats-*.json -o stats.json\n"
+        "  attn merge part-*.npz -o result.json\n",
     .usage =
-        "FILE ...\n\nEach FILE states what it is: statistics of attn scan. Any grouping and order "
+        "FILE ...\n\nEach FILE states what it is: statistics of attn scan, or parts of attn "
+        "partial. Any grouping and order "
         "gives the same bytes.",
     .own = merge_options,
     .run = run_merge};

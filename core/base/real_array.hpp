@@ -35,6 +35,12 @@ public:
             numbers_);
     }
 
+    /// Whether the elements are of this type.
+    template <class T>
+    bool holds() const {
+        return std::holds_alternative<Array<T>>(numbers_);
+    }
+
     /// The elements, which must be of this type.
     template <class T>
     const Array<T>& in() const {

@@ -18,7 +18,7 @@ double flops_of(const Plan& plan) {
     // All queries are projected before the row of `token` is selected.
     const double projections =
         times(plan.q_len, numbers("W_query")) +
-        times(plan.kv_len - plan.past_len, numbers("W_key") + numbers("W_value")) +
+        times(plan.new_keys().end - plan.new_keys().first, numbers("W_key") + numbers("W_value")) +
         times(plan.rows, numbers("W_out"));
     return 2 * (projections + row_of(row_of(plan.mode).mechanism).multiply_adds(plan));
 }

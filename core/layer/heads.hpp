@@ -56,6 +56,18 @@ Tensor4<T> rows_of_heads(const Tensor4<T>& x, std::size_t first, std::size_t cou
     return picked;
 }
 
+/// Some rows of each matrix: (batch, rows, d) to (batch, count, d).
+template <class T>
+Tensor3<T> rows_of_matrices(const Tensor3<T>& x, std::size_t first, std::size_t count) {
+    const std::size_t d = x.shape(2);
+    Tensor3<T> picked = Tensor3<T>::from_shape({x.shape(0), count, d});
+    if (is_dry_run()) return picked;
+    for (std::size_t matrix = 0; matrix < x.shape(0); ++matrix)
+        std::copy_n(x.data() + (matrix * x.shape(1) + first) * d, count * d,
+                    picked.data() + matrix * count * d);
+    return picked;
+}
+
 /// Concatenates the rows of each head of `first` and `second`.
 template <class T>
 Tensor4<T> join_rows(const Tensor4<T>& first, const Tensor4<T>& second) {

@@ -3,6 +3,7 @@
 #include "core/layer/layer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "core/layer/stages.hpp"
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
+#include "core/plan/backend.hpp"
 
 namespace attn {
 namespace {
@@ -117,20 +119,24 @@ AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
     Tensor3<T> x = as_batch(operands.inputs.take<T>());
     stage.recorder.record("inputs", x);
     x = norm(stage, operands.norm, std::move(x));
-    if (!row_of(stage.plan.mode).context) return project(stage, weights, x, x);
-    return project(stage, weights, x, as_batch(operands.context.take<T>()));
+    const KeyRange used = stage.plan.new_keys();
+    const auto keys_of = [&](const Tensor3<T>& source) {
+        return rows_of_matrices(source, used.first, used.end - used.first);
+    };
+    const bool uses_all = used.end - used.first == stage.plan.kv_len - stage.plan.past_len;
+    if (!row_of(stage.plan.mode).context)
+        return uses_all ? project(stage, weights, x, x) : project(stage, weights, x, keys_of(x));
+    Tensor3<T> source = as_batch(operands.context.take<T>());
+    if (!uses_all) source = keys_of(source);
+    return project(stage, weights, x, source);
 }
 
+/// The call of the plan's queries and keys, from operands that are freed after their last use.
 template <class T>
-Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
-    Recorder recorder(plan.emit, plan.shown);
-    const Stage stage{plan, pool, recorder};
-    TorchGenerator generator = generator_of(plan);
-
-    keep_token_ids(plan, operands, recorder);
-    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
-    if (weights != nullptr) keep_weights(*weights, recorder);
-    AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights.get())
+AttentionCall<T> make_call(const Stage& stage, Operands& operands, const LayerWeights<T>* weights,
+                           const TorchGenerator& generator) {
+    const Plan& plan = stage.plan;
+    AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights)
                                           : split(stage, operands.query.take<T>(),
                                                   operands.key.take<T>(), operands.value.take<T>());
     if (weights != nullptr) {
@@ -144,7 +150,20 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
                                 operands.past_state.take<T>());
     add_rules(call, plan, operands);
     call.dropout = dropout_of(plan, generator);
-    Tensor4<T> context = attend(stage, std::move(call));
+    if (plan.keys != plan.kv_len) number_keys_from(call, plan.first_key, plan.kv_len);
+    return call;
+}
+
+template <class T>
+Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
+    Recorder recorder(plan.emit, plan.shown);
+    const Stage stage{plan, pool, recorder};
+    TorchGenerator generator = generator_of(plan);
+
+    keep_token_ids(plan, operands, recorder);
+    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
+    if (weights != nullptr) keep_weights(*weights, recorder);
+    Tensor4<T> context = attend(stage, make_call(stage, operands, weights.get(), generator));
     if (recorder.records("context_vectors")) {
         if (weights != nullptr && weights->out)
             context = project_out(stage, *weights->out, std::move(context));
@@ -154,7 +173,86 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
             weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
 }
 
+/// The matrix (d_out, d_in) of one projection, however it is stored.
+template <class T>
+Array<T> out_in(const Tensor3<T>& weight, bool in_out) {
+    const std::size_t rows = weight.shape(1), columns = weight.shape(2);
+    Array<T> copy = Array<T>::from_shape({in_out ? columns : rows, in_out ? rows : columns});
+    if (is_dry_run()) return copy;
+    for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t column = 0; column < columns; ++column)
+            (in_out ? copy(column, row) : copy(row, column)) = weight(std::size_t{0}, row, column);
+    return copy;
+}
+
+/// The arrays of the plan from joined parts.
+template <class T>
+Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
+    Recorder recorder(plan.emit, plan.shown);
+    const Stage stage{plan, pool, recorder};
+    const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
+    const Tensor4<T> logsumexp{Array<T>(part.logsumexp), {shape[0], shape[1], shape[2], 1}};
+    recorder.record("logsumexp", logsumexp);
+    Tensor4<T> heads{part.context.take<T>(), shape};
+    recorder.record("head_outputs", heads);
+    if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
+    if (!plan.shown.separate_heads) {
+        Tensor4<T> joined =
+            Tensor4<T>::from_shape({plan.batch, 1, plan.rows, plan.heads * plan.d_v});
+        copy_heads(heads.data(), shape,
+                   {joined.data(), plan.rows * joined.shape(3), plan.d_v, joined.shape(3)});
+        heads = std::move(joined);
+    }
+    if (plan.parameters.out_proj) {
+        Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
+        Projection<T> out;
+        const std::size_t d_out = weight.shape(0), d_in = weight.shape(1);
+        out.weight = {std::move(weight), {1, d_out, d_in}};
+        if (bias.size() != 0) out.bias = {std::move(bias), {1, d_out}};
+        heads = project_out(stage, out, std::move(heads));
+    }
+    recorder.record("context_vectors", heads);
+    return {recorder.take(), std::nullopt};
+}
+
+template <class T>
+KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
+    Recorder nothing({}, plan.shown);
+    const Stage stage{plan, pool, nothing};
+    TorchGenerator generator = generator_of(plan);
+    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
+    AttentionCall<T> call = make_call(stage, operands, weights.get(), generator);
+    call.sink.clear();  // counts once for all parts
+    const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
+    Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});
+    KeyPart part;
+    part.logsumexp = Array<double>::from_shape({plan.batch, plan.heads, plan.rows});
+    plan.backend->entries<T>().attend_part(plan, call, rows_of_heads(context.data(), shape),
+                                           part.logsumexp.data(), pool);
+    part.context = std::move(context);
+    if (weights != nullptr && weights->out) {
+        part.out_weight = out_in(weights->out->weight, weights->out->in_out);
+        const Tensor2<T>& bias = weights->out->bias;
+        if (weights->out->has_bias()) {
+            Array<T> copy(bias);
+            copy.reshape({bias.size()});
+            part.out_bias = std::move(copy);
+        }
+    }
+    return part;
+}
+
 }  // namespace
+
+KeyPart compute_part(const Plan& plan, Operands&& operands, ThreadPool& pool) {
+    Operands used = std::move(operands);
+    return for_dtype(plan.dtype, [&]<class T>(T) { return compute_part_in<T>(plan, used, pool); });
+}
+
+Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
+    return for_dtype(plan.dtype,
+                     [&]<class T>(T) { return result_of_rows_in<T>(plan, std::move(part), pool); });
+}
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
     Operands masks;  // which are consumed

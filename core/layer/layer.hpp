@@ -1,6 +1,7 @@
 // Attention layers: self, causal, multihead and cross with their parameters, and the bare operator.
 #pragma once
 
+#include "core/base/real_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
@@ -12,6 +13,23 @@ namespace attn {
 /// The keys that each query may attend to, by all masks of the question; -Infinity of an additive
 /// mask counts too. The plan must be made for these operands.
 Mask mask_of(const Plan& plan, const Operands& operands);
+
+/// Attention over some keys of a question, without its sinks.
+struct KeyPart {
+    RealArray context;        ///< (batch, heads, rows, d_v), normalised over these keys
+    Array<double> logsumexp;  ///< (batch, heads, rows); -Infinity of a query without such a key
+    RealArray out_weight;     ///< (d_out, heads * d_v), if the layer projects its heads
+    RealArray out_bias;       ///< (d_out), if it has one
+};
+
+/// Computes the part of the plan's keys, which MergedRows joins with others (merge.hpp). Operands
+/// are those of the whole question, which are freed after their last use; only the plan's keys are
+/// projected. The question has a softmax, and the mask method neg_inf.
+KeyPart compute_part(const Plan& plan, Operands&& operands, ThreadPool& pool);
+
+/// The arrays context_vectors, head_outputs and logsumexp, of those in `plan.emit`, from the joined
+/// parts of all keys, sinks included: `part` has float64 context.
+Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool);
 
 /// Computes the arrays of `plan.emit`. The plan must be made for these operands, which are freed
 /// after their last use. Streams of the result use the threads while they are read.

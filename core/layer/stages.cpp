@@ -28,6 +28,14 @@ Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
     return rows_of_heads(queries, plan.first_query, plan.rows);
 }
 
+/// Only the rows of new keys that are used, of keys or values.
+template <class T>
+Tensor4<T> key_rows(const Plan& plan, Tensor4<T> rows) {
+    const KeyRange used = plan.new_keys();
+    if (used.end - used.first == rows.shape(2)) return rows;
+    return rows_of_heads(rows, used.first, used.end - used.first);
+}
+
 template <class T>
 Tensor4<T> heads_of_tokens(const Plan& plan, const Tensor3<T>& x) {
     return plan.independent_heads() ? copy_for_heads(x, plan.heads) : split_heads(x, plan.heads);
@@ -57,6 +65,7 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
 
 template <class T>
 void run_projections(const Stage& stage, const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) {
+    if (x.shape(1) == 0) return;
     stage.plan.backend->entries<T>().project(stage.plan, x, to, stage.pool);
 }
 
@@ -105,8 +114,8 @@ AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T
     const Plan& plan = stage.plan;
     AttentionCall<T> call;
     call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
-    call.key = unpack(std::move(key), plan, plan.kv_heads, plan.packed);
-    call.value = unpack(std::move(value), plan, plan.kv_heads, plan.packed);
+    call.key = key_rows(plan, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
+    call.value = key_rows(plan, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
     return call;
 }
 
@@ -166,15 +175,19 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
     if (plan.rope.dims != 0 && !is_dry_run()) {
         const std::vector<double> frequencies = plan.rope.frequencies();
         rotate(call.query, plan.rope.pairs, frequencies, plan.past_len + plan.first_query);
-        rotate(call.key, plan.rope.pairs, frequencies, plan.past_len);
+        rotate(call.key, plan.rope.pairs, frequencies, plan.past_len + plan.new_keys().first);
     }
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
     recorder.record("values", call.value);
     const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
-        fresh = join_rows(unpack(std::move(past), plan, plan.kv_heads, false), fresh);
+        const KeyRange used = plan.past_keys();
+        Tensor4<T> cached = unpack(std::move(past), plan, plan.kv_heads, false);
+        if (used.end - used.first != plan.past_len)
+            cached = rows_of_heads(cached, used.first, used.end - used.first);
+        fresh = join_rows(cached, fresh);
     };
-    if (plan.past_len != 0) {
+    if (plan.past_keys().end != plan.past_keys().first) {
         prepend(std::move(past_key), call.key);
         prepend(std::move(past_value), call.value);
     }

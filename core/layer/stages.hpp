@@ -24,13 +24,15 @@ struct Stage {
 template <class T>
 Tensor3<T> norm(const Stage& stage, const std::optional<InputNorm>& norm, Tensor3<T> x);
 
-/// A call with the queries of x and the keys and values of the source, which may be x. Without
+/// A call with the queries of x and the keys and values of the source, which may be x and has the
+/// new keys that the plan uses. Without
 /// weights each head has its own columns of x; each independent head has all of them.
 template <class T>
 AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, const Tensor3<T>& x,
                          const Tensor3<T>& source);
 
-/// The same of queries, keys and values that are given, in any rank that the plan admits.
+/// The same of queries, keys and values that are given, with all keys, in any rank that the plan
+/// admits.
 template <class T>
 AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value);
 

@@ -113,7 +113,7 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     const std::array<std::size_t, 4>& q = call.query.shape();
     const std::vector<std::size_t>* const chosen = recorder.chosen_heads("attention_weights");
     const std::array<std::size_t, 4> of_heads{q[0], q[1], q[2], plan.d_v},
-        of_weights{q[0], chosen == nullptr ? q[1] : chosen->size(), q[2], plan.kv_len};
+        of_weights{q[0], chosen == nullptr ? q[1] : chosen->size(), q[2], plan.keys};
     FusedOutputs<T> outputs{context};
     outputs.heads = chosen;
     AllHeads<T> heads(recorder, "head_outputs", {q[0], q[1], q[2], plan.d_v});

@@ -144,6 +144,18 @@ void check_top(const Plan& plan, const Settings& s) {
     if (s.top && listed.empty()) refuse("top", "requires --emit top_keys or top_weights");
 }
 
+/// The keys that are used.
+void choose_keys(Plan& plan, const PlanOptions& options) {
+    const KeyRange range = options.keys.value_or(KeyRange{0, plan.kv_len});
+    if (range.first >= range.end || range.end > plan.kv_len)
+        refuse("kv_range", "keys " + std::to_string(range.first) + " to before " +
+                               std::to_string(range.end) + " of " + std::to_string(plan.kv_len) +
+                               "; expected A:B with A below B, and B at most " +
+                               std::to_string(plan.kv_len));
+    plan.first_key = range.first;
+    plan.keys = range.end - range.first;
+}
+
 /// The query rows that are computed.
 void choose_rows(Plan& plan, const Settings& s) {
     const std::string queries = std::to_string(plan.q_len);
@@ -279,6 +291,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
         throw SettingError(ErrorKind::input, "context_length",
                            "the input has " + std::to_string(plan.q_len) +
                                " tokens; expected at most " + std::to_string(*s.context_length));
+    choose_keys(plan, options);
     choose_rows(plan, s);
     if (options.trace) {
         const std::size_t middle =

@@ -1,6 +1,7 @@
 // One plan for one question: every size and every choice, resolved before a number is computed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,6 +62,7 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::size_t d_out = 0;         ///< of the context vectors
 
     std::size_t first_query = 0, rows = 0;  ///< of scores and context: what is computed
+    std::size_t first_key = 0, keys = 0;    ///< of the kv_len keys: those that are used
     PositionOffset offset;                  ///< from a query's index to its position among the keys
 
     std::size_t top = 0;    ///< keys of each query in top_keys and top_weights
@@ -95,6 +97,15 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     /// Whether each head is a separate layer, with its own parameters and dropout.
     bool independent_heads() const { return shown.independent_heads; }
 
+    /// The cached keys that are used, and the new ones, counted from the first new one.
+    KeyRange past_keys() const {
+        return {std::min(first_key, past_len), std::min(first_key + keys, past_len)};
+    }
+    KeyRange new_keys() const {
+        return {std::max(first_key, past_len) - past_len,
+                std::max(first_key + keys, past_len) - past_len};
+    }
+
     /// A query that a causal mask hides keys from, also if there are fewer keys than queries.
     std::size_t middle_query() const;
 
@@ -120,6 +131,10 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
 struct PlanOptions {
     bool stream = false;  ///< large arrays of weights may be computed while they are read
     bool trace = false;   ///< every step of one query, one in the middle by default
+
+    /// The keys that are used, of all that the question has; the rest is another part's. All if not
+    /// given.
+    std::optional<KeyRange> keys = {};
 
     /// Replace the settings' own, where given; `Plan::config` keeps the settings' emit.
     std::optional<std::vector<std::string>> emit = {};

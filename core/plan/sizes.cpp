@@ -240,8 +240,8 @@ Number Plan::size_of(Axis axis) const {
         case Axis::groups: return number(independent_heads() ? heads : 1);
         case Axis::tokens: return number(q_len);
         case Axis::q_len: return number(rows);
-        case Axis::new_keys: return number(kv_len - past_len);
-        case Axis::kv_len: return number(kv_len);
+        case Axis::new_keys: return number(new_keys().end - new_keys().first);
+        case Axis::kv_len: return number(keys);
         case Axis::top: return number(top);
         case Axis::d_in: return number(d_in);
         case Axis::d_context: return number(d_context);

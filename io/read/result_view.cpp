@@ -18,14 +18,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 11> head_keys{
-    "schema", "mode",   "id",          passed_on_key, "config",         "shapes",
-    "layout", "layers", label_keys[0], label_keys[1], layer_numbers_key};
+constexpr std::array<std::string_view, 13> head_keys{
+    "schema", "kv_range", "digest", "mode",        "id",          passed_on_key,    "config",
+    "shapes", "layout",   "layers", label_keys[0], label_keys[1], layer_numbers_key};
 
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";
 
-/// A member of the head of a file; null if there is none. An array is not part of a head.
+}  // namespace
+
 json head_member(const InputFile& file, const char* key) {
     if (file.arrays)
         return file.arrays->metadata == nullptr ? json() : member(*file.arrays->metadata, key);
@@ -33,6 +34,8 @@ json head_member(const InputFile& file, const char* key) {
     if (found == nullptr || (!is_label_key(key) && file.document->holds_array(*found))) return {};
     return file.document->read_value(*found);
 }
+
+namespace {
 
 std::shared_ptr<const json> shared_member(const InputFile& file, const char* key) {
     return std::make_shared<const json>(head_member(file, key));

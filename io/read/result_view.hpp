@@ -28,6 +28,9 @@ constexpr bool is_label_key(std::string_view key) {
 /// The schema that a file states, or empty.
 std::string schema_of(const InputFile& file);
 
+/// A member of the head of a file; null if there is none. An array is not part of a head.
+nlohmann::json head_member(const InputFile& file, const char* key);
+
 /// Whether a result has a member of this name besides its arrays.
 bool is_head_key(std::string_view key);
 

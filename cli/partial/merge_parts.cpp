@@ -1,0 +1,164 @@
+#include "cli/partial/merge_parts.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "cli/output/output_name.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/output/result_plan.hpp"
+#include "cli/output/write_outputs.hpp"
+#include "cli/partial/part_file.hpp"
+#include "cli/question/notes.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/merge.hpp"
+#include "core/operator/softmax.hpp"
+#include "io/file/source.hpp"
+#include "io/read/result_view.hpp"
+
+namespace attn::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json question_in(const io::InputFile& file) {
+    ordered_json question = ordered_json::object();
+    for (const char* key : question_members)
+        if (const nlohmann::json value = io::head_member(file, key); !value.is_null())
+            question[key] = ordered_json(value);
+    return question;
+}
+
+/// Throws if `other` differs, at its first member that does.
+void check_same_question(const ordered_json& one, const std::string& place_of_one,
+                         const ordered_json& other, const std::string& place,
+                         const std::string& name = "") {
+    ordered_json keys = one;
+    if (one.is_object() && other.is_object()) {
+        keys.update(other);
+        for (const auto& [key, value] : keys.items())
+            check_same_question(one.value(key, ordered_json()), place_of_one,
+                                other.value(key, ordered_json()), place,
+                                name.empty() ? key : name + "." + key);
+        return;
+    }
+    if (one == other) return;
+    const auto shown = [](const ordered_json& value) {
+        return value.is_null() ? std::string("missing") : io::shortened(value.dump());
+    };
+    throw Error(ErrorKind::input, place,
+                name == "digest"
+                    ? "is of other inputs than " + place_of_one + "; expected parts of one question"
+                    : name + " is " + shown(other) + ", and in " + place_of_one + " " + shown(one) +
+                          "; expected parts of one question");
+}
+
+/// Every range with the file that has it, in order. Throws if a key is in two of them.
+KeyRanges ranges_of_all(const std::vector<PartFile>& parts) {
+    struct Owned {
+        KeyRange range;
+        const PartFile* part;
+    };
+    std::vector<Owned> owned;
+    for (const PartFile& part : parts)
+        for (const KeyRange& range : part.ranges) owned.push_back({range, &part});
+    std::stable_sort(owned.begin(), owned.end(),
+                     [](const Owned& a, const Owned& b) { return a.range.first < b.range.first; });
+    KeyRanges ranges;
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+        if (i != 0 && owned[i].range.first < owned[i - 1].range.end)
+            throw Error(ErrorKind::input, owned[i].part->place,
+                        "has the keys " + text_of_ranges({owned[i].range}) + ", and " +
+                            owned[i - 1].part->place + " " + text_of_ranges({owned[i - 1].range}) +
+                            "; expected each key in one part");
+        ranges.push_back(owned[i].range);
+    }
+    return joined_ranges(std::move(ranges));
+}
+
+/// The rows of all parts, in the order of their first keys, so that the order of the files does
+/// not change a byte.
+MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
+    std::vector<PartFile*> ordered;
+    for (PartFile& part : parts) ordered.push_back(&part);
+    std::sort(ordered.begin(), ordered.end(), [](const PartFile* a, const PartFile* b) {
+        return a->ranges.front().first < b->ranges.front().first;
+    });
+    MergedRows rows(plan.batch * plan.heads * plan.rows, plan.d_v);
+    for (PartFile* const part : ordered) {
+        const Array<double> context = part->part.context.take<double>();
+        for (std::size_t row = 0; row < part->part.logsumexp.size(); ++row)
+            rows.add(row, context.data() + row * plan.d_v, part->part.logsumexp.data()[row]);
+    }
+    return rows;
+}
+
+void add_sinks(MergedRows& rows, const Plan& plan) {
+    if (plan.sink.empty()) return;
+    for (std::size_t row = 0; row < plan.batch * plan.heads * plan.rows; ++row) {
+        const double logit = sink_of(plan.sink, row / plan.rows % plan.heads);
+        rows.add_sink(row, for_dtype(plan.dtype, [&]<class T>(T) {
+                          return static_cast<double>(static_cast<T>(logit));
+                      }));
+    }
+}
+
+/// The joined rows, with the output projection of one of the parts.
+KeyPart part_of_rows(const MergedRows& rows, const Plan& plan, KeyPart projection) {
+    Array<double> context =
+        Array<double>::from_shape({plan.batch, plan.heads, plan.rows, plan.d_v});
+    for (std::size_t row = 0; row < projection.logsumexp.size(); ++row)
+        projection.logsumexp.data()[row] = rows.finish(row, context.data() + row * plan.d_v);
+    projection.context = std::move(context);
+    return projection;
+}
+
+}  // namespace
+
+void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
+    ThreadPool pool;
+    Request flags;
+    flags.output = args.text("output").value_or("-");
+    if (args.has("output")) flags.locations["output"] = Location("--output " + flags.output);
+    const io::InputFile& first = files.front();
+    const io::ResultHead head(first);
+    Request request = request_of_result(head, first.place, std::move(flags));
+    const Plan plan = plan_of_result(head, request.settings, first.place);
+    check_labels(request, plan, first.place);
+
+    std::vector<PartFile> parts;
+    const ordered_json question = question_in(first);
+    for (const io::InputFile& file : files) {
+        check_same_question(question, first.place, question_in(file), file.place);
+        parts.push_back({file.place, read_ranges(file, plan), {}, {}});
+    }
+    const KeyRanges ranges = ranges_of_all(parts);
+    for (std::size_t i = 0; i < files.size(); ++i)
+        parts[i].part = read_part_arrays(files[i], plan, pool);
+    MergedRows rows = join_parts(parts, plan);
+
+    const KeyRanges missing = missing_keys(ranges, plan.kv_len);
+    if (missing.empty()) {
+        add_sinks(rows, plan);
+        const OutputPlan output = plan_output(request);
+        request = with_output(std::move(request), output);
+        request.settings = plan.config;
+        Result result =
+            result_of_rows(plan, part_of_rows(rows, plan, std::move(parts[0].part)), pool);
+        show_notes(
+            write_outputs({{std::move(request), {}, {}}, plan, std::move(result), {}}, pool));
+        return;
+    }
+    const std::string missed = "the keys " + text_of_ranges(missing) + " are missing";
+    if (const io::OutputFormat* const format = format_of_suffix(io::output_formats, request.output);
+        format != nullptr && !format->holds_weights)
+        throw Error(ErrorKind::usage, "--output " + request.output,
+                    missed +
+                        ", and the format holds no part; expected parts of all keys, or "
+                        ".npz, .safetensors or .json");
+    write_part(request.output,
+               {"", ranges, question, part_of_rows(rows, plan, std::move(parts[0].part))}, pool);
+    show_notes({missed + ": the output is a part again, for attn merge"});
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,207 @@
+#include "cli/partial/part_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "cli/output/output_name.hpp"
+#include "cli/request/schemas.hpp"
+#include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
+#include "io/read/result_view.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+std::optional<std::size_t> index_of_text(std::string_view text) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+std::optional<KeyRange> range_of_text(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto first = index_of_text(text.substr(0, colon)),
+               end = index_of_text(text.substr(colon + 1));
+    if (!first || !end || *first >= *end) return std::nullopt;
+    return KeyRange{*first, *end};
+}
+
+class Digest {
+public:
+    void add(std::uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3; }
+
+    template <class T>
+    void add(const Array<T>& values) {
+        add(values.dimension());
+        for (const std::size_t length : values.shape()) add(length);
+        for (const T value : values) {
+            const auto number = static_cast<double>(value);
+            std::uint64_t bits = 0;
+            std::memcpy(&bits, &number, sizeof bits);
+            add(bits ^ bits >> 32);  // the low bits of many numbers are 0
+        }
+    }
+
+    std::string text() const {
+        std::array<char, 16> digits;
+        digits.fill('0');
+        std::array<char, 16> shown;
+        const auto end = std::to_chars(shown.begin(), shown.end(), state_, 16).ptr;
+        std::copy_backward(shown.begin(), end, digits.end());
+        return {digits.begin(), digits.end()};
+    }
+
+private:
+    std::uint64_t state_ = 0xcbf29ce484222325;
+};
+
+/// An array of the file in float64.
+Array<double> read_named_array(const io::ResultView& view, const char* name, const Shape& shape,
+                               ThreadPool& workers) {
+    const io::ArrayView* const array = view.find(name);
+    if (array == nullptr)
+        throw Error(ErrorKind::input, view.place(),
+                    std::string("has no ") + name + "; expected a part as attn partial writes it");
+    Array<double> values = view.read(*array, workers).values;
+    if (values.shape() != shape)
+        throw Error(ErrorKind::input, view.place(),
+                    std::string(name) + " has shape " + shape_text(values.shape()) + "; expected " +
+                        shape_text(shape) + ", as its layout makes it");
+    return values;
+}
+
+template <class T>
+void add_named(io::Report& report, const char* name, Array<T> values,
+               std::vector<std::string_view> axes) {
+    if (values.size() != 0) report.arrays.push_back({name, std::move(values), std::move(axes)});
+}
+
+}  // namespace
+
+std::string text_of_ranges(const KeyRanges& ranges) {
+    std::string text;
+    for (const KeyRange& range : ranges)
+        text += (text.empty() ? "" : ",") + std::to_string(range.first) + ":" +
+                std::to_string(range.end);
+    return text;
+}
+
+KeyRanges ranges_of_text(const std::string& text) {
+    KeyRanges ranges;
+    for (std::size_t first = 0; first <= text.size();) {
+        const std::size_t end = std::min(text.find(',', first), text.size());
+        const auto range = range_of_text(std::string_view(text).substr(first, end - first));
+        if (!range || (!ranges.empty() && ranges.back().end >= range->first)) return {};
+        ranges.push_back(*range);
+        first = end + 1;
+    }
+    return ranges;
+}
+
+KeyRanges joined_ranges(KeyRanges ranges) {
+    std::sort(ranges.begin(), ranges.end(),
+              [](const KeyRange& a, const KeyRange& b) { return a.first < b.first; });
+    KeyRanges joined;
+    for (const KeyRange& range : ranges) {
+        if (!joined.empty() && joined.back().end == range.first)
+            joined.back().end = range.end;
+        else
+            joined.push_back(range);
+    }
+    return joined;
+}
+
+KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys) {
+    KeyRanges missing;
+    std::size_t end = 0;
+    for (const KeyRange& range : ranges) {
+        if (range.first > end) missing.push_back({end, range.first});
+        end = range.end;
+    }
+    if (end < keys) missing.push_back({end, keys});
+    return missing;
+}
+
+std::string digest_of(const Operands& operands) {
+    Digest digest;
+    for (const RealArray* reals :
+         {&operands.inputs, &operands.context, &operands.query, &operands.key, &operands.value,
+          &operands.past_key, &operands.past_value}) {
+        if (reals->dimension() == 0) continue;
+        if (reals->holds<float>())
+            digest.add(reals->in<float>());
+        else
+            digest.add(reals->in<double>());
+    }
+    digest.add(operands.mask);
+    digest.add(operands.key_padding_mask);
+    return digest.text();
+}
+
+KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool& workers) {
+    const io::ResultView view(file, io::ResultView::Scope::whole);
+    const Shape rows{plan.batch, plan.heads, plan.rows};
+    Shape context = rows;
+    context.push_back(plan.d_v);
+    KeyPart part;
+    part.context = read_named_array(view, "context", context, workers);
+    part.logsumexp = read_named_array(view, "logsumexp", rows, workers);
+    if (!plan.parameters.out_proj) return part;
+    part.out_weight = read_named_array(view, "W_out", {plan.d_out, plan.heads * plan.d_v}, workers);
+    if (view.find("b_out") != nullptr)
+        part.out_bias = read_named_array(view, "b_out", {plan.d_out}, workers);
+    return part;
+}
+
+KeyRanges read_ranges(const io::InputFile& file, const Plan& plan) {
+    const nlohmann::json text = io::head_member(file, "kv_range");
+    KeyRanges ranges = text.is_string() ? ranges_of_text(text.get<std::string>()) : KeyRanges{};
+    if (!ranges.empty() && ranges.back().end <= plan.kv_len) return ranges;
+    throw Error(
+        ErrorKind::input, file.place,
+        "kv_range is " + io::shortened(text.dump()) +
+            "; expected ranges of its keys in order, as \"0:" + std::to_string(plan.kv_len) + "\"");
+}
+
+const io::OutputFormat& format_of_part(const std::string& path) {
+    if (path == "-") return *io::default_format;
+    return *format_of_name(
+        io::output_formats,
+        {path, "--output " + path, "names no format that holds the arrays of a part"}, true,
+        &io::OutputFormat::holds_weights);
+}
+
+void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
+    const io::OutputFormat& format = format_of_part(path);
+    io::Report report;
+    report.head.emplace_back("schema", io::value_text(schemas::part));
+    report.head.emplace_back("kv_range", io::value_text(text_of_ranges(file.ranges)));
+    for (const auto& [key, value] : file.question.items())
+        report.head.emplace_back(key, value.dump());
+    report.workers = &workers;
+    const auto add = [&](const char* name, RealArray& values, std::vector<std::string_view> axes) {
+        // Text has the shortest digits of float64, which are read back as that.
+        if (!format.json && values.holds<float>())
+            add_named(report, name, values.take<float>(), std::move(axes));
+        else
+            add_named(report, name, values.take<double>(), std::move(axes));
+    };
+    add("context", file.part.context, {"batch", "heads", "q_len", "d_v"});
+    add_named(report, "logsumexp", std::move(file.part.logsumexp), {"batch", "heads", "q_len"});
+    add("W_out", file.part.out_weight, {"d_out", "joined"});
+    add("b_out", file.part.out_bias, {"d_out"});
+    io::OutputFile out(path);
+    out.fill([&](io::Output& to) { format.write(to, report, {}); });
+    out.commit();
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,145 @@
+// `attn partial`: a mode with its input and flags, and the range of keys.
+#include "cli/partial/partial_command.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/output/head.hpp"
+#include "cli/partial/part_file.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/array_hints.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
+#include "core/base/error.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::string_view arrays_of_parts[] = {"context_vectors", "head_outputs", "logsumexp"};
+
+KeyRange range_in(const Args& args) {
+    const std::string text = args.text("kv_range").value_or("");
+    if (text.empty())
+        throw Error(ErrorKind::usage, "attn partial",
+                    "no range of keys; expected --kv-range A:B, from A to before B, as in 0:1024");
+    const KeyRanges ranges = ranges_of_text(text);
+    if (ranges.size() != 1)
+        throw Error(ErrorKind::usage, "--kv-range " + text,
+                    "not a range of keys; expected A:B with A below B, as in 0:1024");
+    return ranges.front();
+}
+
+std::vector<std::string> split_names(const std::string& list) {
+    std::vector<std::string> names;
+    for (std::size_t first = 0; first <= list.size();) {
+        const std::size_t end = std::min(list.find(',', first), list.size());
+        names.push_back(list.substr(first, end - first));
+        first = end + 1;
+    }
+    return names;
+}
+
+/// Refuses what requires all keys at once.
+void check_part(const Request& request) {
+    for (const std::string& name : request.settings.emit)
+        if (std::find(std::begin(arrays_of_parts), std::end(arrays_of_parts), name) ==
+            std::end(arrays_of_parts))
+            throw setting_error(request, "emit",
+                                name +
+                                    " needs all keys at once; expected context_vectors, "
+                                    "head_outputs or logsumexp, or the mode without partial");
+    if (request.settings.mask_method != MaskMethod::neg_inf)
+        throw setting_error(request, "mask_method",
+                            "the weights are divided by a sum over all keys; expected neg_inf");
+}
+
+int run_partial(const Args& args) {
+    Request flags = with_flags(request_of_mode(args.names()), args);
+    if (row_of(flags.settings.mode).mechanism != Mechanism::softmax)
+        throw Error(ErrorKind::usage, "attn partial linear",
+                    "there is no softmax, and its state passes from token to token; expected "
+                    "attn linear with --past-state, which continues where another ended");
+    check_defaults(flags);
+    const KeyRange range = range_in(args);
+    format_of_part(flags.output);
+    require_input(flags, "attn partial");
+    if (const auto emit = args.text("emit")) {
+        flags.settings.emit = split_names(*emit);
+        flags.locations["emit"] = Location("--emit " + *emit);
+    } else {
+        flags.settings.emit = {"context_vectors"};
+    }
+    flags.locations["kv_range"] = Location("--kv-range " + text_of_ranges({range}));
+    ThreadPool pool;
+    io::LoadedModels models;
+    const Runtime runtime{pool, models};
+    Question question = read_question(open_request(flags), runtime);
+    question.request.bare = false;
+    check_part(question.request);
+    const std::string digest = digest_of(question.operands);
+    PlannedQuestion planned = plan_question(std::move(question), {.keys = range});
+    const Request& request = planned.question.request;
+    PartFile file{"", {range}, {}, {}};
+    for (auto& [key, value] : head_of(request, planned.plan))
+        if (key != "schema" && key != "id" && key != "meta")
+            file.question[key] = nlohmann::ordered_json::parse(value);
+    file.question["digest"] = digest;
+    file.part = at_locations(request, [&] {
+        return compute_part(planned.plan, std::move(planned.question.operands), pool);
+    });
+    write_part(request.output, std::move(file), pool);
+    show_notes(planned.question.notes);
+    return 0;
+}
+
+constexpr Option partial_options[] = {
+    {.key = "kv_range",
+     .argument = "A:B",
+     .help = "the keys to attend to, from A to before B, counted from 0 with cached ones first"},
+    {.key = "emit",
+     .argument = "NAME,...",
+     .help = "arrays of the merged result: context_vectors, head_outputs, logsumexp (default "
+             "context_vectors)"},
+};
+
+constexpr HelpOverride common_partial_flags[] = {
+    {"kv_range", "the keys to attend to, A to B - 1; required"},
+    {"output", "write there: .npz, .safetensors or .json"},
+    {"emit", "arrays of the merged result"},
+    {"rows", "query rows A to B - 1 only"},
+    {"weights", "parameters from a model's file or folder"},
+    {"seed", "the generator's (default 0)"},
+};
+
+constexpr HelpOverride partial_help[] = {
+    {"output",
+     "write the part there, whole or not at all: .npz, .safetensors or .json (default -, "
+     "standard output, as JSON)"}};
+
+}  // namespace
+
+constexpr CommandRow partial_command{
+    .name = "partial",
+    .summary = "attention over part of the keys, for attn merge",
+    .examples =
+        "  attn partial sdpa --query q.npy --key k.npy --value v.npy --kv-range 0:4096 -o a.npz\n"
+        "  attn partial sdpa --query q.npy --key k.npy --value v.npy --kv-range 4096:8192 -o "
+        "b.npz\n"
+        "  attn merge a.npz b.npz -o result.npz\n",
+    .usage =
+        "MODE [INPUT]\n\n--kv-range A:B is required. MODE is self, causal, multihead, cross or "
+        "sdpa; INPUT and the flags are the\nmode's own: see attn MODE --help, and attn help "
+        "partial.",
+    .common_flags = common_partial_flags,
+    .takes = in_explain | in_check,
+    .shown_flags = partial_help,
+    .own = partial_options,
+    .names = [](const Program&) { return mode_names(); },
+    .run = run_partial};
+
+}  // namespace attn::cli
