@@ -1,0 +1,75 @@
+"""Predictions for 1 and 2 processes of this machine, and what they take; results of 1 to 4 processes."""
+
+import costs
+import rates
+
+WHOLE, ROWS, KEYS, RING, SHARDS = "one process", "query rows", "keys, merged", "ring", "shards of a corpus"
+
+
+def row_of(way, processes, runs, same, cost):
+    """`runs` follow one another. `cpu_seconds` is the time on a processor of the slowest process of each: what a
+    machine without other load would take. `cost` is predicted, by a function of costs.py."""
+    return {"way": way, "processes": processes, "predicted_seconds": cost["seconds"],
+            "predicted_memory_bytes": cost.get("memory"), "seconds": sum(run.wall for run in runs), "cpu_seconds": sum(run.cpu for run in runs),
+            "memory_bytes": max(run.memory for run in runs), "same": same}
+
+
+def sequences(attn, tokens, measured, progress):
+    """Causal attention over one sequence, its work divided as `plans` divides it among nodes."""
+    rate = next(row for row in reversed(measured["attention"]) if row["causal"])["flops_per_second"]
+    node = costs.Node(1, rate, measured["read_bytes_per_second"], measured["merge_bytes_per_second"])
+    question = attn.layer, tokens
+    progress("1 process")
+    rows = [row_of(WHOLE, 1, [rates.best([attn.contexts(tokens, True, "whole.npy")], attn.repeat)], True,
+                   costs.by_rows(*question, 1, True, node))]
+    for n in (2, 3, 4):
+        repeat = attn.repeat if n == 2 else 1
+        progress(f"{n} processes")
+        runs, same = by_rows(attn, tokens, n, repeat)
+        rows.append(row_of(ROWS, n, runs, same, costs.by_rows(*question, n, True, node)))
+        runs, same = by_keys(attn, tokens, n, repeat)
+        rows.append(row_of(KEYS, n, runs, same, costs.by_keys(*question, n, True, node)))
+        if attn.mpi:
+            run, same = attn.ring(tokens, n, repeat)
+            network = costs.Network(measured["passed_bytes_per_second"], 0)
+            cost = costs.ring(*question, n, 1, True, node, network)
+            cost["seconds"] += measured["start_seconds"]
+            rows.append(row_of(RING, n, [run], same, cost))
+    return rows
+
+
+def by_rows(attn, tokens, n, repeat):
+    cuts = costs.equal_cuts(tokens, n, True, True)
+    commands = [attn.contexts(tokens, True, f"rows{k}.npy", "--rows", f"{cuts[k]}:{cuts[k + 1]}") for k in range(n)]
+    run = rates.best(commands, repeat)
+    attn.join_rows([f"rows{k}.npy" for k in range(n)], "joined.npy")
+    return [run], attn.same("joined.npy", "whole.npy")
+
+
+def by_keys(attn, tokens, n, repeat):
+    cuts = costs.equal_cuts(tokens, n, True, False)
+    parts = [f"part{k}.npz" for k in range(n)]
+    run = rates.best([attn.partial(tokens, True, cuts[k], cuts[k + 1], parts[k]) for k in range(n)], repeat)
+    merge = rates.best([attn.merge(parts, "merged.npy")], repeat)
+    return [run, merge], attn.same("merged.npy", "whole.npy")
+
+
+def shards(corpus, texts, tokens, measured, progress):
+    """Statistics of a corpus: the same bytes however it is divided."""
+    attn = corpus.attn
+    path = corpus.texts(texts, tokens)
+    seconds = texts * tokens / next(row for row in measured["corpus"] if row["text_tokens"] == tokens)["tokens_per_second"]
+    whole = attn.work / "whole.json"
+    rows = []
+    for n in (1, 2, 3, 4):
+        progress(f"corpus, {n} processes")
+        parts = [f"shard{k}.json" for k in range(1, n + 1)]
+        run = rates.best([corpus.scan(path, part, *(["--shard", f"{k}/{n}"] if n > 1 else []))
+                          for k, part in enumerate(parts, 1)], attn.repeat if n < 3 else 1)
+        merged = attn.work / "stats.json"
+        merge = rates.run([attn.merge(parts, merged)])
+        if n == 1:
+            merged.replace(whole)
+        rows.append(row_of(SHARDS, n, [run, merge], n == 1 or merged.read_bytes() == whole.read_bytes(),
+                           {"seconds": seconds * -(-texts // n) / texts}))
+    return rows
