@@ -59,17 +59,15 @@ def shards(corpus, texts, tokens, measured, progress):
     attn = corpus.attn
     path = corpus.texts(texts, tokens)
     seconds = texts * tokens / next(row for row in measured["corpus"] if row["text_tokens"] == tokens)["tokens_per_second"]
-    whole = attn.work / "whole.json"
-    rows = []
+    rows, whole = [], None
     for n in (1, 2, 3, 4):
         progress(f"corpus, {n} processes")
         parts = [f"shard{k}.json" for k in range(1, n + 1)]
         run = rates.best([corpus.scan(path, part, *(["--shard", f"{k}/{n}"] if n > 1 else []))
                           for k, part in enumerate(parts, 1)], attn.repeat if n < 3 else 1)
-        merged = attn.work / "stats.json"
-        merge = rates.run([attn.merge(parts, merged)])
-        if n == 1:
-            merged.replace(whole)
-        rows.append(row_of(SHARDS, n, [run, merge], n == 1 or merged.read_bytes() == whole.read_bytes(),
+        merge = rates.run([attn.merge(parts, "stats.json")])
+        merged = (attn.work / "stats.json").read_bytes()
+        whole = merged if n == 1 else whole
+        rows.append(row_of(SHARDS, n, [run, merge], merged == whole,
                            {"seconds": seconds * -(-texts // n) / texts}))
     return rows

@@ -42,10 +42,10 @@ class Network:
     latency: float
 
 
-def attention_flops(layer, tokens, causal):
-    """Of Q K^T and of weights times V. Causal attention has about half of the pairs, and computes no others but
-    those in tiles on the diagonal."""
-    pairs = tokens * (tokens + 1) / 2 if causal else tokens * tokens
+def attention_flops(layer, tokens, causal, first=0):
+    """Of Q K^T and of weights times V, for the queries from `first` on. Causal attention has about half of the pairs,
+    and computes no others but those in tiles on the diagonal."""
+    pairs = (tokens * (tokens + 1) - first * (first + 1)) / 2 if causal else tokens * (tokens - first)
     return 4 * pairs * layer.row()
 
 

@@ -54,7 +54,7 @@ class Attn:
     """The program, a folder for files, and what the questions have in common."""
 
     def __init__(self, program, work, layer, repeat):
-        self.program, self.work, self.layer, self.repeat = program, pathlib.Path(work), layer, repeat
+        self.program, self.work, self.layer, self.repeat = program, pathlib.Path(work).resolve(), layer, repeat
         version = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
         lines = version.splitlines()
         self.mpi = shutil.which("mpirun") if any(line.startswith("MPI: ") and line != "MPI: none" for line in lines) else None

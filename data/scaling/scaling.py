@@ -26,8 +26,6 @@ import costs
 import rates
 import tables
 
-SCHEMA = "attn.scaling/1"
-
 
 def count(text):
     """1000, 64k or 10M."""
@@ -70,8 +68,8 @@ def options():
     parser.add_argument("--corpus", type=count, default=10**9, help="tokens of the corpus (default 1G)")
     parser.add_argument("--repeat", type=count, default=3, help="measurements, of which the best counts (default 3)")
     parser.add_argument("--quick", action="store_true", help="short sequences and a small model")
-    parser.add_argument("--json", action="store_true", help=f"one document, {SCHEMA}, in place of tables")
-    parser.add_argument("--work", help="folder for files, 3 GB without --quick (default: temporary)")
+    parser.add_argument("--json", action="store_true", help="a JSON document in place of tables")
+    parser.add_argument("--work", help="folder for files, 4 GB without --quick (default: temporary)")
     given = parser.parse_args()
     given.kv_heads = given.kv_heads or given.heads
     if given.heads % given.kv_heads:
@@ -95,22 +93,24 @@ def progress(text):
 
 
 def measured_rates(given, attn, lengths):
-    """What everything else is predicted from."""
+    """What everything else is predicted from. `lengths` are pairs: tokens, and the queries, the last ones, that are
+    computed."""
     attention = []
     for causal in (True, False):
-        for tokens in lengths:
+        for tokens, rows in lengths:
             progress(f"attention over {tokens} tokens, {'causal' if causal else 'full'}")
-            flops = costs.attention_flops(attn.layer, tokens, causal)
-            done = rates.best([attn.contexts(tokens, causal, "rate.npy")], given.repeat)
-            attention.append({"tokens": tokens, "causal": causal, "flops": flops, "flops_per_second": flops / done.cpu,
+            flops = costs.attention_flops(attn.layer, tokens, causal, tokens - rows)
+            command = attn.contexts(tokens, causal, "rate.npy", "--rows", f"{tokens - rows}:{tokens}")
+            done = rates.best([command], given.repeat)
+            attention.append({"tokens": tokens, "rows": rows, "causal": causal, "flops": flops, "flops_per_second": flops / done.cpu,
                               "seconds": done.wall, "cpu_seconds": done.cpu, "memory_bytes": done.memory,
                               "dry_run": attn.dry_run(tokens, causal)})
     progress("reading, merging")
-    measured = {"attention": attention, "read_bytes_per_second": attn.reading_rate(lengths[-1]),
-                "merge_bytes_per_second": attn.merging_rate(lengths[0])}
+    measured = {"attention": attention, "read_bytes_per_second": attn.reading_rate(lengths[-1][0]),
+                "merge_bytes_per_second": attn.merging_rate(lengths[1][0])}
     if attn.mpi:
         progress("passing between two processes")
-        measured |= attn.passing_rate(lengths[-1])
+        measured |= attn.passing_rate(lengths[-1][0])
     return measured
 
 
@@ -156,7 +156,8 @@ def main():
         os.makedirs(work, exist_ok=True)
         layer = costs.Layer(given.heads, given.kv_heads, given.d)
         attn = rates.Attn(given.attn, work, layer, given.repeat)
-        measured = measured_rates(given, attn, [512, 1024] if given.quick else [4096, 16384, 65536])
+        lengths = [(512, 512), (1024, 1024), (4096, 64)] if given.quick else [(4096, 4096), (16384, 16384), (262144, 2048)]
+        measured = measured_rates(given, attn, lengths)
         corpus = rates.Corpus(attn, given.quick)
         texts = [(8, 32), (4, 64)] if given.quick else [(4, 512), (2, 2048)]
         measured |= {"model": corpus.shape | {"bytes": corpus.bytes},
@@ -166,7 +167,7 @@ def main():
     finally:
         if not given.work:
             shutil.rmtree(work)
-    document = {"schema": SCHEMA, "processor": processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0],
+    document = {"processor": processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0],
                 "layer": vars(layer) | {"layers": given.layers, "causal": not given.full}, "cores_of_a_node": given.cores,
                 "latency_microseconds": given.latency, "measured": measured, "checks": tested,
                 "plans": list(plans(given, measured)), "scan_tokens": given.corpus,

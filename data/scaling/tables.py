@@ -30,8 +30,8 @@ def show(document):
     measured, layer = document["measured"], document["layer"]
     print(f"Measured on {document['processor']}, {document['cores']} cores, load {document['load']:.1f}; the best of several runs,"
           "\none thread a process. Rates are per second of a core's time.")
-    table(["attention", "tokens", "GFLOP/s of a core", "memory"],
-          [["causal" if row["causal"] else "full", tokens(row["tokens"]), f"{row['flops_per_second'] / 1e9:.0f}",
+    table(["attention", "tokens", "queries", "GFLOP/s of a core", "memory"],
+          [["causal" if row["causal"] else "full", tokens(row["tokens"]), tokens(row["rows"]), f"{row['flops_per_second'] / 1e9:.0f}",
             size(row["memory_bytes"])] for row in measured["attention"]])
     print(f"\nReading: {size(measured['read_bytes_per_second'])}/s, from the system's cache. Merging parts: "
           f"{size(measured['merge_bytes_per_second'])}/s.")
