@@ -1,9 +1,12 @@
 """Predictions for 1 and 2 processes of this machine, and what they take; results of 1 to 4 processes."""
 
+import math
+
 import costs
 import rates
 
-WHOLE, ROWS, KEYS, RING, SHARDS = "one process", "query rows", "keys, merged", "ring", "shards of a corpus"
+WHOLE, ROWS, KEYS = "one process", "query rows", "keys, merged"
+RING, RINGS, SHARDS = "ring", "heads, then rings", "shards of a corpus"
 
 
 def row_of(way, processes, runs, same, cost):
@@ -29,12 +32,13 @@ def sequences(attn, tokens, measured, progress):
         rows.append(row_of(ROWS, n, runs, same, costs.by_rows(*question, n, True, node)))
         runs, same = by_keys(attn, tokens, n, repeat)
         rows.append(row_of(KEYS, n, runs, same, costs.by_keys(*question, n, True, node)))
-        if attn.mpi:
-            run, same = attn.ring(tokens, n, repeat)
+        for split in (False, True) if attn.mpi else ():
+            groups = math.gcd(attn.layer.kv_heads, n) if split else 1
             network = costs.Network(measured["passed_bytes_per_second"], 0)
-            cost = costs.ring(*question, n, 1, True, node, network)
+            cost = costs.ring(*question, n, groups, True, node, network)
             cost["seconds"] += measured["start_seconds"]
-            rows.append(row_of(RING, n, [run], same, cost))
+            run, same = by_ranks(attn, tokens, n, repeat, split)
+            rows.append(row_of(RINGS if split else RING, n, [run], same, cost))
     return rows
 
 
@@ -52,6 +56,15 @@ def by_keys(attn, tokens, n, repeat):
     run = rates.best([attn.partial(tokens, True, cuts[k], cuts[k + 1], parts[k]) for k in range(n)], repeat)
     merge = rates.best([attn.merge(parts, "merged.npy")], repeat)
     return [run, merge], attn.same("merged.npy", "whole.npy")
+
+
+def by_ranks(attn, tokens, n, repeat, split):
+    """`split`: the heads have an axis of their own, and are divided before the rows are."""
+    run = rates.best([attn.on_ranks(n, attn.contexts(tokens, True, "ring.npy", split=split))], repeat)
+    if not split:
+        return run, attn.same("ring.npy", "whole.npy")
+    rates.run([attn.contexts(tokens, True, "heads.npy", split=True)])
+    return run, attn.same("ring.npy", "heads.npy")
 
 
 def shards(corpus, texts, tokens, measured, progress):

@@ -90,11 +90,6 @@ class Attn:
         """One process a rank. Root may run them, and more of them than there are processors, as in a container."""
         return [self.mpi, "--allow-run-as-root", "--oversubscribe", "-n", n, *command]
 
-    def ring(self, tokens, n, repeat):
-        """A causal sequence on n ranks, and whether it is that of one process in whole.npy."""
-        done = best([self.on_ranks(n, self.contexts(tokens, True, "ring.npy"))], repeat)
-        return done, self.same("ring.npy", "whole.npy")
-
     def join_rows(self, names, output):
         """Concatenates .npy files of matrices of float32."""
         rows, blocks = 0, []

@@ -130,7 +130,8 @@ def plans(given, measured):
             network = costs.Network(gbit * 1e9 / 8, given.latency * 1e-6)
             cost = costs.ring(layer, tokens, nodes, groups, causal, node, network)
             limit = costs.ring_limit(layer, tokens, groups, causal, node, network)
-            yield row_of(given, checks.RING, tokens, nodes, cost) | {"gbit": gbit, "rings": groups, "nodes_at_most": limit}
+            way = checks.RING if groups == 1 else checks.RINGS
+            yield row_of(given, way, tokens, nodes, cost) | {"gbit": gbit, "rings": groups, "nodes_at_most": limit}
         yield row_of(given, checks.ROWS, tokens, nodes, costs.by_rows(layer, tokens, nodes, causal, node))
         yield row_of(given, checks.KEYS, tokens, nodes, costs.by_keys(layer, tokens, nodes, causal, node))
 

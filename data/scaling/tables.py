@@ -73,7 +73,6 @@ def check_cells(row):
 def plan_cells(row):
     def cell(key, form):
         return form(row[key]) if key in row else "-"
-    rings = f"{row['rings']} rings of heads" if row.get("rings", 1) > 1 else row["way"]
-    return [tokens(row["tokens"]), str(row["nodes"]), rings, cell("gbit", "{:g}".format), cell("seconds", duration),
+    return [tokens(row["tokens"]), str(row["nodes"]), row["way"], cell("gbit", "{:g}".format), cell("seconds", duration),
             cell("compute", duration), cell("transfer", duration), cell("files", duration), cell("merge", duration),
             cell("memory", size), cell("traffic", size), cell("nodes_at_most", "{:,}".format)]
