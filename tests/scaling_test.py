@@ -183,7 +183,7 @@ def document_is_right():
         check(row["same"] is True, row)
         check(row["predicted_seconds"] > 0 and row["seconds"] > 0 and row["cpu_seconds"] > 0, row)
         ways.setdefault(row["way"], []).append(row["processes"])
-    expected = {checks.WHOLE: [1], checks.ROWS: [2, 3, 4], checks.KEYS: [2, 3, 4], checks.SHARDS: [1, 2, 3, 4]}
+    expected = {checks.WHOLE: [1], checks.THREADS: [1], checks.ROWS: [2, 3, 4], checks.KEYS: [2, 3, 4], checks.SHARDS: [1, 2, 3, 4]}
     rings = [ways.pop(way, None) for way in (checks.RING, checks.RINGS)]
     check(rings in ([None] * 2, [[2, 3, 4]] * 2) and ways == expected, ways, rings)
     plans = document["plans"]

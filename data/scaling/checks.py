@@ -1,11 +1,12 @@
 """Predictions for 1 and 2 processes of this machine, and what they take; results of 1 to 4 processes."""
 
+import dataclasses
 import math
 
 import costs
 import rates
 
-WHOLE, ROWS, KEYS = "one process", "query rows", "keys, merged"
+WHOLE, THREADS, ROWS, KEYS = "one thread", "two threads", "query rows", "keys, merged"
 RING, RINGS, SHARDS = "ring", "heads, then rings", "shards of a corpus"
 
 
@@ -25,6 +26,10 @@ def sequences(attn, tokens, measured, progress):
     progress("1 process")
     rows = [row_of(WHOLE, 1, [rates.best([attn.contexts(tokens, True, "whole.npy")], attn.repeat)], True,
                    costs.by_rows(*question, 1, True, node))]
+    progress("2 threads")
+    run = rates.best([attn.contexts(tokens, True, "threads.npy", "--threads", 2)], attn.repeat)
+    rows.append(row_of(THREADS, 1, [dataclasses.replace(run, cpu=run.cpu / 2)], attn.same("threads.npy", "whole.npy"),
+                       costs.by_rows(*question, 1, True, dataclasses.replace(node, cores=2))))
     for n in (2, 3, 4):
         repeat = attn.repeat if n == 2 else 1
         progress(f"{n} processes")
