@@ -153,6 +153,11 @@ def model_is_of_the_published_size():
         check(all(map(math.isfinite, result["logits"])) and len(set(result["logits"])) > 1, shape, result["logits"])
 
 
+def rows_of(path):
+    """The first axis of a .npy file."""
+    return int(pathlib.Path(path).read_bytes().split(b"'shape': (", 1)[1].split(b",", 1)[0])
+
+
 def attn(*words):
     done = subprocess.run([ATTN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 0, words, done.stderr)
@@ -207,7 +212,11 @@ def tables_have_their_columns():
     check(len(found) == 5 and len(widths) > 30, text)
     for lines in found:
         check(len({line.count("|") for line in lines}) == 1 and len(lines) > 2, lines)
-    check(os.path.exists("kept/whole.npy"), "files of --work are kept")
+    tokens = rows_of("kept/whole.npy")
+    expected = costs.part_bytes(costs.Layer(8, 8, 64), tokens)
+    for part in range(4):
+        size = os.path.getsize(f"kept/part{part}.npz")
+        check(expected <= size <= expected + 20_000, size, expected)
     for wrong in (["--nodes", "0"], ["--tokens", "1.5M"], ["--cores", "x"], ["--kv-heads", "3"], ["--network", "0"],
                   ["--network", "nan"], ["--latency", "-1"], ["--storage", "inf"], ["--attn", "no-such-attn"]):
         done = script(*wrong, code=2)

@@ -95,6 +95,11 @@ def by_rows(layer, tokens, nodes, causal, node):
             "traffic": keys + 2 * widest, "memory": keys + 2 * widest}
 
 
+def part_bytes(layer, tokens):
+    """What `attn partial` writes: the context of every query, and its logsumexp."""
+    return tokens * (layer.row() * FLOAT + layer.heads * DOUBLE)
+
+
 def by_keys(layer, tokens, nodes, causal, node):
     """`attn partial --kv-range A:B` on each node, then `attn merge` of all parts on one. A causal part has the
     queries from its first key on, but writes the context of all. `merge` is the time of the merge, in
@@ -102,7 +107,7 @@ def by_keys(layer, tokens, nodes, causal, node):
     keys = equal_cuts(tokens, nodes, causal, False)
     widest = max(b - a for a, b in zip(keys, keys[1:])) * layer.kv_row() * FLOAT
     queries = tokens * layer.row() * FLOAT
-    part = queries + tokens * layer.heads * DOUBLE
+    part = part_bytes(layer, tokens)
     compute = attention_flops(layer, tokens, causal) / (nodes * node.cores * node.rate)
     files = (widest + queries + part) / node.read
     merge = nodes * part / node.merge
