@@ -7,6 +7,7 @@
 #include "cli/explain/explain_command.hpp"
 #include "cli/help/help_command.hpp"
 #include "cli/inspect/inspect_command.hpp"
+#include "cli/merge/merge_command.hpp"
 #include "cli/model/model_command.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/repro/repro_command.hpp"
@@ -95,10 +96,10 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
 constexpr const CommandRow* commands[] = {
-    &self_command,   &causal_command,    &multihead_command, &cross_command,   &sdpa_command,
-    &linear_command, &model_command,     &batch_command,     &explain_command, &compare_command,
-    &check_command,  &repro_command,     &plot_command,      &inspect_command, &tokenize_command,
-    &help_command,   &completion_command};
+    &self_command,     &causal_command, &multihead_command, &cross_command, &sdpa_command,
+    &linear_command,   &model_command,  &batch_command,     &merge_command, &explain_command,
+    &compare_command,  &check_command,  &repro_command,     &plot_command,  &inspect_command,
+    &tokenize_command, &help_command,   &completion_command};
 
 }  // namespace
 

@@ -21,7 +21,8 @@ cli/question
 cli/output
 cli/model
 cli/batch cli/explain cli/repro cli/compare cli/help cli/inspect cli/tokenize cli/plot
-cli/check
+cli/check cli/scan
+cli/merge
 cli'
 # shellcheck disable=SC2016 # these are awk's
 find core io cli -name '*.[ch]pp' | sort | tr '\n' '\0' | xargs -0 awk -v modules="$modules" '

@@ -89,7 +89,8 @@ bool FusedCall<T>::has_chosen(const TilePlace& place) const {
 /// Whether a tile, or the tiles of its item, which have its heads, write anything.
 template <class T>
 bool FusedCall<T>::is_needed(const TilePlace& place) const {
-    return out_.context.data != nullptr || out_.logsumexp != nullptr || has_chosen(place);
+    return out_.context.data != nullptr || out_.logsumexp != nullptr ||
+           out_.wide_logsumexp != nullptr || has_chosen(place);
 }
 
 /// A head that is chosen again is a copy.
@@ -118,11 +119,17 @@ void FusedCall<T>::write_sums(const TilePlace& place, const kernels::Tile<T>& ti
         if (grid_.splits > 1) {
             shifts_.data()[split] = tile.shift[l];
             sums_.data()[split] = tile.sum[l];
-        } else if (out_.logsumexp != nullptr) {
-            out_.logsumexp[row] = logsumexp_of<T>(static_cast<double>(tile.shift[l]),
-                                                  static_cast<double>(tile.sum[l]));
+        } else if (out_.logsumexp != nullptr || out_.wide_logsumexp != nullptr) {
+            set_logsumexp(row, logsumexp_of(static_cast<double>(tile.shift[l]),
+                                            static_cast<double>(tile.sum[l])));
         }
     }
+}
+
+template <class T>
+void FusedCall<T>::set_logsumexp(std::size_t row, double logsumexp) {
+    if (out_.logsumexp != nullptr) out_.logsumexp[row] = static_cast<T>(logsumexp);
+    if (out_.wide_logsumexp != nullptr) out_.wide_logsumexp[row] = logsumexp;
 }
 
 template <class T>
@@ -139,9 +146,8 @@ void FusedCall<T>::merge_splits() {
                                           {sums_.data() + first, grid_.splits}};
                 const double sink =
                     call_.sink.empty() ? no_sink : static_cast<T>(sink_of(call_.sink, h));
-                const T logsumexp =
-                    merge(splits, sink, std::span(merged_.data(), d_v()), out_.context.at(b, h, q));
-                if (out_.logsumexp != nullptr) out_.logsumexp[row] = logsumexp;
+                set_logsumexp(row, merge(splits, sink, std::span(merged_.data(), d_v()),
+                                         out_.context.at(b, h, q)));
             }
 }
 

@@ -14,10 +14,11 @@ namespace attn {
 /// Arrays that are written in the same pass if requested; null if not.
 template <class T>
 struct FusedOutputs {
-    HeadRows<T> context;     ///< data null: not requested
-    T* weights = nullptr;    ///< (batch, heads, q_len, kv_len), after dropout
-    T* scores = nullptr;     ///< (batch, heads, q_len, kv_len), unscaled
-    T* logsumexp = nullptr;  ///< (batch, heads, q_len)
+    HeadRows<T> context;               ///< data null: not requested
+    T* weights = nullptr;              ///< (batch, heads, q_len, kv_len), after dropout
+    T* scores = nullptr;               ///< (batch, heads, q_len, kv_len), unscaled
+    T* logsumexp = nullptr;            ///< (batch, heads, q_len)
+    double* wide_logsumexp = nullptr;  ///< the same, not rounded to T
     /// The heads of weights and scores, in order; null: all.
     const std::vector<std::size_t>* heads = nullptr;
     std::size_t first_row =

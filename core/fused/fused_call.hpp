@@ -93,6 +93,7 @@ private:
     bool is_needed(const TilePlace& place) const;
     void repeat_heads();
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
+    void set_logsumexp(std::size_t row, double logsumexp);
 
     const kernels::Entries<T>& entries_;
     const AttentionCall<T>& call_;

@@ -44,7 +44,8 @@ const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
     if (streams_.empty()) return buffer.keys.data();  // zeros
     const std::size_t first_word = seen.first / 64, end_word = (seen.end + 63) / 64;
     const std::size_t first = 64 * first_word, count = std::min(64 * end_word, sizes_.keys) - first;
-    const std::uint64_t decisions = drawn_rows_before(place) * sizes_.keys + first;
+    const std::size_t columns = dropout_.columns(sizes_.keys);
+    const std::uint64_t decisions = drawn_rows_before(place) * columns + dropout_.first_key + first;
     const std::size_t head = streams_.size() > 1 ? place.first_head : 0;
     if (!buffer.stream || buffer.first_head != head || buffer.decisions > decisions) {
         buffer.stream = streams_[head];
@@ -52,7 +53,7 @@ const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
         buffer.decisions = 0;
     }
     for (std::size_t row = 0; row < place.queries; ++row) {
-        const std::uint64_t wanted = decisions + row * sizes_.keys;
+        const std::uint64_t wanted = decisions + row * columns;
         buffer.stream->skip(wanted - buffer.decisions);
         buffer.stream->next(buffer.rows.data() + row * words() + first_word, count);
         buffer.decisions = wanted + count;

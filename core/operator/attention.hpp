@@ -42,6 +42,17 @@ struct AttentionCall : ScoreSettings {
     Recurrence<T> recurrence;  ///< of linear attention, which takes no masks, steps and dropout
 };
 
+/// Numbers the keys of a call from `first_key` of a sequence of `kv_len` keys, of which it has
+/// some: masks, additive masks, positions and dropout become those of its keys.
+template <class T>
+void number_keys_from(AttentionCall<T>& call, std::size_t first_key, std::size_t kv_len) {
+    call.mask = call.mask.from_key(first_key);
+    for (Broadcast& bias : call.biases) bias = bias.from_key(first_key);
+    call.offset = call.offset.from_key(first_key);
+    call.dropout.first_key += first_key;
+    call.dropout.kv_len = kv_len;
+}
+
 /// The context of every query, (batch, heads, q_len, d_v), step by step. Passes the steps to the
 /// recorder under their names in `all_arrays`. A query whose keys are all masked has weights 0 and
 /// context 0, and a logsumexp of -Infinity, or of the sink. Values of masked keys are not read. All

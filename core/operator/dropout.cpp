@@ -9,7 +9,7 @@ template <class T>
 Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& extent,
                         TorchGenerator& generator) {
     Tensor4<T> mask =
-        Tensor4<T>::from_shape({extent.outer, extent.inner, extent.kept_rows, extent.columns});
+        Tensor4<T>::from_shape({extent.outer, extent.inner, extent.kept_rows, extent.kept_columns});
     if (p == 0 || p == 1) {
         mask.fill(p == 0 ? T{1} : T{0});
         return mask;
@@ -20,16 +20,21 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
     std::optional<Mcg31> mkl;
     if (stream == DropoutStream::mkl) mkl.emplace(generator.draw32());
     const auto uniform = [&] { return mkl ? mkl->next() : generator.uniform01<double>(); };
-    const auto skip_rows = [&](std::size_t rows) {
-        const std::uint64_t count = std::uint64_t{rows} * extent.columns;
-        mkl ? mkl->skip(count) : generator.skip(2 * count);
+    const auto skip = [&](std::uint64_t count) {
+        if (count != 0) mkl ? mkl->skip(count) : generator.skip(2 * count);
     };
+    const std::uint64_t columns = extent.columns;
+    const std::size_t after = extent.columns - extent.first_column - extent.kept_columns;
     T* out = mask.data();
-    const std::size_t kept = extent.kept_rows * extent.columns;
-    for (std::size_t matrix = 0; matrix < extent.outer * extent.inner; ++matrix, out += kept) {
-        skip_rows(extent.first_row);
-        std::generate_n(out, kept, [&] { return uniform() < 1 - p ? kept_value : T{0}; });
-        skip_rows(extent.rows - extent.first_row - extent.kept_rows);
+    for (std::size_t matrix = 0; matrix < extent.outer * extent.inner; ++matrix) {
+        skip(extent.first_row * columns);
+        for (std::size_t row = 0; row < extent.kept_rows; ++row, out += extent.kept_columns) {
+            skip(extent.first_column);
+            std::generate_n(out, extent.kept_columns,
+                            [&] { return uniform() < 1 - p ? kept_value : T{0}; });
+            skip(after);
+        }
+        skip((extent.rows - extent.first_row - extent.kept_rows) * columns);
     }
     return mask;
 }
@@ -40,7 +45,8 @@ Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
     const auto [batch, heads, rows, keys] = shape;
     static const TorchGenerator unused(0);  // if p is 0, and in a dry run
     TorchGenerator generator = d.generator ? *d.generator : unused;
-    DropoutExtent extent{batch, heads, d.q_len, keys, first_query, rows};
+    DropoutExtent extent{batch,       heads, d.q_len,     d.columns(keys),
+                         first_query, rows,  d.first_key, keys};
     if (!d.head_by_head) return dropout_mask<T>(d.p, d.stream, extent, generator);
     Tensor4<T> mask = Tensor4<T>::from_shape(shape);
     extent.inner = 1;

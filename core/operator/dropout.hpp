@@ -13,15 +13,18 @@
 namespace attn {
 
 /// The weights that one dropout runs over, in the order of its draws: (outer, inner, rows,
-/// columns), row-major. Rows outside [first_row, first_row + kept_rows) are drawn but not stored.
+/// columns), row-major. Rows outside [first_row, first_row + kept_rows) and columns outside
+/// [first_column, first_column + kept_columns) are drawn but not stored.
 struct DropoutExtent {
     std::size_t outer, inner, rows, columns;
     std::size_t first_row, kept_rows;
+    std::size_t first_column = 0, kept_columns = columns;
 };
 
-/// The keep mask times 1/(1-p) in T: (outer, inner, kept_rows, columns). An element is kept where
-/// its uniform is below 1 - p: mt19937 draws one draw64 per element; mkl draws a single draw32, the
-/// seed of an MCG31 stream, at once. p = 0 gives ones and p = 1 zeros, and neither draws anything.
+/// The keep mask times 1/(1-p) in T: (outer, inner, kept_rows, kept_columns). An element is kept
+/// where its uniform is below 1 - p: mt19937 draws one draw64 per element; mkl draws a single
+/// draw32, the seed of an MCG31 stream, at once. p = 0 gives ones and p = 1 zeros, and neither
+/// draws anything.
 template <class T>
 Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& extent,
                         TorchGenerator& generator);
@@ -30,13 +33,18 @@ Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& ext
 struct Dropout {
     double p = 0;
     DropoutStream stream = DropoutStream::mt19937;
-    bool head_by_head = false;                  ///< each head draws separately, one after the other
-    std::size_t q_len = 0;                      ///< rows that are drawn, even if fewer are computed
+    bool head_by_head = false;  ///< each head draws separately, one after the other
+    std::size_t q_len = 0;      ///< rows that are drawn, even if fewer are computed
+    std::size_t first_key = 0;  ///< the column that the call's key 0 has
+    std::size_t kv_len = 0;     ///< columns that are drawn; 0: as many as the call has
     std::optional<TorchGenerator> generator{};  ///< where the draws begin; set if p is not 0
+
+    /// The columns that are drawn, given the keys of a call.
+    std::size_t columns(std::size_t keys) const { return kv_len == 0 ? keys : kv_len; }
 };
 
 /// The scaled keep mask of rows [first_query, first_query + rows): `shape` is (batch, heads, rows,
-/// kv_len).
+/// keys of the call).
 template <class T>
 Tensor4<T> dropout_mask(const Dropout& dropout, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape);

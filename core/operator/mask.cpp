@@ -10,6 +10,36 @@ std::int64_t as_signed(std::size_t value) {
     return static_cast<std::int64_t>(value);
 }
 
+/// A rule whose key 0 is `first_key` of another.
+class MovedRule : public MaskRule {
+public:
+    MovedRule(std::shared_ptr<const MaskRule> rule, std::size_t first_key)
+        : rule_(std::move(rule)), first_key_(first_key) {}
+
+    bool allows(std::size_t batch, std::size_t head, std::size_t query,
+                std::size_t key) const override {
+        return rule_->allows(batch, head, query, key + first_key_);
+    }
+    Coverage cover(const Block& block) const override { return rule_->cover(moved(block)); }
+    KeyRange range(const Block& block) const override {
+        const KeyRange keys = rule_->range(moved(block));
+        return {keys.first - first_key_, keys.end - first_key_};
+    }
+    void block_unseen(const Block& block, std::size_t first_lane,
+                      std::uint64_t* seen) const override {
+        rule_->block_unseen(moved(block), first_lane, seen);
+    }
+
+private:
+    Block moved(Block block) const {
+        block.first_key += first_key_;
+        return block;
+    }
+
+    std::shared_ptr<const MaskRule> rule_;
+    std::size_t first_key_;
+};
+
 }  // namespace
 
 void MaskRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_t* seen) const {
@@ -26,6 +56,12 @@ PositionOffset PositionOffset::bottom_right(std::size_t q_len, std::size_t kv_le
     offsets.reserve(kv_lengths.size());
     for (const std::uint64_t length : kv_lengths)
         offsets.push_back(as_signed(length) - as_signed(q_len));
+    return PositionOffset(std::move(offsets));
+}
+
+PositionOffset PositionOffset::from_key(std::size_t first_key) const {
+    std::vector<std::int64_t> offsets = offsets_;
+    for (std::int64_t& offset : offsets) offset -= as_signed(first_key);
     return PositionOffset(std::move(offsets));
 }
 
@@ -104,12 +140,18 @@ std::size_t Broadcast::row(std::size_t batch, std::size_t head, std::size_t quer
     const std::size_t index[3] = {batch, head, query};
     std::size_t at = 0;
     for (std::size_t i = 0; i < 3; ++i) at = at * shape_[i] + (shape_[i] == 1 ? 0 : index[i]);
-    return at * shape_[3];
+    return at * shape_[3] + first_key_ * key_step();
+}
+
+Broadcast Broadcast::from_key(std::size_t first_key) const {
+    Broadcast moved = *this;
+    moved.first_key_ = std::min(first_key_ + first_key, shape_[3]);
+    return moved;
 }
 
 double Broadcast::at(std::size_t batch, std::size_t head, std::size_t query,
                      std::size_t key) const {
-    if (shape_[3] != 1 && key >= shape_[3]) return beyond_;
+    if (shape_[3] != 1 && key >= shape_[3] - first_key_) return beyond_;
     return values_.data()[row(batch, head, query) + key * key_step()];
 }
 
@@ -151,6 +193,12 @@ KeyRange Mask::range(const Block& block) const {
 
 void Mask::block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const {
     for (const auto& [allowed, rule] : rules_) rule->block_unseen(block, first_lane, seen);
+}
+
+Mask Mask::from_key(std::size_t first_key) const {
+    Mask moved;
+    for (const auto& [allowed, rule] : rules_) moved.add(MovedRule(rule, first_key), allowed);
+    return moved;
 }
 
 }  // namespace attn

@@ -49,6 +49,8 @@ public:
                                        const std::vector<std::uint64_t>& kv_lengths);
 
     std::int64_t of(std::size_t batch) const { return offsets_[offsets_.size() == 1 ? 0 : batch]; }
+    /// The positions among keys that are numbered from `first_key`.
+    PositionOffset from_key(std::size_t first_key) const;
     /// One for all batch entries, or one each.
     const std::vector<std::int64_t>& values() const { return offsets_; }
     bool operator==(const PositionOffset&) const = default;
@@ -126,6 +128,9 @@ public:
     std::size_t key_step() const { return shape_[3] == 1 ? 0 : 1; }
     const Array<double>& values() const { return values_; }
 
+    /// The same with keys numbered from `first_key`: key 0 is then this one.
+    Broadcast from_key(std::size_t first_key) const;
+
     template <class T>
     void round_to() {
         if (is_dry_run()) return;
@@ -135,6 +140,7 @@ public:
 private:
     Array<double> values_;
     std::size_t shape_[4];
+    std::size_t first_key_ = 0;  // at most the number of columns
     double beyond_;
 };
 
@@ -187,6 +193,9 @@ public:
     Coverage cover(const Block& block) const;
     KeyRange range(const Block& block) const;
     void block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const;
+
+    /// The same rules for keys numbered from `first_key`.
+    Mask from_key(std::size_t first_key) const;
 
 private:
     std::vector<NamedRule> rules_;

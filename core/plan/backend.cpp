@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/fused/fused_statistics.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/operator/merge.hpp"
 #include "core/operator/score_steps.hpp"
 #include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
@@ -23,6 +25,49 @@ void attend_by_reference(const Plan& plan, AttentionCall<T> call, const HeadRows
                          Recorder& recorder, ThreadPool&) {
     const Tensor4<T> heads = attend(call, recorder);
     if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
+}
+
+/// The logsumexp in double of the scores that enter the softmax. Where the softmax's own is not
+/// finite, it is that: -Infinity of a query without keys, NaN of scores that overflowed.
+class WideLogsumexp : public StepObserver {
+public:
+    explicit WideLogsumexp(double* logsumexp) : logsumexp_(logsumexp) {}
+    void step(ArrayId array, Tensor4<float>& values) override { see(array, values); }
+    void step(ArrayId array, Tensor4<double>& values) override { see(array, values); }
+
+private:
+    template <class T>
+    void see(ArrayId array, const Tensor4<T>& values) {
+        if (is_dry_run()) return;
+        const std::size_t keys = values.shape(3),
+                          rows = values.size() / std::max<std::size_t>(keys, 1);
+        for (std::size_t row = 0; row < rows; ++row) {
+            const std::span of_row(values.data() + row * keys, keys);
+            if (array == ArrayId("biased_scores"))
+                logsumexp_[row] = of_scores(of_row);
+            else if (array == ArrayId("logsumexp") && !std::isfinite(of_row[0]))
+                logsumexp_[row] = static_cast<double>(of_row[0]);
+        }
+    }
+
+    template <class T>
+    static double of_scores(std::span<const T> scores) {
+        const auto shift = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
+        double sum = 0;
+        for (const T score : scores) sum += std::exp(static_cast<double>(score) - shift);
+        return logsumexp_of(shift, sum);
+    }
+
+    double* logsumexp_;
+};
+
+template <class T>
+void attend_part_by_reference(const Plan&, const AttentionCall<T>& call, const HeadRows<T>& context,
+                              double* logsumexp, ThreadPool&) {
+    WideLogsumexp observer(logsumexp);
+    Recorder recorder({}, {}, &observer);
+    const Tensor4<T> heads = attend(call, recorder);
+    copy_heads(heads.data(), heads.shape(), context);
 }
 
 template <class T>
@@ -38,6 +83,14 @@ void project_by_reference(const Plan&, const Tensor3<T>& x,
                 for (std::size_t h = 0; h < to.heads; ++h, from += width)
                     std::copy_n(from, width, to.result.at(b, h, row));
     }
+}
+
+template <class T>
+void attend_part_by_kernel(const Plan& plan, const AttentionCall<T>& call,
+                           const HeadRows<T>& context, double* logsumexp, ThreadPool& pool) {
+    FusedOutputs<T> outputs{context};
+    outputs.wide_logsumexp = logsumexp;
+    attend_fused(*plan.backend->kernel, call, outputs, pool);
 }
 
 template <class T>
@@ -105,20 +158,20 @@ std::string lacks_of_kernels(const Plan& plan) {
     return lacks_of_arrays(plan);
 }
 
+template <class T>
+constexpr BackendEntries<T> entries_by_reference{
+    attend_by_reference<T>, attend_part_by_reference<T>, project_by_reference<T>};
+template <class T>
+constexpr BackendEntries<T> entries_by_kernel{attend_by_kernel<T>, attend_part_by_kernel<T>,
+                                              project_by_kernel<T>};
+
 std::vector<Backend> make_backends() {
-    std::vector<Backend> rows{{"reference",
-                               [] { return true; },
-                               [](const Plan&) { return std::string(); },
-                               nullptr,
-                               {attend_by_reference<float>, project_by_reference<float>},
-                               {attend_by_reference<double>, project_by_reference<double>}}};
+    std::vector<Backend> rows{{"reference", [] { return true; },
+                               [](const Plan&) { return std::string(); }, nullptr,
+                               entries_by_reference<float>, entries_by_reference<double>}};
     for (const kernels::Kernel& kernel : kernels::all())
-        rows.push_back({kernel.name,
-                        kernel.runs_here,
-                        lacks_of_kernels,
-                        &kernel,
-                        {attend_by_kernel<float>, project_by_kernel<float>},
-                        {attend_by_kernel<double>, project_by_kernel<double>}});
+        rows.push_back({kernel.name, kernel.runs_here, lacks_of_kernels, &kernel,
+                        entries_by_kernel<float>, entries_by_kernel<double>});
     return rows;
 }
 

@@ -24,6 +24,13 @@ struct BackendEntries {
     void (*attend)(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
                    Recorder& recorder, ThreadPool& pool);
 
+    /// The context of every query over the call's keys, which may be some of a sequence's, and its
+    /// logsumexp in double, (batch, heads, q_len). A query that attends to none of the keys has
+    /// context 0 and -Infinity. The call has no sink, which is for the merge, and the mask method
+    /// neg_inf. Errors: std::bad_alloc.
+    void (*attend_part)(const Plan& plan, const AttentionCall<T>& call, const HeadRows<T>& context,
+                        double* logsumexp, ThreadPool& pool);
+
     /// x W^T + b for each projection, x being (batch, rows, d_in).
     void (*project)(const Plan& plan, const Tensor3<T>& x,
                     std::span<const ProjectionTo<T>> projections, ThreadPool& pool);

@@ -1,0 +1,81 @@
+// `attn merge`: the files state what they are; a row of `kinds` joins those of one schema.
+#include "cli/merge/merge_command.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/args/option.hpp"
+#include "cli/request/schemas.hpp"
+#include "cli/scan/merge_stats.hpp"
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
+
+namespace attn::cli {
+namespace {
+
+struct MergeKind {
+    std::string_view schema;
+    /// Joins at least one file, opened in the order of the command line, and writes --output.
+    void (*merge)(const std::vector<io::InputFile>& files, const Args& args);
+};
+
+constexpr MergeKind merge_kinds[] = {{schemas::stats, merge_stats}};
+
+const MergeKind& kind_of(const io::InputFile& file) {
+    const std::string schema = io::schema_of(file);
+    std::string expected;
+    for (const MergeKind& kind : merge_kinds) {
+        if (kind.schema == schema) return kind;
+        expected += (expected.empty() ? "" : " or ") + std::string(kind.schema);
+    }
+    throw Error(ErrorKind::input, file.place,
+                (schema.empty() ? "states no schema" : "has the schema " + io::shortened(schema)) +
+                    "; expected " + expected);
+}
+
+int run_merge(const Args& args) {
+    const std::vector<std::string>& words = args.names();
+    if (words.empty())
+        throw Error(ErrorKind::usage, "attn merge",
+                    "no files; expected those to join, as in attn merge part*.json -o all.json");
+    if (std::count(words.begin(), words.end(), "-") > 1)
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    std::vector<io::InputFile> files;
+    for (const std::string& word : words) {
+        files.push_back(io::open_input_file(word));
+        const MergeKind &first = kind_of(files.front()), &own = kind_of(files.back());
+        if (&own != &first)
+            throw Error(ErrorKind::input, files.back().place,
+                        "has the schema " + std::string(own.schema) + ", and " +
+                            files.front().place + " " + std::string(first.schema) +
+                            "; expected files of one");
+    }
+    kind_of(files.front()).merge(files, args);
+    return 0;
+}
+
+constexpr Option merge_options[] = {
+    {.key = "output",
+     .argument = "FILE",
+     .help = "write there, whole or not at all (default -, standard output)",
+     .letter = 'o'},
+};
+
+}  // namespace
+
+constexpr CommandRow merge_command{
+    .name = "merge",
+    .summary = "the parts of a computation, joined as if one process had computed it",
+    .examples = "  attn merge stats-*.json -o stats.json\n",
+    .usage =
+        "FILE ...\n\nEach FILE states what it is: statistics of attn scan. Any grouping and order "
+        "gives the same bytes.",
+    .own = merge_options,
+    .run = run_merge};
+
+}  // namespace attn::cli
