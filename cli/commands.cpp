@@ -14,6 +14,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/version.hpp"
 #include "cli/run_mode.hpp"
+#include "cli/scan/scan_command.hpp"
 #include "cli/tokenize/tokenize_command.hpp"
 
 namespace attn::cli {
@@ -96,10 +97,10 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
 constexpr const CommandRow* commands[] = {
-    &self_command,     &causal_command, &multihead_command, &cross_command, &sdpa_command,
-    &linear_command,   &model_command,  &batch_command,     &merge_command, &explain_command,
-    &compare_command,  &check_command,  &repro_command,     &plot_command,  &inspect_command,
-    &tokenize_command, &help_command,   &completion_command};
+    &self_command,    &causal_command,   &multihead_command, &cross_command,     &sdpa_command,
+    &linear_command,  &model_command,    &batch_command,     &scan_command,      &merge_command,
+    &explain_command, &compare_command,  &check_command,     &repro_command,     &plot_command,
+    &inspect_command, &tokenize_command, &help_command,      &completion_command};
 
 }  // namespace
 

@@ -8,7 +8,7 @@ core/operator core/kernels
 core/fused core/linear
 core/plan
 core/layer
-core/model core/check
+core/model core/check core/scan
 io/text
 io/file
 io/read

@@ -107,7 +107,7 @@ private:
         const bool has_modes = (command_.takes & in_explain) != 0;
         is_mode_config_ = origin_ == Origin::config &&
                           (command_.mode != nullptr || has_modes || !command_.keys.empty()) &&
-                          document.find("mode") != nullptr;
+                          (is_request_ || document.find("mode") != nullptr);
         for (const io::JsonMember& member : document.members()) {
             const std::string place = source.place(member.key_offset);
             if (is_request_ && (member.key == io::passed_on_key || take_array(document, member)))
@@ -267,7 +267,7 @@ private:
     const Args& args_;
     const Program& program_;
     const CommandRow& command_;
-    bool is_mode_config_ = false;  // has a mode, as the config of a result
+    bool is_mode_config_ = false;  // may have a mode and an id, as the config of a result
     bool is_request_ = false;
     std::vector<FlagValue> given_;
 };

@@ -102,7 +102,7 @@ std::string short_spelling(const Option& option) {
 }  // namespace
 
 std::vector<ShownOption> taken_options(const Program& program, const CommandRow& command) {
-    const bool shows_table = command.mode != nullptr || (command.takes & in_model) != 0;
+    const bool shows_table = command.mode != nullptr || (command.takes & (in_model | in_scan)) != 0;
     std::vector<ShownOption> taken;
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {

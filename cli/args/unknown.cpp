@@ -175,7 +175,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
         if (taken != nullptr) return unknown + "expected " + spelled(*taken);
         // `--head` of explain is more likely a typo of --heads.
         const bool is_own = known->modes == 0 || (command.takes & in_explain) != 0 ||
-                            (command.takes & in_model) != 0 ||
+                            (command.takes & (in_model | in_scan)) != 0 ||
                             (command.takes & ~unsigned{in_files}) == 0;
         const std::string near =
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();

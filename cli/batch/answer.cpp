@@ -33,35 +33,6 @@ std::string error_line(const Record& record, const ErrorReport& failure) {
     return line + "}}\n";
 }
 
-/// Refuses lines that are too long, and text that has requests but not one per line.
-void check_line(const Record& record) {
-    if (record.text.size() < record.size)
-        throw Error(ErrorKind::input, record.place(),
-                    "a line of " + std::to_string(record.size) +
-                        " bytes; expected text of at most " +
-                        std::to_string(io::LineReader::longest_line) +
-                        ", words of at most 1 MiB, and memory for it");
-    std::string_view text = record.text;
-    text.remove_prefix(text.find_first_not_of(" \t"));
-    text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));
-    if (text == "{" || text == "[")
-        throw Error(
-            ErrorKind::input, record.place(),
-            "'" + std::string(text) +
-                "' begins a request of several lines; expected each request on one line, as "
-                "jq -c writes them");
-    if (text.starts_with("[{"))
-        throw Error(ErrorKind::input, record.place(),
-                    "a list of requests; expected one request a line, as jq -c '.[]' writes them");
-}
-
-/// The line of a record; empty for a record that is a file.
-std::optional<io::InputFile> line_of(const Record& record) {
-    if (record.line == 0) return {};
-    check_line(record);
-    return io::input_file_of_line(io::source_of_line(record.file, record.text, record.line));
-}
-
 /// A result as a line of about `bytes` bytes, or as arrays.
 RecordOutcome outcome_of(const Request& request, const io::Report& report, std::size_t bytes) {
     if (!request.format->json)

@@ -2,7 +2,6 @@
 #include "cli/batch/batch_command.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "cli/batch/answer.hpp"
@@ -21,18 +20,6 @@ namespace attn::cli {
 namespace {
 
 constexpr int some_failed = 1;
-
-/// "3/8": the third of eight shards.
-std::optional<Shard> shard_of(const std::string& text) {
-    Shard shard;
-    const char* const end = text.data() + text.size();
-    const auto [slash, first] = std::from_chars(text.data(), end, shard.shard);
-    if (first != std::errc{} || slash == end || *slash != '/') return {};
-    const auto [stop, second] = std::from_chars(slash + 1, end, shard.shards);
-    const bool fits =
-        second == std::errc{} && stop == end && shard.shard >= 1 && shard.shard <= shard.shards;
-    return fits ? std::optional(shard) : std::nullopt;
-}
 
 /// Refuses a name whose suffix implies another format.
 void check_output(const BatchRequest& batch) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -67,7 +68,46 @@ bool is_blank(std::string_view line) {
     return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
+/// Refuses lines that are too long, and text that has requests but not one per line.
+void check_line(const Record& record) {
+    if (record.text.size() < record.size)
+        throw Error(ErrorKind::input, record.place(),
+                    "a line of " + std::to_string(record.size) +
+                        " bytes; expected text of at most " +
+                        std::to_string(io::LineReader::longest_line) +
+                        ", words of at most 1 MiB, and memory for it");
+    std::string_view text = record.text;
+    text.remove_prefix(text.find_first_not_of(" \t"));
+    text.remove_suffix(text.size() - 1 - text.find_last_not_of(" \t\r"));
+    if (text == "{" || text == "[")
+        throw Error(
+            ErrorKind::input, record.place(),
+            "'" + std::string(text) +
+                "' begins a request of several lines; expected each request on one line, as "
+                "jq -c writes them");
+    if (text.starts_with("[{"))
+        throw Error(ErrorKind::input, record.place(),
+                    "a list of requests; expected one request a line, as jq -c '.[]' writes them");
+}
+
 }  // namespace
+
+std::optional<Shard> shard_of(const std::string& text) {
+    Shard shard;
+    const char* const end = text.data() + text.size();
+    const auto [slash, first] = std::from_chars(text.data(), end, shard.shard);
+    if (first != std::errc{} || slash == end || *slash != '/') return {};
+    const auto [stop, second] = std::from_chars(slash + 1, end, shard.shards);
+    const bool fits =
+        second == std::errc{} && stop == end && shard.shard >= 1 && shard.shard <= shard.shards;
+    return fits ? std::optional(shard) : std::nullopt;
+}
+
+std::optional<io::InputFile> line_of(const Record& record) {
+    if (record.line == 0) return {};
+    check_line(record);
+    return io::input_file_of_line(io::source_of_line(record.file, record.text, record.line));
+}
 
 std::string record_place(const std::string& file, std::size_t line) {
     return line == 0 ? file : file + ":" + std::to_string(line);

@@ -12,6 +12,7 @@
 #include "cli/batch/unique_ids.hpp"
 #include "io/file/line_reader.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 
@@ -27,6 +28,9 @@ bool is_regular_file(const BatchInput& input);
 struct Shard {
     std::size_t shard = 1, shards = 1;
 };
+
+/// "3/8": the third of eight shards; empty for other text.
+std::optional<Shard> shard_of(const std::string& text);
 
 /// "requests.ndjson:7", or the file if `line` is 0.
 std::string record_place(const std::string& file, std::size_t line);
@@ -45,6 +49,10 @@ struct Record {
 /// The text of the record, whether valid or not. Errors: those of read_source, for a record that is
 /// a file.
 io::Source source_of(const Record& record);
+
+/// The line of a record; empty for a record that is a file. Errors: kind input for a line that is
+/// too long, is not JSON, or is only part of a request.
+std::optional<io::InputFile> line_of(const Record& record);
 
 /// The record's own id as JSON; empty if it has none that can be read.
 std::optional<std::string> given_id(const Record& record);

@@ -109,7 +109,8 @@ ModelAsked model_of_command(const Args& args) {
     return asked;
 }
 
-ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record) {
+ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record,
+                           const std::string& path) {
     Args args;
     args.program = &program;
     args.command = &model_command;
@@ -128,6 +129,7 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
     }
     const std::string place = record.place;
     ModelAsked asked = asked_of(std::move(args), defaults, std::move(record));
+    if (asked.path.empty()) asked.path = path;
     if (asked.path.empty())
         throw Error(ErrorKind::usage, place,
                     "no \"model\"; expected the folder or file of a model");

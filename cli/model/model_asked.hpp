@@ -30,8 +30,10 @@ bool is_model_request(const io::InputFile& file);
 /// Errors: kind usage; those of files.
 ModelAsked model_of_command(const Args& args);
 
-/// A record of a batch, whose keys take precedence over `defaults`. Errors: kind usage; with
-/// no_files of `defaults`, also for a record that names a file.
-ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record);
+/// A record of a batch, whose keys take precedence over `defaults`. `path` is the model of records
+/// that name none; empty: each must. Errors: kind usage; with no_files of `defaults`, also for a
+/// record that names a file.
+ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record,
+                           const std::string& path = {});
 
 }  // namespace attn::cli

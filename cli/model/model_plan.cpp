@@ -186,6 +186,23 @@ io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
     return make_model_report(request_, path_, head(), question_, std::move(result), pool);
 }
 
+void ModelPlan::pass_layers_on(std::function<void(NamedArray array)> take) {
+    asked_.take = of_encoder_.take = std::move(take);
+}
+
+void ModelPlan::run_layers(ThreadPool& pool) const {
+    const Compute compute{pool, request_.settings.kernel,
+                          &backend_of_products(request_.settings.kernel)};
+    at_locations(request_, [&] { result(compute, of_encoder_, asked_); });
+}
+
+std::vector<bool> ModelPlan::valid_tokens() const {
+    std::vector<bool> valid = question_.input.valid;
+    if (valid.empty() && spec_.masked_id)
+        for (const std::uint64_t id : question_.input.ids) valid.push_back(id != *spec_.masked_id);
+    return valid;
+}
+
 std::size_t ModelPlan::tokens() const {
     return tokens_of(question_.input) + (decoder_ ? 0 : question_.generate);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,15 @@ public:
     /// Runs the model. Errors: those of run_model; kind usage if no layer has an array of the
     /// request.
     io::Report run(ThreadPool& pool, LayerProgress* progress) const;
+
+    /// From now on each array of a layer goes to `take` once the layer is complete: it counts as
+    /// memory of that layer alone, and run_layers() is to be called instead of run().
+    void pass_layers_on(std::function<void(NamedArray array)> take);
+    /// Errors: those of run_model and of `take`.
+    void run_layers(ThreadPool& pool) const;
+
+    /// Whether a token of the input may be attended to, (tokens); empty: all.
+    std::vector<bool> valid_tokens() const;
 
 private:
     bool has_cost() const { return spec_.input == nullptr; }

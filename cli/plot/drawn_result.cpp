@@ -165,6 +165,8 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
             array.axes = given.axes;
         else if (is_described)
             array.axes = plan->axes_of(*id);
+        else if (head.mode == scan_mode && shape.size() == 2)
+            array.axes = {"layer", "heads"};
         else
             array.axes = plain_axes(view.of_layer ? view.of_layer->array : view.name, shape,
                                     has_labels, given, labels);

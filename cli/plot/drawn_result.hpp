@@ -16,6 +16,9 @@
 
 namespace attn::cli {
 
+/// The mode of statistics of `attn scan`: their arrays are (layers, heads).
+inline constexpr std::string_view scan_mode = "scan";
+
 /// The plan of a result that describes its layout; empty for plain arrays. Errors: kind input if
 /// the layout contradicts the config.
 std::optional<Plan> layout_plan(const io::ResultView& result);

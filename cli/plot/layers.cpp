@@ -274,7 +274,7 @@ private:
         }
         drawing_.place = result.place();
         drawing_.named = of_layer ? of_layer->array : result.named();
-        drawing_.is_plain = !plan && report.layers.empty();
+        drawing_.is_plain = !plan && report.layers.empty() && result.head().mode != scan_mode;
         drawing_.lacks_weights = missing_weights(result, naming.layers);
         drawing_.report = std::move(report);
         if (count == 1) return;

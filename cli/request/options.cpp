@@ -132,6 +132,7 @@ constexpr unsigned flag_only = as_flag | in_batch | in_explain;
 constexpr unsigned of_csv = flag_only | in_files;
 constexpr unsigned of_arrays = as_key | as_flag | in_config | in_batch;
 constexpr unsigned saved = everywhere | as_saved;
+constexpr unsigned whole_model = in_model | in_scan;
 
 constexpr double most = std::numeric_limits<double>::max();
 constexpr double above_zero = std::numeric_limits<double>::denorm_min();
@@ -235,7 +236,7 @@ constexpr Option table[] = {
     {"d_v", dimensions, layers, setting<&S::d_v>, size, "N", "width of values, all heads together (default d_out)"},
     {"heads", dimensions, several_heads, setting<&S::heads>, size, "N",
      "number of heads (default: the model's, or from the query's shape, or 1)",
-     saved | in_model},
+     saved | whole_model},
     {"kv_heads", dimensions, several_heads, setting<&S::kv_heads>, size, "N",
      "heads of keys and values, each shared by a group of heads (default as heads)",
      saved | of_heads},
@@ -260,7 +261,7 @@ constexpr Option table[] = {
      "parameters from a file of a model instead of drawn ones (default none)"},
     {"family", weights, layers, choice<NamedFamily<&R::family>>, {}, "",
      "how the tensors are named: gpt2, llama, bert, neox, meta, internlm2, baichuan, chatglm, timm, mha or "
-     "notebook (default: detected)", everywhere | of_model | in_model},
+     "notebook (default: detected)", everywhere | of_model | whole_model},
     {"layer", weights, layers, field_of<&R::layer>, {0, largest_size}, "N",
      "layer of the model (default 0, or the only one)", everywhere | of_model},
     {"weights_layout", weights, layers, among<weights_layout_names, &R::weights_layout>, {}, "",
@@ -270,7 +271,7 @@ constexpr Option table[] = {
      "shapes that the tensors must have (default any)", as_key | in_config},
     {"model_config", weights, layers, field_of<&R::model_config>, {}, "FILE|none",
      "heads, rope and the like of the model (default: config.json next to --weights)",
-     everywhere | in_model},
+     everywhere | whole_model},
     {"pre_norm", weights, one_input, field_of<&R::pre_norm>, {}, "",
      "apply the model's norm before the layer (default on with --token-ids where the model has one, "
      "else off)"},
@@ -279,7 +280,7 @@ constexpr Option table[] = {
      "(default: its family's where there is a config)"},
     {"norm_eps", weights, layers, field_of<&R::norm_eps>, at_least_0, "E",
      "epsilon of the model's norms (default: of its config, else its family's where there is a "
-     "config)", everywhere | in_model},
+     "config)", everywhere | whole_model},
     {"position_offset", weights, layers, field_of<&R::position_offset>, {0, largest_size}, "N",
      "row of the model's table of positions for the first of --token-ids (default: of its config)"},
     {"embedding_scale", weights, layers, field_of<&R::embedding_scale>, {-most, most, "a finite number"},
@@ -321,13 +322,13 @@ constexpr Option table[] = {
      "(default none, or of the model's config)",
      saved},
     {"rope_base", scores, softmax, setting<&S::rope_base>,
-     {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | in_model},
+     {above_zero, most, "a number above 0"}, "B", "base of the angles (default 10000)", saved | whole_model},
     {"rope_dims", scores, softmax, setting<&S::rope_dims>, {2, largest_size}, "N",
      "dimensions of a head to rotate (default all)", saved},
     {"rope_scaling", scores, softmax, setting<&S::rope_scaling>, {0, 0, "one number or four", 4},
      "F[,LOW,HIGH,LENGTH]",
      "slower angles: all divided by F, or Llama 3.1's, which spares those that turn more than HIGH "
-     "times in LENGTH positions (default none)", saved | in_model},
+     "times in LENGTH positions (default none)", saved | whole_model},
     {"sink", scores, softmax, setting<&S::sink>, {0, 0, "numbers", std::size_t{1} << 31}, "S,...",
      "logits in the softmax's denominator, one per head or one for all (default none)",
      saved | of_heads},
@@ -405,13 +406,13 @@ constexpr Option table[] = {
      io::color_scale_help, as_flag | in_model},
 
     {"dtype", numerics, all_modes, setting_among<dtype_names, &S::dtype>, {}, "",
-     "type of draws, steps and results", everywhere | in_model},
+     "type of draws, steps and results", everywhere | whole_model},
     {"kernel", numerics, all_modes, choice<NamedBackend>, {}, "",
      "what computes: PyTorch's arithmetic step by step, or a fused kernel; auto: that of this "
      "processor where the work is large; also by the environment's ATTN_KERNEL",
-     everywhere | in_model},
+     everywhere | whole_model},
     {"threads", numerics, all_modes, field_of<&R::threads>, {1, 1024}, "N",
-     "threads for large work (default: the processors it may use)", source | in_model},
+     "threads for large work (default: the processors it may use)", source | whole_model},
 };
 // clang-format on
 

@@ -1,12 +1,74 @@
 #include "cli/scan/merge_stats.hpp"
 
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/scan/scan_stats.hpp"
+#include "cli/scan/stats_file.hpp"
 #include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::cli {
+namespace {
 
-void merge_stats(const std::vector<io::InputFile>& files, const Args&) {
-    throw Error(ErrorKind::unsupported, files.front().place,
-                "statistics are not joined yet; expected another kind of file");
+/// "skip_special true, and a.json has false": the first setting that differs.
+std::string difference_of_configs(const io::InputFile& own, const io::InputFile& first) {
+    const auto config = [](const io::InputFile& file) {
+        return file.document->read_value(*file.document->find("config"));
+    };
+    const nlohmann::json a = config(own), b = config(first);
+    for (const auto& [key, value] : b.items())
+        if (!a.contains(key) || a[key] != value)
+            return key + " " + io::shortened(a.contains(key) ? a[key].dump() : "missing") +
+                   ", and " + first.place + " has " + io::shortened(value.dump());
+    return "another config than " + first.place;
+}
+
+void join_stats(ScanStats& all, const ScanStats& other, const std::string& place) {
+    const HeldShards::Joined joined = all.shards.join(other.shards);
+    if (joined == HeldShards::Joined::overlap)
+        throw Error(ErrorKind::input, place,
+                    "has records that a file before it has; expected each shard once");
+    if (joined == HeldShards::Joined::too_many)
+        throw Error(ErrorKind::input, place,
+                    "divides the corpus into another number of shards than the files before it, "
+                    "with too many combinations; expected shards of one division");
+    if (__builtin_add_overflow(all.records, other.records, &all.records))
+        throw Error(ErrorKind::input, place, "more than 2^64 records; expected fewer");
+    all.digest += other.digest;
+    all.failed.add(other.failed);
+    all.sums.add(other.sums, all.statistics, place);
+}
+
+}  // namespace
+
+void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
+    const std::string output = args.text("output").value_or("-");
+    if (output.empty()) args.fail("output");
+    std::optional<ScanStats> all;
+    for (const io::InputFile& file : files) {
+        ScanStats stats = read_stats(file);
+        if (!stats.is_complete)
+            throw Error(ErrorKind::input, file.place,
+                        "is of a scan that was interrupted; expected a complete one, as attn scan "
+                        "--resume makes it");
+        if (!all) {
+            all = std::move(stats);
+            continue;
+        }
+        if (stats.config != all->config)
+            throw Error(ErrorKind::input, file.place,
+                        "has " + difference_of_configs(file, files.front()) +
+                            "; expected files of one scan");
+        join_stats(*all, stats, file.place);
+    }
+    io::OutputFile out(output);
+    out.fill([&](io::Output& to) { to << stats_text(*all); });
+    out.commit();
 }
 
 }  // namespace attn::cli

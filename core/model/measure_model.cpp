@@ -38,6 +38,7 @@ PartCost cost_of_layers(const ModelSpec& model, PartSize size, std::size_t first
         PartCost own = cost_of(block, size);
         own.bytes += states * e;
         add_step(cost, own);
+        if (request != nullptr && request->take) cost.recorded -= own.recorded;
     }
     record_states(end);
     cost.bytes = std::max(cost.bytes, cost.recorded + 2 * states * e) + cost.cached;

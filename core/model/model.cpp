@@ -230,7 +230,10 @@ private:
             release_weights();
             for (NamedArray& array : run.arrays) {
                 array.layer = layer;
-                result_.arrays.push_back(std::move(array));
+                if (request_.take)
+                    request_.take(std::move(array));
+                else
+                    result_.arrays.push_back(std::move(array));
             }
             for (LayerAttention& attention : run.attentions) {
                 attention.layer = layer;

@@ -110,6 +110,9 @@ struct ModelRequest {
     std::size_t generate = 0;
     bool enters = false;  ///< also records the input of layer run_layers, which is not run
     std::function<void(std::size_t layer, std::size_t layers)> progress = {};
+    /// Takes each array of a layer once the layer is complete; the result then has none of them,
+    /// so that memory holds the arrays of one layer.
+    std::function<void(NamedArray array)> take = {};
 };
 
 struct ModelResult {

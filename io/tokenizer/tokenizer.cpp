@@ -87,6 +87,10 @@ std::string Tokenizer::piece(std::uint32_t id) const {
     return parts_->piece(id);
 }
 
+bool Tokenizer::is_special(std::uint32_t id) const {
+    return parts_->added->is_special(parts_->piece(id));
+}
+
 std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
     for (const auto& [id, token] : parts_->added->all())
         if (token.content == piece) return id;

@@ -49,6 +49,9 @@ public:
 
     std::optional<std::uint32_t> id(std::string_view piece) const;
 
+    /// Whether decode() can skip it. Errors: as decode.
+    bool is_special(std::uint32_t id) const;
+
     /// The number of pieces, including added tokens.
     std::size_t size() const;
 

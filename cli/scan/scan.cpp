@@ -1,0 +1,267 @@
+#include "cli/scan/scan.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+#include "cli/batch/progress.hpp"
+#include "cli/batch/stop.hpp"
+#include "cli/request/error_report.hpp"
+#include "cli/request/out_of_memory.hpp"
+#include "cli/scan/digest.hpp"
+#include "cli/scan/model_digest.hpp"
+#include "cli/scan/stats_file.hpp"
+#include "cli/scan/text_scanner.hpp"
+#include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/base/threads.hpp"
+#include "core/scan/head_statistics.hpp"
+#include "io/file/output_file.hpp"
+#include "io/file/path.hpp"
+#include "io/file/temporary.hpp"
+#include "io/text/json_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using ScanClock = std::chrono::steady_clock;
+
+/// Records that are scanned together: their sums are added to those of earlier ones only if all
+/// are complete, so that the sums are always of the first records.
+constexpr std::size_t longest_chunk = 4096;
+constexpr auto short_chunk = 1s;
+/// With --resume the sums so far are written this often, and after the first chunk.
+constexpr auto saving_interval = 10s;
+
+/// What a file of statistics states of the model and the settings.
+std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
+    std::vector<std::string_view> names;
+    for (const std::size_t place : request.statistics)
+        names.push_back(head_statistics()[place].name);
+    const Settings& settings = request.defaults.settings;
+    std::string config = "{";
+    io::append_member(config, "model_type", model.type());
+    io::append_member(config, "model_digest", hex_of(digest_of_model(model)));
+    io::append_member(config, "dtype", row_of(settings.dtype).name);
+    io::append_member(config, "kernel", settings.kernel);
+    io::append_member(config, "layers", request.layers);
+    io::append_member(config, "skip_special", request.skips_special);
+    io::append_member(config, "stats", names);
+    return config += '}';
+}
+
+/// The records of the corpus that this process scans, with their numbers in the whole corpus.
+class ScannedRecords {
+public:
+    ScannedRecords(const ScanRequest& request, const Stop& stop)
+        : shard_(request.shard), reader_(request.inputs, request.shard, stop) {}
+
+    bool next(Record& record) {
+        if (reader_.next(record) != io::Next::found) return false;
+        ++taken_;
+        return true;
+    }
+
+    /// Of the record that was returned last.
+    std::uint64_t number() const {
+        return (taken_ - 1) * std::uint64_t{shard_.shards} + shard_.shard;
+    }
+    std::uint64_t digest(const Record& record) const {
+        return digest_of_record(number(), record.line == 0 ? record.file : record.text);
+    }
+    bool at_end() const { return reader_.at_end(); }
+    std::optional<double> part() const { return reader_.part(); }
+
+private:
+    Shard shard_;
+    RecordReader reader_;
+    std::uint64_t taken_ = 0;
+};
+
+struct ScannedText {
+    Record record;
+    std::uint64_t number = 0, digest = 0;
+};
+
+/// Scans chunks of records with several jobs.
+class ChunkScanner {
+public:
+    ChunkScanner(const ScanRequest& request, const Stop& stop)
+        : request_(request), stop_(stop), pool_(request.jobs), scanners_(request.jobs) {}
+
+    /// Adds the records to the statistics; false, and they are unchanged, if a stop was requested.
+    bool scan(const std::vector<ScannedText>& chunk, ScanStats& stats) {
+        ScanStats added;
+        std::vector<TextSums> sums(request_.jobs);
+        pool_.run(chunk.size(), [&](std::size_t item, std::size_t job) {
+            if (!stop_.wanted()) scan(chunk[item], job, sums[job], added.failed);
+        });
+        if (stop_.wanted()) return false;
+        for (const TextSums& of_job : sums)
+            stats.sums.add(of_job, stats.statistics, chunk.back().record.place());
+        for (const ScannedText& text : chunk) stats.digest += text.digest;
+        stats.records += chunk.size();
+        stats.failed.add(added.failed);
+        return true;
+    }
+
+private:
+    void scan(const ScannedText& text, std::size_t job, TextSums& sums, FailedRecords& failed) {
+        keep_memory_aside();
+        TextSums own;
+        try {
+            own = scan_in_memory(text.record, job);
+        } catch (...) {
+            const ErrorReport failure = current_error(true);
+            FailedRecord problem{text.number, id_of(text.record), io::one_line(failure.where),
+                                 io::one_line(failure.message)};
+            const std::lock_guard lock(failing_);
+            return failed.add(std::move(problem));
+        }
+        sums.add(own, request_.statistics, text.record.place());
+    }
+
+    /// Jobs have equal shares of the memory. A text that needs more waits until it is the only one.
+    TextSums scan_in_memory(const Record& record, std::size_t job) {
+        if (scanners_[job] == nullptr)
+            scanners_[job] = std::make_unique<TextScanner>(
+                request_, std::max<std::size_t>(1, threads() / request_.jobs));
+        try {
+            const std::shared_lock beside_others(large_text_);
+            const MemoryShare share(request_.jobs);
+            return scanners_[job]->scan(record);
+        } catch (const BeyondShare&) {
+            const std::unique_lock alone(large_text_);
+            return scanners_[job]->scan(record);
+        }
+    }
+
+    std::size_t threads() const {
+        return static_cast<std::size_t>(request_.defaults.threads.value_or(processors()));
+    }
+
+    const ScanRequest& request_;
+    const Stop& stop_;
+    ThreadPool pool_;
+    std::vector<std::unique_ptr<TextScanner>> scanners_;  // one per job
+    std::shared_mutex large_text_;  // exclusive for a large text, shared for the others
+    std::mutex failing_;
+};
+
+void write_stats(io::OutputFile& out, const ScanStats& stats) {
+    out.fill([&](io::Output& to) { to << stats_text(stats); });
+    out.commit();
+}
+
+[[noreturn]] void fail_to_resume(const std::string& path, const std::string& what) {
+    throw Error(ErrorKind::input, path,
+                what +
+                    "; expected the flags and the corpus of the scan that began this file, or "
+                    "another file to resume");
+}
+
+/// Continues the statistics of the file, if there is one, after the records that it has.
+void go_on_from(const ScanRequest& request, ScannedRecords& records, const Stop& stop,
+                ScanStats& stats) {
+    if (!io::path_exists(request.output)) return;
+    ScanStats before = read_stats(io::open_input_file(request.output));
+    if (before.config != stats.config) fail_to_resume(request.output, "has other settings");
+    if (!(before.shards == stats.shards)) fail_to_resume(request.output, "has another shard");
+    std::uint64_t digest = 0;
+    Record record;
+    for (std::uint64_t i = 0; i < before.records; ++i) {
+        if (!records.next(record)) {
+            if (stop.wanted()) return;
+            fail_to_resume(request.output, "has more records than the corpus");
+        }
+        digest += records.digest(record);
+    }
+    if (digest != before.digest)
+        fail_to_resume(request.output, "has other records than the corpus begins with");
+    stats = std::move(before);
+    stats.is_complete = false;
+}
+
+void report_scan(const std::string& text) {
+    std::fprintf(stderr, "attn: %s\n", io::one_line(text).c_str());
+}
+
+/// Scans all records; a stop ends it between chunks. With --resume, saves the sums so far.
+void scan_records(const ScanRequest& request, ScannedRecords& records, const Stop& stop,
+                  ScanStats& stats) {
+    Progress progress;
+    ChunkScanner scanner(request, stop);
+    std::optional<ScanClock::time_point> saved;
+    std::size_t length = request.jobs;
+    for (bool has_more = true; has_more;) {
+        std::vector<ScannedText> chunk;
+        Record record;
+        while (chunk.size() < length && (has_more = records.next(record)))
+            chunk.push_back({record, records.number(), records.digest(record)});
+        if (stop.wanted()) return;
+        if (chunk.empty()) break;
+        const auto begin = ScanClock::now();
+        if (!scanner.scan(chunk, stats)) return;
+        const auto end = ScanClock::now();
+        length = end - begin < short_chunk ? std::min(2 * length, longest_chunk)
+                                           : std::max(request.jobs, length / 2);
+        progress.set_part(records.part());
+        progress.show(stats.records);
+        if (request.resume && (!saved || end - *saved >= saving_interval)) {
+            io::OutputFile out(request.output);
+            write_stats(out, stats);
+            saved = ScanClock::now();
+        }
+    }
+    stats.is_complete = true;
+}
+
+void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const ScanStats& stats) {
+    if (stop.signal() == 0) return;
+    report_scan("ended by a signal after " + std::to_string(stats.records) + " records" +
+                (request.resume ? "; --resume " + request.output + " goes on" : ""));
+    io::end_by_signal(stop.signal());
+}
+
+}  // namespace
+
+bool run_scan(const ScanRequest& request) {
+    Stop stop;
+    ScannedRecords records(request, stop);
+    ScanStats stats;
+    stats.statistics = request.statistics;
+    stats.shards = HeldShards(request.shard.shard, request.shard.shards);
+    {
+        ModelFiles files(request.defaults, request.model);
+        if (request.skips_special) files.tokenizer();
+        stats.config = config_of(request, files.model());
+    }
+    // Another file must be writable before hours of work.
+    std::optional<io::OutputFile> out;
+    if (request.resume)
+        go_on_from(request, records, stop, stats);
+    else
+        out.emplace(request.output);
+    scan_records(request, records, stop, stats);
+    if (stats.is_complete || (request.resume && stats.records != 0)) {
+        if (!out) out.emplace(request.output);
+        write_stats(*out, stats);
+    }
+    out.reset();
+    end_scan_by_signal(request, stop, stats);
+    if (stats.failed.count == 0) return true;
+    const FailedRecord& first = stats.failed.first.front();
+    report_scan(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +
+                " records failed; the first, record " + std::to_string(first.number) + ": " +
+                first.where + ": " + first.message);
+    return false;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,157 @@
+// `attn scan`: its flags.
+#include "cli/scan/scan_command.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/request/field.hpp"
+#include "cli/request/request_builder.hpp"
+#include "cli/scan/held_shards.hpp"
+#include "cli/scan/scan.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "core/base/threads.hpp"
+#include "core/scan/head_statistics.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr int some_texts_failed = 1;
+
+/// Places in head_statistics(), ascending; all without the flag. Errors: kind usage.
+std::vector<std::size_t> statistics_of(const Args& args) {
+    const auto all = head_statistics();
+    std::vector<std::size_t> places;
+    if (const auto list = args.text("stats")) {
+        for (const std::string& word : split_list(*list)) {
+            const auto row = std::find_if(all.begin(), all.end(), [&](const HeadStatistic& known) {
+                return known.name == word;
+            });
+            if (row == all.end()) args.fail("stats");
+            places.push_back(static_cast<std::size_t>(row - all.begin()));
+        }
+        std::sort(places.begin(), places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
+    } else {
+        for (std::size_t place = 0; place < all.size(); ++place) places.push_back(place);
+    }
+    return places;
+}
+
+std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
+    if (words.empty())
+        throw Error(ErrorKind::usage, "attn scan",
+                    "no model; expected its folder or file, then the corpus, as in attn scan DIR "
+                    "texts.ndjson");
+    if (words.size() == 1)
+        throw Error(ErrorKind::usage, "attn scan",
+                    "no corpus; expected files of texts after the model, one record a line, as in "
+                    "attn scan DIR texts.ndjson");
+    std::vector<BatchInput> inputs;
+    for (std::size_t i = 1; i < words.size(); ++i) inputs.push_back({words[i], false});
+    const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
+    if (std::count_if(inputs.begin(), inputs.end(), is_standard) > 1)
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    return inputs;
+}
+
+Request defaults_of_texts(const Args& args) {
+    Request defaults;
+    defaults.of_batch = true;
+    RequestBuilder builder{with_flags(std::move(defaults), args)};
+    builder.apply_environment();
+    builder.request.access = {.regular_only = true};
+    builder.request.settings.emit = {"attention_weights"};
+    builder.request.locations["emit"] = Location("attn scan");
+    return std::move(builder.request);
+}
+
+int run_scan_command(const Args& args) {
+    ScanRequest request;
+    request.program = args.program;
+    request.inputs = corpus_of(args.names());
+    request.model = args.names().front();
+    request.statistics = statistics_of(args);
+    request.skips_special = args.has("skip_special");
+    request.layers = args.text("layers").value_or("all");
+    request.jobs = args.whole("jobs").value_or(processors());
+    if (const auto text = args.text("shard")) {
+        const std::optional<Shard> shard = shard_of(*text);
+        if (!shard || shard->shards > HeldShards::most) args.fail("shard");
+        request.shard = *shard;
+    }
+    request.resume = args.has("resume");
+    if (request.resume && args.has("output"))
+        throw Error(ErrorKind::usage, "--output",
+                    "contradicts --resume, which writes to its own file; expected one of them");
+    request.output = args.text(request.resume ? "resume" : "output").value_or("-");
+    if (request.output.empty() || (request.resume && request.output == "-"))
+        throw Error(ErrorKind::usage, request.resume ? "--resume" : "--output",
+                    "no name of a file; expected one");
+    request.defaults = defaults_of_texts(args);
+    return run_scan(request) ? 0 : some_texts_failed;
+}
+
+constexpr Option scan_options[] = {
+    {.key = "stats",
+     .limits = {.expected = "a list of entropy, sink, previous_token, induction, duplicate_token, "
+                            "distance or key_mass"},
+     .argument = "LIST",
+     .help = "statistics to compute, as entropy,sink (default all)"},
+    {.key = "skip_special",
+     .field = no_value,
+     .help = "leave out queries and keys that are the tokenizer's special tokens (default off)"},
+    {.key = "layers",
+     .limits = {.expected = "all, or numbers from 0; negative numbers count from the end"},
+     .argument = "LIST",
+     .help = "layers to scan, as in 0,5,-1 (default all)"},
+    {.key = "jobs",
+     .limits = {1, 1024, "an integer from 1 to 1024"},
+     .argument = "N",
+     .help = "texts scanned at the same time (default: the processors it may use); the bytes are "
+             "the same",
+     .letter = 'j'},
+    {.key = "shard",
+     .limits = {.expected = "I/N with I from 1 to N and N up to 1000000, as 1/8"},
+     .argument = "I/N",
+     .help = "scan every N-th record, from the I-th on (default 1/1)"},
+    {.key = "output",
+     .argument = "FILE",
+     .help = "write there, whole or not at all (default -, standard output)",
+     .letter = 'o'},
+    {.key = "resume",
+     .argument = "FILE",
+     .help = "write to FILE, saved every 10 seconds, and go on after the records that it has"},
+};
+
+constexpr HelpOverride scan_flags[] = {
+    {"stats", "statistics to compute (default all)"},
+    {"skip_special", "leave out special tokens"},
+    {"layers", "layers to scan, as in 0,5,-1 (default all)"},
+    {"jobs", "texts scanned at the same time"},
+    {"shard", "scan every N-th record, from the I-th on"},
+    {"output", "write there, whole or not at all"},
+    {"resume", "write to FILE; go on after what it has"},
+};
+
+}  // namespace
+
+constexpr CommandRow scan_command{
+    .name = "scan",
+    .summary = "statistics of a model's heads over the texts of a corpus",
+    .note = "; exit code 1 where records failed",
+    .examples =
+        "  attn scan DIR texts.ndjson -o stats.json\n"
+        "  attn scan DIR texts.ndjson --stats induction,sink --shard 3/8 --resume stats-3.json\n"
+        "  attn plot stats.json --array induction\n",
+    .usage =
+        "MODEL CORPUS ...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
+        "{\"text\": \"Life is short\"} or {\"token_ids\": [3, 1, 4]};\n- is standard input.",
+    .common_flags = scan_flags,
+    .takes = in_scan,
+    .own = scan_options,
+    .run = run_scan_command};
+
+}  // namespace attn::cli

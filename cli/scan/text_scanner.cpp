@@ -1,0 +1,148 @@
+#include "cli/scan/text_scanner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "cli/model/model_command.hpp"
+#include "cli/model/model_plan.hpp"
+#include "core/base/error.hpp"
+#include "core/scan/head_statistics.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The keys of a record, besides its id and meta: what a text is.
+constexpr std::array<std::string_view, 13> text_keys{
+    "text",           "text_pair",      "no_special_tokens", "token_ids",     "token_type_ids",
+    "position_ids",   "attention_mask", "decoder_ids",       "hidden_states", "pixel_values",
+    "spatial_shapes", "input_values",   "input_features"};
+
+void check_keys(const Args& args) {
+    for (const FlagValue& flag : args.flags) {
+        const std::string_view key = flag.option->key;
+        if (flag.option == &config_id ||
+            std::find(text_keys.begin(), text_keys.end(), key) != text_keys.end())
+            continue;
+        throw Error(ErrorKind::usage, flag.location,
+                    "a record of a scan is a text; expected text or token_ids, and flags for what "
+                    "all texts share");
+    }
+}
+
+const Option& option_of_layers() {
+    return *std::find_if(
+        model_command.own.begin(), model_command.own.end(),
+        [](const Option& option) { return option.key == std::string_view("layers"); });
+}
+
+/// The sums of one text while its layers run.
+class TextRun {
+public:
+    TextRun(const ScanRequest& request, const ModelPlan& plan, ModelFiles& files,
+            ThreadPool& workers)
+        : request_(request), plan_(plan), files_(files), workers_(workers) {}
+
+    void take(const NamedArray& array) {
+        constexpr std::string_view name = "attention_weights";
+        if (array.name == "cross_attention_weights" || !array.name.ends_with(name)) return;
+        std::string part = array.name.substr(0, array.name.size() - name.size());
+        if (!part.empty()) part.pop_back();  // the underscore
+        std::visit(
+            [&]<class T>(const Array<T>& weights) {
+                if constexpr (!std::is_integral_v<T>) add(LayerKey(part, *array.layer), weights);
+            },
+            array.values);
+    }
+
+    TextSums finish() {
+        if (sums_.layers.empty())
+            throw Error(ErrorKind::unsupported, request_.model,
+                        "no layer that is asked for has softmax attention; expected one that has");
+        for (const auto& [part, tokens] : tokens_) sums_.tokens += tokens.size();
+        return std::move(sums_);
+    }
+
+private:
+    template <class T>
+    void add(const LayerKey& key, const Array<T>& weights) {
+        const std::vector<std::size_t> shape = weights.shape();
+        const std::size_t n = shape.back(), cells = n * n, heads = weights.size() / cells;
+        const ScannedTokens& tokens = tokens_of(key.first, n);
+        const std::size_t count = request_.statistics.size();
+        LayerSums& layer = sums_.layers[key];
+        layer.heads = heads;
+        layer.sums.resize(heads * count);
+        share(&workers_, heads, [&](std::size_t head) {
+            SumsOfHead sums(head_statistics().size(), nullptr);
+            for (std::size_t i = 0; i < count; ++i)
+                sums[request_.statistics[i]] = &layer.sums[head * count + i];
+            add_statistics(std::span<const T>(weights.data() + head * cells, cells), tokens, sums,
+                           head_place(key, head));
+        });
+    }
+
+    const ScannedTokens& tokens_of(const std::string& part, std::size_t n) {
+        const auto known = tokens_.find(part);
+        if (known != tokens_.end()) return known->second;
+        const ModelQuestion& question = plan_.question();
+        const bool is_decoder = part == "decoder";
+        std::vector<std::uint64_t> ids = is_decoder ? question.decoder_ids : question.input.ids;
+        if (ids.size() != n) ids.clear();
+        if (request_.skips_special && ids.empty())
+            throw Error(ErrorKind::usage, "--skip-special",
+                        "requires token ids, which the record lacks; expected text or token_ids in "
+                        "it, or no such flag");
+        for (const std::size_t place : request_.statistics)
+            if (const HeadStatistic& statistic = head_statistics()[place];
+                ids.empty() && statistic.needs_ids)
+                throw Error(ErrorKind::usage, "--stats " + std::string(statistic.name),
+                            "requires token ids, which the record lacks; expected text or "
+                            "token_ids in it, or other statistics");
+        std::vector<bool> counted = is_decoder ? std::vector<bool>() : plan_.valid_tokens();
+        if (counted.size() != n) counted.assign(n, true);
+        if (request_.skips_special)
+            for (std::size_t t = 0; t < ids.size(); ++t)
+                if (files_.tokenizer().is_special(static_cast<std::uint32_t>(ids[t])))
+                    counted[t] = false;
+        return tokens_.try_emplace(part, n, std::move(ids), std::move(counted)).first->second;
+    }
+
+    const ScanRequest& request_;
+    const ModelPlan& plan_;
+    ModelFiles& files_;
+    ThreadPool& workers_;
+    std::map<std::string, ScannedTokens> tokens_;  // of each part
+    TextSums sums_;
+};
+
+}  // namespace
+
+ModelAsked TextScanner::ask(const Record& record) const {
+    std::optional<io::InputFile> line = line_of(record);
+    io::InputFile file = line ? std::move(*line)
+                              : io::open_input_file(record.file, nullptr, request_.defaults.access);
+    if (!file.holds_object())
+        throw Error(ErrorKind::input, file.place,
+                    "no object; expected a text, as in {\"text\": \"Life is short\"}");
+    ModelAsked asked =
+        model_of_record(request_.defaults, *request_.program, std::move(file), request_.model);
+    check_keys(asked.args);
+    asked.args.flags.push_back({&option_of_layers(), request_.layers, Origin::command_line});
+    return asked;
+}
+
+TextSums TextScanner::scan(const Record& record) {
+    const ModelAsked asked = ask(record);
+    ModelFiles& files = models_.open(asked.request, asked.path);
+    ModelPlan plan(asked, files);
+    TextRun run(request_, plan, files, workers_);
+    plan.pass_layers_on([&](NamedArray array) { run.take(array); });
+    plan.require_memory(false);
+    plan.run_layers(workers_);
+    return run.finish();
+}
+
+}  // namespace attn::cli
