@@ -188,9 +188,12 @@ def document_is_right():
         check(row["same"] is True, row)
         check(row["predicted_seconds"] > 0 and row["seconds"] > 0 and row["cpu_seconds"] > 0, row)
         ways.setdefault(row["way"], []).append(row["processes"])
-    expected = {checks.WHOLE: [1], checks.THREADS: [1], checks.ROWS: [2, 3, 4], checks.KEYS: [2, 3, 4], checks.SHARDS: [1, 2, 3, 4]}
-    rings = [ways.pop(way, None) for way in (checks.RING, checks.RINGS)]
-    check(rings in ([None] * 2, [[2, 3, 4]] * 2) and ways == expected, ways, rings)
+    expected = {checks.WHOLE: [1], checks.THREADS: [1], checks.ROWS: [2, 3, 4], checks.SHARDS: [1, 2, 3, 4]}
+    if "merge_bytes_per_second" in document["measured"]:
+        expected[checks.KEYS] = [2, 3, 4]
+    if "passed_bytes_per_second" in document["measured"]:
+        expected |= {checks.RING: [2, 3, 4], checks.RINGS: [2, 3, 4]}
+    check(ways == expected, ways)
     plans = document["plans"]
     for tokens in (10**6, 3000):
         for nodes in (1, 6, 64):
@@ -212,9 +215,8 @@ def tables_have_their_columns():
     check(len(found) == 5 and len(widths) > 30, text)
     for lines in found:
         check(len({line.count("|") for line in lines}) == 1 and len(lines) > 2, lines)
-    tokens = rows_of("kept/whole.npy")
-    expected = costs.part_bytes(costs.Layer(8, 8, 64), tokens)
-    for part in range(4):
+    expected = costs.part_bytes(costs.Layer(8, 8, 64), rows_of("kept/whole.npy"))
+    for part in range(4) if os.path.exists("kept/part0.npz") else ():
         size = os.path.getsize(f"kept/part{part}.npz")
         check(expected <= size <= expected + 20_000, size, expected)
     for wrong in (["--nodes", "0"], ["--tokens", "1.5M"], ["--cores", "x"], ["--kv-heads", "3"], ["--network", "0"],

@@ -21,7 +21,7 @@ def row_of(way, processes, runs, same, cost):
 def sequences(attn, tokens, measured, progress):
     """Causal attention over one sequence, its work divided as `plans` divides it among nodes."""
     rate = next(row for row in reversed(measured["attention"]) if row["causal"])["flops_per_second"]
-    node = costs.Node(1, rate, measured["read_bytes_per_second"], measured["merge_bytes_per_second"])
+    node = costs.Node(1, rate, measured["read_bytes_per_second"], measured.get("merge_bytes_per_second"))
     question = attn.layer, tokens
     progress("1 process")
     rows = [row_of(WHOLE, 1, [rates.best([attn.contexts(tokens, True, "whole.npy")], attn.repeat)], True,
@@ -35,8 +35,9 @@ def sequences(attn, tokens, measured, progress):
         progress(f"{n} processes")
         runs, same = by_rows(attn, tokens, n, repeat)
         rows.append(row_of(ROWS, n, runs, same, costs.by_rows(*question, n, True, node)))
-        runs, same = by_keys(attn, tokens, n, repeat)
-        rows.append(row_of(KEYS, n, runs, same, costs.by_keys(*question, n, True, node)))
+        if attn.has_parts:
+            runs, same = by_keys(attn, tokens, n, repeat)
+            rows.append(row_of(KEYS, n, runs, same, costs.by_keys(*question, n, True, node)))
         for split in (False, True) if attn.mpi else ():
             groups = math.gcd(attn.layer.kv_heads, n) if split else 1
             network = costs.Network(measured["passed_bytes_per_second"], 0)
@@ -76,7 +77,7 @@ def shards(corpus, texts, tokens, measured, progress):
     """Statistics of a corpus: the same bytes however it is divided."""
     attn = corpus.attn
     path = corpus.texts(texts, tokens)
-    seconds = texts * tokens / next(row for row in measured["corpus"] if row["text_tokens"] == tokens)["tokens_per_second"]
+    rate = next(row for row in measured["corpus"] if row["text_tokens"] == tokens)["tokens_per_second"]
     rows, whole = [], None
     for n in (1, 2, 3, 4):
         progress(f"corpus, {n} processes")
@@ -87,5 +88,5 @@ def shards(corpus, texts, tokens, measured, progress):
         merged = (attn.work / "stats.json").read_bytes()
         whole = merged if n == 1 else whole
         rows.append(row_of(SHARDS, n, [run, merge], merged == whole,
-                           {"seconds": seconds * -(-texts // n) / texts}))
+                           {"seconds": corpus.start + -(-texts // n) * tokens / rate}))
     return rows

@@ -105,9 +105,11 @@ def measured_rates(given, attn, lengths):
             attention.append({"tokens": tokens, "rows": rows, "causal": causal, "flops": flops, "flops_per_second": flops / done.cpu,
                               "seconds": done.wall, "cpu_seconds": done.cpu, "memory_bytes": done.memory,
                               "dry_run": attn.dry_run(tokens, causal)})
-    progress("reading, merging")
-    measured = {"attention": attention, "read_bytes_per_second": attn.reading_rate(lengths[-1][0]),
-                "merge_bytes_per_second": attn.merging_rate(lengths[1][0])}
+    progress("reading")
+    measured = {"attention": attention, "read_bytes_per_second": attn.reading_rate(lengths[-1][0])}
+    if attn.has_parts:
+        progress("merging")
+        measured["merge_bytes_per_second"] = attn.merging_rate(lengths[1][0])
     if attn.mpi:
         progress("passing between two processes")
         measured |= attn.passing_rate(lengths[-1][0])
@@ -117,7 +119,8 @@ def measured_rates(given, attn, lengths):
 def node_of(given, measured, causal, cores, storage=None):
     """A node of cores as fast as this machine's at the longest sequence measured."""
     rate = [row["flops_per_second"] for row in measured["attention"] if row["causal"] == causal][-1]
-    return costs.Node(cores, rate, storage or measured["read_bytes_per_second"], measured["merge_bytes_per_second"])
+    read = measured["read_bytes_per_second"]
+    return costs.Node(cores, rate, storage or read, measured.get("merge_bytes_per_second", read))
 
 
 def plans(given, measured):

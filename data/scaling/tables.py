@@ -33,13 +33,16 @@ def show(document):
     table(["attention", "tokens", "queries", "GFLOP/s of a core", "memory"],
           [["causal" if row["causal"] else "full", tokens(row["tokens"]), tokens(row["rows"]), f"{row['flops_per_second'] / 1e9:.0f}",
             size(row["memory_bytes"])] for row in measured["attention"]])
-    print(f"\nReading: {size(measured['read_bytes_per_second'])}/s, from the system's cache. Merging parts: "
-          f"{size(measured['merge_bytes_per_second'])}/s.")
+    print(f"\nReading: {size(measured['read_bytes_per_second'])}/s, from the system's cache.")
+    if "merge_bytes_per_second" in measured:
+        print(f"Merging parts of the keys: {size(measured['merge_bytes_per_second'])}/s.")
+    else:
+        print("Merging parts of the keys: not measured, because this attn lacks it; taken to be as fast as reading.")
     if "passed_bytes_per_second" in measured:
         print(f"Starting two processes with MPI: {measured['start_seconds']:.2f} s; passing between them: at least "
               f"{size(measured['passed_bytes_per_second'])}/s.")
     else:
-        print("MPI: not measured; this attn is built without it, or there is no mpirun.")
+        print("Rings: not measured, because this attn is built without MPI, or there is no mpirun.")
     table(["texts", "tokens/s of a core", "memory"],
           [[f"{row['texts']} of {row['text_tokens']} tokens", f"{row['tokens_per_second']:.0f}", size(row["memory_bytes"])]
            for row in measured["corpus"]])
