@@ -85,14 +85,17 @@ def equal_cuts(tokens, parts, causal, by_rows):
 
 
 def by_rows(layer, tokens, nodes, causal, node):
-    """`attn MODE --rows A:B` on each node: all keys and values in every node, and nothing to merge."""
+    """`attn MODE --rows A:B` on each node, and nothing to merge. Every node reads all operands and writes the context
+    of its rows. `attn` has the operands in memory, and either a copy of one, while it separates heads, or the
+    context."""
     rows = equal_cuts(tokens, nodes, causal, True)
     widest = max(b - a for a, b in zip(rows, rows[1:])) * layer.row() * FLOAT
+    queries = tokens * layer.row() * FLOAT
     keys = tokens * layer.kv_row() * FLOAT
     compute = attention_flops(layer, tokens, causal) / (nodes * node.cores * node.rate)
-    files = (keys + 2 * widest) / node.read
-    return {"seconds": files + compute, "compute": compute, "files": files,
-            "traffic": keys + 2 * widest, "memory": keys + 2 * widest}
+    traffic = keys + queries + widest
+    return {"seconds": traffic / node.read + compute, "compute": compute, "files": traffic / node.read,
+            "traffic": traffic, "memory": keys + 2 * queries}
 
 
 def part_bytes(layer, tokens):
