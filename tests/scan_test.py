@@ -5,7 +5,8 @@
 The model of every family of data/models, and encoder-decoder models: texts of ids and words, padded ones and ones that fail,
 x --skip-special x layers x types. The program takes the weights that `attn batch` writes and has TransformerLens's patterns of
 previous_token_head, duplicate_token_head and induction_head. Then shards x jobs x threads x groupings of merges, kills at any
-moment with --resume, and changed files of statistics: the bytes of one process, or one line of error. Exit code 77: no NumPy.
+moment with --resume, and changed files of statistics: the bytes of one process, or one line of error. One family in three,
+or all with ATTN_TEST_WHOLE. Exit code 77: no NumPy.
 """
 
 import json
@@ -273,7 +274,7 @@ def check_kills(folder, case, scratch):
         for attempt in range(200):
             scan = subprocess.Popen([attn, "scan", folder, corpus, "--resume", target], stderr=subprocess.PIPE)
             try:
-                scan.wait(rng.uniform(0, min(lasted, 1)) * (1 + attempt / 10))
+                scan.wait(rng.uniform(0, min(lasted, 1)) * (0.4 + attempt / 20))
             except subprocess.TimeoutExpired:
                 scan.send_signal(kill)
                 kills += 1
@@ -328,6 +329,7 @@ def main():
     cases += [case for case in map(json.loads, (data / "models" / "generation.ndjson").open())
               if case.get("token_ids") and "config" in case]
     if chosen: cases = [case for case in cases if case["name"] in chosen]
+    elif "ATTN_TEST_WHOLE" not in os.environ: cases = [case for i, case in enumerate(cases) if i % 3 == len(cases) % 3]
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         numbers, scanned, without = 0, 0, []
@@ -339,8 +341,8 @@ def main():
             scanned += compared > 0
             if not compared: without.append(case["name"])
         print(f"{scanned} models, {numbers} values; none of {', '.join(without) or 'none'}")
-        assert chosen or scanned > 100
-        case = next((case for case in cases if case["name"] == "llama"), cases[0])
+        assert chosen or scanned > 0.9 * len(cases)
+        case = next((case for case in cases if len(case["token_ids"]) > 4), cases[0])
         folder = scratch / "joined"
         write_model(folder, case)
         print(check_joins(folder, case, scratch), "groupings,", check_kills(folder, case, scratch), "kills,",

@@ -12,7 +12,10 @@
 
 #include "cli/batch/progress.hpp"
 #include "cli/batch/stop.hpp"
+#include "cli/model/open_asked_model.hpp"
 #include "cli/request/error_report.hpp"
+#include "cli/request/field.hpp"
+#include "cli/request/options.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "cli/scan/digest.hpp"
 #include "cli/scan/model_digest.hpp"
@@ -54,6 +57,15 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     io::append_member(config, "layers", request.layers);
     io::append_member(config, "skip_special", request.skips_special);
     io::append_member(config, "stats", names);
+    // What a model without a config.json does not state.
+    for (const Option& option : options()) {
+        std::string value;
+        const bool is_of_model = std::find(model_settings.begin(), model_settings.end(),
+                                           option.key) != model_settings.end();
+        if (is_of_model && request.defaults.has(option.key))
+            append_value(value, option, request.defaults);
+        if (!value.empty()) io::append_member(config, option.key, io::JsonText{value});
+    }
     return config += '}';
 }
 
