@@ -69,6 +69,10 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     return config += '}';
 }
 
+std::optional<io::FileId> scan_output(const ScanRequest& request) {
+    return request.output == "-" ? std::nullopt : io::file_id(request.output);
+}
+
 /// The records of the corpus that this process scans, with their numbers in the whole corpus.
 class ScannedRecords {
 public:
@@ -96,6 +100,26 @@ private:
     RecordReader reader_;
     std::uint64_t taken_ = 0;
 };
+
+/// The layers that are asked for must be there, in the deeper stack of two. Models of images and
+/// audio depend on each input.
+void check_layers(const ScanRequest& request, const io::OpenModel& model) {
+    if (!model.row().inputs.empty()) return;
+    at_locations(request.defaults, [&] {
+        std::size_t layers = model.specify(1).layers;
+        if (model.decoder() != nullptr)
+            layers = std::max(layers, model.decoder()->specify(1).layers);
+        layers_named(request.layers, layers);
+    });
+}
+
+/// Statistics must not replace the texts.
+void check_scan_output(const ScanRequest& request) {
+    const std::optional<io::FileId> output = scan_output(request);
+    for (const BatchInput& input : request.inputs)
+        if (output && input.path != "-" && output == io::file_id(input.path))
+            throw io::WrittenFile(request.output);
+}
 
 struct ScannedText {
     Record record;
@@ -245,6 +269,7 @@ void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const Scan
 }  // namespace
 
 bool run_scan(const ScanRequest& request) {
+    check_scan_output(request);
     Stop stop;
     ScannedRecords records(request, stop);
     ScanStats stats;
@@ -252,6 +277,7 @@ bool run_scan(const ScanRequest& request) {
     stats.shards = HeldShards(request.shard.shard, request.shard.shards);
     {
         ModelFiles files(request.defaults, request.model);
+        check_layers(request, files.model());
         if (request.skips_special) files.tokenizer();
         stats.config = config_of(request, files.model());
     }
