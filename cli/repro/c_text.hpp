@@ -1,6 +1,7 @@
 // What a program in C has besides its steps: data, checks, and the pieces that steps share.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,25 +13,27 @@ namespace attn::cli {
 
 inline constexpr std::string_view check_lines = R"(
 static void check(const char *name, int rank, const int *shape, const real *got, const real *want,
-                  double tolerance)
+                  const real *tolerance)
 {
     int count = 1, at = 0;
-    double largest = 0;
+    double error = 0, largest = 0, part = 0;
     for (int axis = 0; axis < rank; ++axis) count *= shape[axis];
-    for (int n = 0; n < count; ++n) {
-        const double error = got[n] == want[n] ? 0 : fabs((double)got[n] - want[n]);
-        if (largest == largest && !(error <= largest)) largest = error, at = n; /* also a NaN */
+    for (; at < count; ++at) {
+        error = got[at] == want[at] ? 0 : fabs((double)got[at] - want[at]);
+        if (!(error <= tolerance[at])) break; /* also a NaN */
+        largest = fmax(largest, error);
+        part = fmax(part, error / tolerance[at]);
     }
-    if (largest <= tolerance) {
-        printf("ok: %s, largest error %.2e, tolerance %.2e\n", name, largest, tolerance);
+    if (at == count) {
+        printf("ok: %s, largest error %.2e, at most %.2g of a tolerance\n", name, largest, part);
         return;
     }
     fprintf(stderr, "%s [", name);
-    for (int axis = 0; axis < rank; ++axis) {
-        count /= shape[axis];
-        fprintf(stderr, axis == 0 ? "%d" : ", %d", at / count % shape[axis]);
+    for (int axis = 0, step = count; axis < rank; ++axis) {
+        step /= shape[axis];
+        fprintf(stderr, axis == 0 ? "%d" : ", %d", at / step % shape[axis]);
     }
-    fprintf(stderr, "]: %.9g; expected %.9g within %g\n", got[at], want[at], tolerance);
+    fprintf(stderr, "]: %.9g; expected %.9g within %.3g\n", got[at], want[at], tolerance[at]);
     exit(1);
 })";
 
@@ -78,25 +81,24 @@ public:
         const ProgramArray& context = p.expected.back();
         line("static real context_vectors" + extents(context.full) + ";");
         if (p.input_norm) line("static real normed_inputs" + extents(p.find("inputs")->full) + ";");
-        for (const ProgramArray& expected : p.expected)
-            declare("expected_" + expected.name, expected);
+        for (const ProgramArray& tolerance : p.tolerances) declare(tolerance.name, tolerance);
+        for (const ProgramArray& expected : p.expected) declare(name_in_c(expected), expected);
         if (p.input_norm || p.query_norm || p.key_norm) line(norm_lines);
         line(check_lines);
         if (p.has_data_file) line(data_lines);
         line("\nint main(void)\n{");
         if (!p.has_data_file) return;
         line("    FILE *data = open_numbers();");
-        for (const ProgramArray& operand : p.operands) read(operand.name);
-        for (const ProgramArray& expected : p.expected) read("expected_" + expected.name);
+        p.for_each_array([&](const ProgramArray& array) { read(name_in_c(array)); });
         line("    fclose(data);");
     }
 
-    void check(const ProgramArray& expected) override {
+    void check(const ProgramArray& expected, const ProgramArray& tolerance) override {
         const std::string first = "[0][0][0][0]";
         line("    check(\"" + expected.name + "\", " + size(expected.shape.size()) +
              ", (const int[]){" + listed_integers(expected.shape) + "}, &" + expected.name + first +
-             ", &expected_" + expected.name + first + ", " + tolerance_literal(expected.tolerance) +
-             ");");
+             ", &" + name_in_c(expected) + first + ",");
+        line("          &" + tolerance.name + first + ");");
     }
 
     void end() override { line("    return 0;\n}"); }
@@ -124,6 +126,13 @@ protected:
         "}";
 
     bool is_float() const { return plan.dtype == Dtype::float32; }
+    /// The program's own array has the name of the expected one.
+    std::string name_in_c(const ProgramArray& array) const {
+        const auto& all = p.expected;
+        const bool is_expected =
+            std::any_of(all.begin(), all.end(), [&](const auto& x) { return &x == &array; });
+        return (is_expected ? "expected_" : "") + array.name;
+    }
     static std::string size(std::size_t n) { return std::to_string(n); }
     static std::string number(double x) { return number_literal(x, Dtype::float64, "INFINITY"); }
     /// In the program's type; "(float)0.5" rounds as attn does.

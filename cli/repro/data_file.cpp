@@ -30,8 +30,8 @@ std::string bytes_of(const ProgramArray& array, Dtype dtype) {
 
 template <class Use>
 void for_each_array(const Repro& program, const Use& use) {
-    for (const auto* arrays : {&program.operands, &program.expected})
-        for (const ProgramArray& array : *arrays) use(array, bytes_of(array, program.plan.dtype));
+    program.for_each_array(
+        [&](const ProgramArray& array) { use(array, bytes_of(array, program.plan.dtype)); });
 }
 
 }  // namespace

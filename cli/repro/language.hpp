@@ -58,7 +58,7 @@ public:
 
     /// Whether the steps leave this array in the program.
     virtual bool has_result(std::string_view) const { return true; }
-    virtual void check(const ProgramArray& expected) = 0;
+    virtual void check(const ProgramArray& expected, const ProgramArray& tolerance) = 0;
     virtual void end() {}
 
     std::string take() { return std::move(text_); }

@@ -1,6 +1,7 @@
 #include "cli/repro/literal.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 #include "io/text/number_text.hpp"
@@ -71,9 +72,9 @@ std::string number_literal(double value, Dtype dtype, std::string_view infinity)
     return text;
 }
 
-std::string tolerance_literal(double value) {
-    // Half a unit of the third digit is at most 0.5 %.
-    return io::scientific_text(value * 1.005, 2);
+double rounded_tolerance(double value, Dtype dtype) {
+    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
+    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
 }
 
 std::string array_literal(const std::vector<std::size_t>& shape, const std::vector<double>& values,

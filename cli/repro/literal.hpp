@@ -19,8 +19,8 @@ struct LiteralStyle {
 std::string number_literal(double value, Dtype dtype = Dtype::float64,
                            std::string_view infinity = "inf");
 
-/// Three digits, not below the value: "1.24e-07".
-std::string tolerance_literal(double value);
+/// A tolerance with three digits, not below the value but for the rounding to the type.
+double rounded_tolerance(double value, Dtype dtype);
 
 /// Rows in rows, each on a line of its own, wrapped before column 100. The first line begins at
 /// column `indent`, below which the others are aligned.

@@ -33,11 +33,12 @@ void OnnxText::begin_steps() {
     line(check_end);
 }
 
-void OnnxText::check(const ProgramArray& expected) {
+void OnnxText::check(const ProgramArray& expected, const ProgramArray& tolerance) {
     if (!std::exchange(has_run_, true)) run_model();
     array("expected", expected);
+    array("tolerance", tolerance);
     line("check(\"" + expected.name + "\", " + expected.name +
-         ".reshape(expected.shape), expected, " + tolerance_literal(expected.tolerance) + ")");
+         ".reshape(expected.shape), expected, tolerance)");
 }
 
 /// Parameters that all heads share, and what is compared, have no more axes than in attn.

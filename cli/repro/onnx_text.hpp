@@ -22,7 +22,7 @@ public:
     void begin() override;
     void operand(const ProgramArray& operand) override;
     void begin_steps() override;
-    void check(const ProgramArray& expected) override;
+    void check(const ProgramArray& expected, const ProgramArray& tolerance) override;
 
 protected:
     /// Of an array (batch, count, rows, width).

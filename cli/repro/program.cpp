@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <variant>
 
-#include "cli/repro/bounds.hpp"
+#include "cli/repro/literal.hpp"
+#include "cli/repro/tolerances.hpp"
 #include "core/base/error.hpp"
+#include "core/check/evaluate.hpp"
 #include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
@@ -209,28 +210,35 @@ void check_finite(const ProgramArray& array) {
     }
 }
 
-void add_expected(Repro& program, const Result& result, const Tolerances& tolerances) {
-    const Plan& plan = program.plan;
-    const auto add = [&](const char* name, Axes full, double tolerance) {
-        const NamedArray& array = *array_named(name, result.arrays);
-        ProgramArray expected{
-            name,
-            std::move(full),
-            std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values),
-            numbers_of(array),
-            false,
-            tolerance};
-        check_finite(expected);
-        if (!std::isfinite(tolerance))
-            throw Error(ErrorKind::input, name,
-                        "the bound on its rounding errors is not finite; expected smaller numbers, "
+/// The tolerances of an array, of three digits each. Errors: kind input if one is not finite.
+ProgramArray tolerances_in_program(const ProgramArray& expected, std::vector<double> exact,
+                                   Dtype dtype) {
+    ProgramArray tolerances = expected;
+    tolerances.name += "_tolerance";
+    for (std::size_t at = 0; at < exact.size(); ++at) {
+        tolerances.values[at] = rounded_tolerance(exact[at], dtype);
+        if (!std::isfinite(tolerances.values[at]))
+            throw Error(ErrorKind::input, expected.name + " " + index_text(at, expected.full),
+                        "the bound on its rounding error is not finite; expected smaller numbers, "
                         "or --dtype float64");
+    }
+    return tolerances;
+}
+
+void add_expected(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
+    for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("context_vectors")}) {
+        const NamedArray& array = *array_named(id.row().name, result.arrays);
+        const auto extent = extent_of(program.plan, id);
+        ProgramArray expected{
+            array.name,
+            {extent.begin(), extent.end()},
+            std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values),
+            numbers_of(array)};
+        check_finite(expected);
+        program.tolerances.push_back(
+            tolerances_in_program(expected, tolerances_of(problem, id, pool), program.plan.dtype));
         program.expected.push_back(std::move(expected));
-    };
-    add("attention_weights", {plan.batch, plan.heads, plan.q_len, plan.kv_len},
-        tolerances.attention_weights);
-    const std::size_t heads = plan.shown.separate_heads ? plan.heads : 1;
-    add("context_vectors", {plan.batch, heads, plan.q_len, plan.d_out}, tolerances.context_vectors);
+    }
 }
 
 /// Masked keys may have any content in attn, and a product by a weight of 0 in the program.
@@ -270,12 +278,13 @@ std::vector<double> numbers_of(const NamedArray& array) {
     return numbers;
 }
 
-Repro make_program(const PlannedQuestion& planned, const Result& result) {
+Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool) {
     Repro program{.plan = planned.plan};
     OperandList(planned, result, program).add_all();
     for (const ProgramArray& operand : program.operands) check_finite(operand);
     program.has_masked_rows = has_masked_rows(program, result);
-    add_expected(program, result, tolerances_of(program, result));
+    add_expected(program, make_problem(planned.plan, planned.question.operands, result), result,
+                 pool);
     return program;
 }
 

@@ -24,7 +24,6 @@ struct ProgramArray {
     std::vector<std::size_t> shape;
     std::vector<double> values;
     bool is_boolean = false;
-    double tolerance = 0;  ///< of an array to compare with
 };
 
 /// A norm whose weights are operands of the program.
@@ -39,7 +38,9 @@ struct Repro {
     const Plan& plan;
     std::string command{};       ///< as a comment shows it
     bool has_data_file = false;  ///< the numbers are in a file of their own (data_file.hpp)
-    std::vector<ProgramArray> operands{}, expected{};
+    std::vector<ProgramArray> operands{};
+    /// To compare with, and how far each element of these may be from the program's.
+    std::vector<ProgramArray> expected{}, tolerances{};
     std::optional<ProgramNorm> input_norm{}, query_norm{}, key_norm{};
     std::vector<std::string> additive_masks{}, boolean_masks{};  ///< names of operands
     bool has_masked_rows = false;                                ///< a query with no key
@@ -47,6 +48,13 @@ struct Repro {
 
     bool has(std::string_view operand) const { return find(operand) != nullptr; }
     const ProgramArray* find(std::string_view operand) const;
+
+    /// Calls use(array) for all arrays of numbers, in the order of a program in C.
+    template <class Use>
+    void for_each_array(const Use& use) const {
+        for (const auto* arrays : {&operands, &tolerances, &expected})
+            for (const ProgramArray& array : *arrays) use(array);
+    }
 
     bool is_linear() const { return plan.rule.has_value(); }
     /// Whether arrays of heads have axes of batch and heads; if not, the size is 1.
@@ -86,7 +94,7 @@ struct Repro {
 /// The operands of a question that is planned with `emit_of_program`, before it is computed, and
 /// the arrays to compare with, from its result. Errors: kind unsupported for what programs do not
 /// have, kind input for operands and results that are infinite or NaN.
-Repro make_program(const PlannedQuestion& planned, const Result& result);
+Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool);
 
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};

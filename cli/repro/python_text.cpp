@@ -161,10 +161,10 @@ std::string PythonLanguage::weights_name() const {
     return p.has("dropout_kept") ? "weights_before_dropout" : "attention_weights";
 }
 
-void PythonLanguage::check(const ProgramArray& expected) {
+void PythonLanguage::check(const ProgramArray& expected, const ProgramArray& tolerance) {
     array("expected", expected);
-    line("check(\"" + expected.name + "\", " + expected.name + ", expected, " +
-         tolerance_literal(expected.tolerance) + ")");
+    array("tolerance", tolerance);
+    line("check(\"" + expected.name + "\", " + expected.name + ", expected, tolerance)");
 }
 
 }  // namespace attn::cli

@@ -14,7 +14,7 @@
 namespace attn::cli {
 namespace {
 
-/// Only the reference path records the steps that the tolerances are derived from.
+/// Only the reference path records the masks that programs start from.
 constexpr std::string_view recording_kernel = "reference";
 
 void check_name(const LanguageRow& language, const Request& request) {
@@ -95,15 +95,15 @@ private:
 /// computed.
 double number_count(const Plan& plan) {
     const auto count = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
-    return count(plan.batch, plan.heads, plan.q_len, plan.kv_len) +
-           count(plan.batch, plan.q_len, plan.d_in + plan.d_out) +
+    constexpr std::size_t with_tolerances = 2;
+    return count(with_tolerances, plan.batch, plan.heads, plan.q_len, plan.kv_len) +
+           count(plan.batch, plan.q_len, plan.d_in + with_tolerances * plan.d_out) +
            count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v);
 }
 
 std::size_t number_count(const Repro& program) {
     std::size_t all = 0;
-    for (const auto* arrays : {&program.operands, &program.expected})
-        for (const ProgramArray& array : *arrays) all += array.values.size();
+    program.for_each_array([&](const ProgramArray& array) { all += array.values.size(); });
     return all;
 }
 
@@ -139,7 +139,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     const DataFile file(language, planned.question.request);
     file.check(number_count(planned.plan));
     const Answer answered = answer(PlannedQuestion(planned), runtime);
-    Repro program = make_program(planned, answered.result);
+    Repro program = make_program(planned, answered.result, workers);
     program.command = "attn " + std::string(row_of(planned.plan.mode).name) + flags.command;
     const std::size_t numbers = number_count(program);
     file.check(static_cast<double>(numbers));

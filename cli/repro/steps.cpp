@@ -62,8 +62,9 @@ std::string program_text(const LanguageRow& row, const Repro& program) {
             attended = true;
         }
     }
-    for (const ProgramArray& expected : program.expected)
-        if (language->has_result(expected.name)) language->check(expected);
+    for (std::size_t i = 0; i < program.expected.size(); ++i)
+        if (language->has_result(program.expected[i].name))
+            language->check(program.expected[i], program.tolerances[i]);
     language->end();
     return language->take();
 }

@@ -28,7 +28,7 @@ public:
     void begin_steps() override {
         line("");
         line("def check(name, got, want, tolerance):");
-        line("    got, want = got.numpy(), want.numpy()");
+        line("    got, want, tolerance = got.numpy(), want.numpy(), tolerance.numpy()");
         line(check_end);
     }
 
