@@ -74,7 +74,7 @@ constexpr CommandRow merge_command{
     .summary = "files of parts of a computation, joined",
     .examples = "  attn merge stats-*.json -o stats.json\n",
     .usage =
-        "FILE ...\n\nEach FILE states what it is: statistics of attn scan. Any grouping and order "
+        "FILE...\n\nEach FILE states what it is: statistics of attn scan. Any grouping and order "
         "gives the same bytes.",
     .own = merge_options,
     .run = run_merge};

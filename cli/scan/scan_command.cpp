@@ -150,7 +150,7 @@ constexpr CommandRow scan_command{
         "  attn scan DIR texts.ndjson --stats induction,sink --shard 3/8 --resume stats-3.json\n"
         "  attn plot stats.json --array induction\n",
     .usage =
-        "MODEL CORPUS ...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
+        "MODEL CORPUS...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
         "{\"text\": \"Life is short\"} or {\"token_ids\": [3, 1, 4]};\n- is standard input.",
     .common_flags = scan_flags,
     .takes = in_scan,

@@ -163,7 +163,7 @@ void draw_modifiers(GeneratedQuestion<T>& question, Dice& dice, std::ostream& wo
         for (std::size_t h = 0; h < question.heads(); ++h)
             call.sink.push_back(dice.among({0.0, 2.5, -200.0, 300.0, 1e4, -1e4}));
     if (dice.one_in(8))
-        call.dropout = {0.5, DropoutStream::mt19937, false, question.q_len(), 0, 0, TorchGenerator(7)};
+        call.dropout = {0.5, DropoutStream::mt19937, false, question.q_len(), TorchGenerator(7)};
     words << " softcap " << call.softcap << " alibi " << call.alibi << " sink "
           << (call.sink.empty() ? 0 : call.sink[0]) << " dropout " << call.dropout.p;
 }
