@@ -1,0 +1,164 @@
+// Parts of attention over some of the keys, joined, against the formula over all keys in long
+// double: by every backend, for generated questions, divisions and orders.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/layer/heads.hpp"
+#include "core/operator/merge.hpp"
+#include "core/operator/softmax.hpp"
+#include "core/plan/backend.hpp"
+#include "tests/support/kernel_check.hpp"
+#include "tests/support/sample.hpp"
+
+using namespace attn;
+using test::Answer;
+using test::GeneratedQuestion;
+
+namespace {
+
+/// The call over keys [range.first, range.end).
+template <class T>
+AttentionCall<T> part_of(const AttentionCall<T>& whole, KeyRange range) {
+    AttentionCall<T> part = whole;
+    part.key = rows_of_heads(whole.key, range.first, range.end - range.first);
+    part.value = rows_of_heads(whole.value, range.first, range.end - range.first);
+    number_keys_from(part, range.first, whole.key.shape(2));
+    part.sink.clear();
+    return part;
+}
+
+/// Ranges that cover all keys, in any order; many have one key.
+std::vector<KeyRange> divide(std::size_t keys, std::mt19937& random) {
+    std::vector<std::size_t> ends{keys};
+    const std::size_t cuts = random() % 5;
+    for (std::size_t i = 0; i < cuts && keys > 1; ++i) ends.push_back(1 + random() % (keys - 1));
+    std::sort(ends.begin(), ends.end());
+    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    std::vector<KeyRange> ranges;
+    for (std::size_t first = 0; const std::size_t end : ends) {
+        ranges.push_back({first, end});
+        first = end;
+    }
+    std::shuffle(ranges.begin(), ranges.end(), random);
+    return ranges;
+}
+
+template <class T>
+Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
+                 const std::vector<KeyRange>& ranges, ThreadPool& pool) {
+    const auto [batch, heads, queries, d_k] = call.query.shape();
+    const std::size_t d_v = call.value.shape(3), rows = batch * heads * queries;
+    Plan plan;
+    plan.backend = &backend;
+    MergedRows merged(rows, d_v);
+    Tensor4<T> context = Tensor4<T>::from_shape({batch, heads, queries, d_v});
+    std::vector<double> logsumexp(rows);
+    for (const KeyRange& range : ranges) {
+        backend.entries<T>().attend_part(plan, part_of(call, range),
+                                         rows_of_heads(context.data(), context.shape()),
+                                         logsumexp.data(), pool);
+        for (std::size_t row = 0; row < rows; ++row)
+            merged.add(row, context.data() + row * d_v, logsumexp[row]);
+    }
+    Answer<T> answer;
+    answer.context = std::move(context);
+    answer.logsumexp = Tensor4<T>::from_shape({batch, heads, queries, 1});
+    for (std::size_t row = 0; row < rows; ++row) {
+        if (!call.sink.empty())
+            merged.add_sink(row, static_cast<T>(sink_of(call.sink, row / queries % heads)));
+        answer.logsumexp.data()[row] =
+            static_cast<T>(merged.finish(row, answer.context.data() + row * d_v));
+    }
+    return answer;
+}
+
+template <class T>
+std::size_t check_parts(std::uint64_t seed, ThreadPool& pool) {
+    const GeneratedQuestion<T> question = test::generate_question<T>(seed);
+    CAPTURE(seed);
+    CAPTURE(question.words);
+    std::mt19937 random(static_cast<std::uint32_t>(seed));
+    const auto truth = question.template formula<long double>();
+    const auto formula = question.template formula<T>();
+    const Answer<T> plain = test::reference(question.call);
+    const std::size_t rows = truth.logsumexp.size();
+    const test::RowCheck<T> context(truth.context, plain.context, formula.context, rows),
+        logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
+    const long double eps = std::numeric_limits<T>::epsilon() / 2;
+    const long double unit =
+        eps * (1 + std::min(truth.largest_score, static_cast<long double>(1e9)) / 16);
+    long double largest_value = std::numeric_limits<T>::min(), largest_sum = 1;
+    for (T value : question.call.value)
+        if (std::isfinite(value))
+            largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
+    for (long double sum : truth.logsumexp)
+        if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+    const std::vector<KeyRange> ranges = divide(question.kv_len(), random);
+    for (const Backend& backend : softmax_backends()) {
+        if (!backend.runs_here()) continue;
+        CAPTURE(backend.name);
+        const Answer<T> got = joined(backend, question.call, ranges, pool);
+        CHECK(context.first_wrong(got.context, unit * largest_value) == "");
+        CHECK(logsumexp.first_wrong(got.logsumexp, eps * largest_sum) == "");
+    }
+    return context.usable();
+}
+
+template <class T>
+void check_generated() {
+    ThreadPool pool(2);
+    std::size_t usable = 0;
+    const std::uint64_t count = test::cases(200);
+    for (std::uint64_t seed = 1; seed <= count; ++seed) usable += check_parts<T>(seed, pool);
+    CHECK(usable > count * 20);
+}
+
+}  // namespace
+
+TEST_CASE("parts, generated: float32 parts joined in any order are the whole") {
+    check_generated<float>();
+}
+
+TEST_CASE("parts, generated: float64 parts joined in any order are the whole") {
+    check_generated<double>();
+}
+
+TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from the sequence") {
+    ThreadPool pool(2);
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        const GeneratedQuestion<double> question = test::generate_question<double>(seed);
+        CAPTURE(question.words);
+        if (!question.call.sink.empty()) continue;
+        for (const Backend& backend : softmax_backends()) {
+            if (!backend.is_fused() || !backend.runs_here()) continue;
+            const Answer<double> whole = test::fused(*backend.kernel, question.call, false);
+            const Answer<double> part =
+                joined(backend, question.call, {{0, question.kv_len()}}, pool);
+            CHECK(test::same_bits(whole.context, part.context));
+            CHECK(test::same_bits(whole.logsumexp, part.logsumexp));
+        }
+    }
+}
+
+TEST_CASE("dropout: the columns of a range are those of the whole mask") {
+    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
+        TorchGenerator for_whole(3);
+        const auto whole = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 0, 5}, for_whole);
+        const std::uint32_t next = for_whole.draw32();
+        for (std::size_t first = 0; first < 7; ++first)
+            for (std::size_t count = 1; count <= 7 - first; ++count) {
+                TorchGenerator generator(3);
+                const auto part =
+                    dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 1, 3, first, count}, generator);
+                for (std::size_t i = 0; i < part.size(); ++i) {
+                    const std::size_t column = i % count, row = i / count % 3, m = i / count / 3;
+                    CHECK(part.data()[i] == whole.data()[(m * 5 + 1 + row) * 7 + first + column]);
+                }
+                CHECK(generator.draw32() == next);
+            }
+    }
+}
