@@ -321,3 +321,23 @@ TEST_CASE("check: linear attention is right where decays leave hardly any weight
                 checked(question, {"--against", "theirs.json"}, 1);
             }
 }
+
+TEST_CASE("check: numbers that overflow in their type are right as infinities, not as NaN") {
+    scratch_folder();
+    for (const char* size : {"1e17", "1e19", "1e20", "1e30"}) {
+        const std::string row = std::string("[[") + size + ", 1]]";
+        write_text("r.json", R"({"query": )" + row + R"(, "key": )" + row + R"(, "value": [[1]]})");
+        const Words question{"linear", "r.json"};
+        CAPTURE(size);
+        run_attn(question + Words{"-o", "theirs.json"});
+        const bool overflows = std::strtod(size, nullptr) >= 1e20;
+        const std::string text = read_text("theirs.json");
+        CHECK((text.find("Infinity") != std::string::npos) == overflows);
+        const json report = checked(question, {"--against", "theirs.json"}, 0);
+        if (overflows) CHECK(report["verdict"] == "right within its type");
+        write_text("theirs.json", "[[NaN]]");
+        checked(question, {"--against", "theirs.json"}, 1);
+        write_text("theirs.json", "[[Infinity]]");
+        checked(question, {"--against", "theirs.json"}, overflows ? 0 : 1);
+    }
+}
