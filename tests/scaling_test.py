@@ -223,6 +223,16 @@ def tables_have_their_columns():
                   ["--network", "nan"], ["--latency", "-1"], ["--storage", "inf"], ["--attn", "no-such-attn"]):
         done = script(*wrong, code=2)
         check(done.stdout == "" and wrong[0] in done.stderr.splitlines()[-1], wrong, done.stderr)
+    # A file where a folder should be, a program that is not attn: one line, and nothing left behind.
+    pathlib.Path("file").write_text("")
+    temporary = pathlib.Path("temporary")
+    temporary.mkdir()
+    os.environ["TMPDIR"] = str(temporary.resolve())
+    for wrong in (["--work", "file/folder"], ["--attn", "/bin/true"]):
+        done = script(*wrong, "--quick", code=1)
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("scaling: attention")]
+        check(done.stdout == "" and len(lines) == 1 and lines[0].startswith("scaling: "), wrong, done.stderr)
+        check(not list(temporary.iterdir()), wrong, list(temporary.iterdir()))
 
 
 def main():

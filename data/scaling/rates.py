@@ -44,6 +44,13 @@ def run(commands):
     return Run(time.monotonic() - started, cpu, memory)
 
 
+def output_of(command, text=""):
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"scaling: {' '.join(map(str, command))}: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
 def best(commands, repeat):
     """The least of each number over `repeat` runs."""
     runs = [run(commands) for _ in range(repeat)]
@@ -55,7 +62,9 @@ class Attn:
 
     def __init__(self, program, work, layer, repeat):
         self.program, self.work, self.layer, self.repeat = program, pathlib.Path(work).resolve(), layer, repeat
-        version = subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        version = output_of([program, "--version"])
+        if not version.startswith("attn "):
+            sys.exit(f"scaling: {program}: not attn; expected the path of attn")
         has_mpi = any(line.startswith("MPI: ") and line != "MPI: none" for line in version.splitlines())
         self.mpi = shutil.which("mpirun") if has_mpi else None
         self.has_parts = subprocess.run([program, "partial", "-h"], stdout=subprocess.DEVNULL,
@@ -112,8 +121,7 @@ class Attn:
         request = {"mode": "sdpa", "causal": causal, "emit": ["context_vectors"]}
         request |= {str(name)[2:].replace("-", "_"): value if isinstance(value, int) else str(value)
                     for name, value in zip(flags[::2], flags[1::2])}
-        cost = json.loads(subprocess.run([self.program, "batch", "--dry-run"], input=json.dumps(request), text=True,
-                                         stdout=subprocess.PIPE, check=True).stdout)
+        cost = json.loads(output_of([self.program, "batch", "--dry-run"], json.dumps(request)))
         return {key: cost[key] for key in ("flops", "memory_bytes")}
 
     def same(self, a, b):
@@ -137,14 +145,14 @@ class Attn:
 
     def passing_rate(self, tokens):
         """The time in which MPI starts two processes, and the bytes a second, at least, that each passes to the
-        other: half of the keys and values, with few queries, so that there is little to compute."""
+        other: half of the keys and values, in a time that includes starting, reading and computing on few queries."""
         few = self.work / "few.npy"
         run([[self.program, "self", "--randn", f"4,{self.layer.row()}", "--init", "none", "--emit", "inputs", "-o", few]])
         start = best([self.on_ranks(2, [self.program, "--version"])], self.repeat).wall
         command = self.contexts(tokens, False, "passed.npy", "--query", few)
         size = tokens * self.layer.kv_row() * 4 / 2
         done = best([self.on_ranks(2, command)], self.repeat).wall
-        return {"start_seconds": start, "passed_bytes_per_second": size / max(done - start, 1e-3)}
+        return {"start_seconds": start, "passed_bytes_per_second": size / done}
 
 
 class Corpus:
