@@ -204,7 +204,8 @@ private:
     }
 
     GivenArray given(ArrayId ours, const io::ArrayView& array) {
-        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv);
+        constexpr std::size_t highest_rank = 8;  // with axes of size 1
+        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv, nullptr, highest_rank);
         GivenArray given{ours,
                          own_name(array),
                          numbers.values.shape(),

@@ -341,3 +341,18 @@ TEST_CASE("check: numbers that overflow in their type are right as infinities, n
         checked(question, {"--against", "theirs.json"}, overflows ? 0 : 1);
     }
 }
+
+TEST_CASE("check: up to eight axes, those of size 1 included") {
+    scratch_folder();
+    json array = answer(causal_question)["context_vectors"];
+    for (std::size_t rank = 2; rank <= 9; ++rank) {
+        CAPTURE(rank);
+        write_text("theirs.json", array.dump());
+        if (rank <= 8) checked(causal_question, {"--against", "theirs.json"}, 0);
+        array = json::array({array});
+    }
+    const Outcome outcome =
+        run_attn(Words{"check"} + causal_question + Words{"--against", "theirs.json"});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.err.find("expected rank 0 to 8") != std::string::npos);
+}
