@@ -175,14 +175,19 @@ def run_c(program, folder):
     return ran.stderr + ("" if ran.returncode in (0, 1) else f"exit code {ran.returncode}")
 
 
+def last_number(program, in_c, in_python):
+    """Where the last number of the last array that one of these patterns finds is."""
+    block = re.search(in_c if language == "c" else in_python, program, re.S)
+    last = list(re.finditer(r"-?\d+(\.\d+)?(e[-+]?\d+)?(?=[\]}])", block.group()))[-1]
+    return block.start() + last.start(), block.start() + last.end()
+
+
 def with_one_number_changed(program):
-    """The last expected number, which is of the last array."""
-    pattern = r"expected_context_vectors\S* = \{.*?\};" if language == "c" else r"(?s:.*)expected = .*?dtype"
-    block = re.search(pattern, program, re.S)
-    numbers = list(re.finditer(r"-?\d+(\.\d+)?(e[-+]?\d+)?(?=[\]}])", block.group()))
-    last = numbers[-1]
-    at = block.start()
-    return program[: at + last.start()] + str(float(last.group()) + 1) + program[at + last.end():]
+    """The last expected number, which is of the last array, is off by 1.5 of its own tolerance."""
+    begin, end = last_number(program, r"\bcontext_vectors_tolerance\S* = \{.*?\};", r"(?s:.*)tolerance = .*?dtype")
+    tolerance = float(program[begin:end])
+    begin, end = last_number(program, r"expected_context_vectors\S* = \{.*?\};", r"(?s:.*)expected = .*?dtype")
+    return program[:begin] + repr(float(program[begin:end]) + 1.5 * tolerance) + program[end:]
 
 
 def changed(data):

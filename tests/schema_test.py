@@ -196,6 +196,16 @@ def checks():
         yield "error" if "error" in json.loads(line) else "check", line
 
 
+def scans():
+    pathlib.Path("texts.ndjson").write_text('{"token_ids":[3,1,4]}\n{"id":"x","token_ids":[1,1]}\n{"token_ids":[999]}\n')
+    model = str(ROOT / "data" / "models" / "gpt2")
+    for more in ([], ["--stats", "sink,key_mass"], ["--shard", "3/3"], ["--layers", "-1", "--dtype", "float64"]):
+        attn("scan", model, "texts.ndjson", *more, "-o", "stats.json")
+        yield "stats", pathlib.Path("stats.json").read_text()
+        yield "stats", attn("merge", "stats.json")
+        yield "inspection", attn("inspect", "stats.json", "--format", "json")
+
+
 def tokens():
     folder = str(ROOT / "data" / "tokenizers" / "bert-uncased")
     for text in ("", "a b", "h\u00e9 \u4e16 \U0001f642 [SEP]"):
@@ -268,7 +278,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
     count, wrong, bad, seen = {}, 0, [], set()
-    makers = (results, batches, indexes, comparisons, checks, inspections, tokens, requests)
+    makers = (results, batches, indexes, comparisons, checks, scans, inspections, tokens, requests)
     for name, text in itertools.chain.from_iterable(maker() for maker in makers):
         document = json.loads(text)
         count[name] = count.get(name, 0) + 1

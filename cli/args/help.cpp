@@ -136,8 +136,7 @@ std::string program_page(const Program& program, std::size_t columns) {
         page += entry(std::string(command->name), command->summary, command_column, columns);
     return page + "\n" +
            io::wrapped(
-               "attn COMMAND -h shows the common flags, --help all of them, attn --version (-V) "
-               "the version; attn help lists pages on formats, models and more.",
+               "attn COMMAND -h shows its flags, attn help the manual, attn -V the version.",
                columns) +
            "\n";
 }

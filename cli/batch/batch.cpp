@@ -339,15 +339,15 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 
 bool run_batch(BatchRequest request) {
     io::LoadedModels models;
-    if (request.parts) {
-        make_folder(request.parts->folder);
-        if (!io::path_exists(request.parts->index())) require_no_parts(*request.parts);
-    }
     io::Access& access = request.defaults.access;
     access = {.regular_only = true, .written = output_of(request)};
     check_output(request, models);
     Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
+    if (request.parts) {  // of inputs that can be read
+        make_folder(request.parts->folder);
+        if (!io::path_exists(request.parts->index())) require_no_parts(*request.parts);
+    }
     if (holds_something(request)) check_records(request, models, stop);
     check_ids(request, records, stop);
     std::optional<io::LineOutput> opened;

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/check/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/check/search_progress.hpp"
 #include "core/base/error.hpp"
@@ -96,13 +97,17 @@ void check_standard_input(const CheckRequest& request) {
     const auto is_standard = [](const std::string& path) {
         return io::split_data_path(path).file == "-";
     };
-    auto count = std::count_if(request.against.begin(), request.against.end(), is_standard);
+    const auto count = std::count_if(request.against.begin(), request.against.end(), is_standard);
     if (count == 0) return;
-    const Request& flags = request.flags;
-    if (is_standard(flags.input) || !flags.names_input()) ++count;
-    for (const auto& operand : flags.operand_files)
-        if (is_standard(operand.second)) ++count;
     if (count > 1)
+        throw Error(ErrorKind::usage, "--against -",
+                    "standard input is given twice; expected a file for one of them");
+    const Request& flags = request.flags;
+    const bool is_also_question =
+        is_standard(flags.input) || !flags.names_input() ||
+        std::any_of(flags.operand_files.begin(), flags.operand_files.end(),
+                    [&](const auto& operand) { return is_standard(operand.second); });
+    if (is_also_question)
         throw Error(ErrorKind::usage, "--against -",
                     "standard input is also the question's; expected a file for one of them");
 }
@@ -175,7 +180,7 @@ bool check(const CheckRequest& request, std::vector<std::string>& notes) {
             throw Error(ErrorKind::input, files.empty() ? path : files[0].name,
                         "holds " + std::to_string(files.size()) +
                             " results; expected one, or many requests to check them by");
-        programs.push_back(question.judge(files[0]));
+        programs.push_back(question.judge(result_of_index(std::move(files[0]))));
     }
     notes = question.notes();
     programs = best_first(std::move(programs));

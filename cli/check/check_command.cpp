@@ -19,6 +19,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "io/file/access.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/text/lines.hpp"
@@ -52,8 +53,11 @@ bool names_request(const std::vector<std::string>& words) {
     if (first == "-")
         throw Error(ErrorKind::usage, "-",
                     "a request from standard input requires its mode; expected attn check MODE -");
-    if (words.size() > 1 || !io::path_exists(io::split_data_path(first).file))
+    if (words.size() > 1)
         throw Error(ErrorKind::usage, io::shortened(first), "is not a mode; " + expected);
+    if (!io::path_exists(io::split_data_path(first).file))
+        throw Error(ErrorKind::usage, io::shortened(first),
+                    "no such file, and not a mode; " + expected);
     return true;
 }
 
@@ -111,6 +115,21 @@ CheckRequest check_of(const Args& args) {
     return request;
 }
 
+/// Whatever the question reads later is compared with the file that the report will replace.
+/// Errors: WrittenFile if an array or the request is in it.
+void protect_files(CheckRequest& request, const std::optional<io::InputFile>& of_request) {
+    Request& flags = request.flags;
+    if (flags.output == "-") return;
+    flags.access.written = io::file_id(flags.output);
+    std::vector<std::string> files = request.against;
+    if (of_request) files.push_back(of_request->name);
+    for (const std::string& path : files) {
+        const std::string file = io::split_data_path(path).file;
+        if (flags.access.written && io::file_id(file) == flags.access.written)
+            throw io::WrittenFile(file);
+    }
+}
+
 /// Requests of several lines, whose flags are defaults.
 int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
     request.json = is_json(args, true);
@@ -120,6 +139,7 @@ int run_check_records(const Args& args, const io::InputFile& file, CheckRequest 
     request.flags.of_batch = true;
     request.flags.has_mode = false;
     request.flags = with_flags(std::move(request.flags), args);
+    protect_files(request, file);
     return check_records(file, request) ? 0 : found_wrong;
 }
 
@@ -134,6 +154,7 @@ int run_check(const Args& args) {
     }
     request.json = is_json(args, false);
     request.flags = with_flags(request_of_mode(words), args);
+    protect_files(request, std::nullopt);
     check_defaults(request.flags);
     require_input(request.flags, "attn check");
     std::vector<std::string> notes;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/check/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/error_report.hpp"
@@ -31,22 +32,39 @@ public:
                 throw Error(ErrorKind::input, io::input_file_of_line(line).place,
                             "id " + id + " is given twice; expected one result for each request");
             lines_.push_back(std::move(line));
+            is_taken_.push_back(false);
         });
     }
 
     /// Errors: kind input if there is none.
-    const io::Source& of(const std::string& id, std::size_t index, const std::string& place) const {
+    const io::Source& of(const std::string& id, std::size_t index, const std::string& place) {
         const auto found = by_id_.find(id);
-        if (found != by_id_.end()) return lines_[found->second];
+        if (found != by_id_.end()) return taken(found->second);
         // It may be the result that is missing; reading it says what is wrong.
-        if (!by_id_.empty() && unreadable_) return lines_[*unreadable_];
+        if (!by_id_.empty() && unreadable_) return taken(*unreadable_);
         if (!by_id_.empty() || index >= lines_.size())
             throw Error(ErrorKind::input, place,
                         "no result for this request; expected one with id " + id);
-        return lines_[index];
+        return taken(index);
+    }
+
+    /// Calls use(id, line) for each line that no request took, in order.
+    template <class Use>
+    void for_each_left(const Use& use) const {
+        std::vector<const std::string*> ids(lines_.size());
+        for (const auto& [id, at] : by_id_) ids[at] = &id;
+        for (std::size_t at = 0; at < lines_.size(); ++at)
+            if (!is_taken_[at])
+                use(ids[at] != nullptr ? *ids[at] : std::to_string(lines_[at].first_line),
+                    lines_[at]);
     }
 
 private:
+    const io::Source& taken(std::size_t at) {
+        is_taken_[at] = true;
+        return lines_[at];
+    }
+
     std::string id_of_line(const io::Source& line) {
         try {
             const io::JsonDocument document(line);
@@ -60,6 +78,7 @@ private:
     }
 
     std::vector<io::Source> lines_;
+    std::vector<bool> is_taken_;  ///< by a request; as long as lines_
     std::map<std::string, std::size_t> by_id_;
     std::optional<std::size_t> unreadable_;  ///< the first line that is not valid JSON
 };
@@ -82,7 +101,7 @@ std::string failed_line(const std::string& id, const ErrorReport& failure) {
 
 class RecordChecker {
 public:
-    RecordChecker(const CheckRequest& request, const ResultLines& results)
+    RecordChecker(const CheckRequest& request, ResultLines& results)
         : request_(request), results_(results) {}
 
     /// A line of the report.
@@ -98,7 +117,7 @@ public:
                             "a record that failed in its batch; expected a result");
             CheckedQuestion question(open_request(request_.flags, std::move(line)), request_,
                                      {pool_, models_});
-            ProgramJudgement judgement = question.judge(theirs);
+            ProgramJudgement judgement = question.judge(result_of_index(theirs));
             judgement.id = id;
             all_right_ = all_right_ && judgement.verdict != Verdict::wrong;
             std::vector<ProgramJudgement> one;
@@ -110,11 +129,23 @@ public:
         }
     }
 
+    /// A line of the report for a result that is of no request.
+    std::string refuse(const std::string& id, const io::Source& line) {
+        all_right_ = false;
+        try {
+            const std::string place = io::input_file_of_line(line).place;
+            throw Error(ErrorKind::input, place,
+                        "a result of no request; expected the id of a request");
+        } catch (const Error&) {
+            return failed_line(id, current_error(true));
+        }
+    }
+
     bool all_right() const { return all_right_; }
 
 private:
     const CheckRequest& request_;
-    const ResultLines& results_;
+    ResultLines& results_;
     ThreadPool pool_;
     io::LoadedModels models_;
     bool all_right_ = true;
@@ -133,13 +164,15 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
         throw Error(ErrorKind::usage, "--against " + request.against[1],
                     "requests of several lines are checked by one file; expected one --against");
     const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input);
-    const ResultLines results(theirs);
+    ResultLines results(theirs);
     RecordChecker checker(request, results);
     io::OutputFile out(request.flags.output);
     out.fill([&](io::Output& to) {
         std::size_t index = 0;
         io::for_each_line(*file.source,
                           [&](const io::Source& line) { to << checker.check(line, index++); });
+        results.for_each_left(
+            [&](const std::string& id, const io::Source& line) { to << checker.refuse(id, line); });
     });
     out.commit();
     return checker.all_right();

@@ -17,6 +17,8 @@ struct DigitCount {
     std::size_t numbers = 0;            // with a point or an exponent
     bool are_equal = true;              // in decimals, and without an exponent
     bool are_shortest = true;           // decimals of float32
+    bool are_of_floats = true;          // float32 rounded to the digits of each
+    bool are_whole = true;              // no digit after the point but 0
 
     /// `word` is a number as JSON or Python writes it.
     void add(std::string_view word) {
@@ -45,6 +47,10 @@ struct DigitCount {
         ++numbers;
         const double value = io::parse_loose_number(word).value;
         are_shortest = are_shortest && is_shortest_of_float(value);
+        const double of_float = row_of(Precision::float32).round(value);
+        are_of_floats =
+            are_of_floats && std::abs(value - of_float) <= 0.51 * std::pow(10.0, exponent - after);
+        are_whole = are_whole && value == std::trunc(value);
     }
 
 private:
@@ -80,9 +86,11 @@ TextNumbers text_numbers(std::string_view text) {
     // float32 needs up to 9 digits, float64 up to 17.
     constexpr int most_of_float = 9, few = 7, most_of_double = 15;
     TextNumbers numbers;
-    numbers.type = count.significant <= most_of_float ? Precision::float32 : Precision::float64;
+    const bool are_floats = count.significant <= most_of_float || count.are_of_floats;
+    numbers.type = are_floats ? Precision::float32 : Precision::float64;
     const bool all_alike = count.are_equal && count.numbers > 1;
-    const bool are_rounded = all_alike ? count.decimals >= 2 : count.decimals >= 4;
+    const int least = count.are_whole ? 2 : 1;  // 1.0 may be exact
+    const bool are_rounded = count.decimals >= (all_alike ? least : 4);
     const bool are_few = count.significant <= few || !count.are_shortest;
     if (are_rounded && are_few && count.significant <= most_of_double)
         numbers.printed = PrintedDigits{count.decimals, count.significant};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "cli/check/printed_digits.hpp"
@@ -194,8 +195,17 @@ private:
         return *stored->type == io::ElementType::float64 ? Precision::float64 : Precision::float32;
     }
 
+    /// The --precision of attn's own text.
+    std::optional<int> stated_decimals(ArrayId ours) const {
+        const auto decimals = view_.head().number("precision");
+        if (!decimals || !view_.is_text() || ours == "argmax_key" || ours == "top_keys")
+            return std::nullopt;
+        return static_cast<int>(std::min<std::uint64_t>(*decimals, 400));
+    }
+
     GivenArray given(ArrayId ours, const io::ArrayView& array) {
-        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv);
+        constexpr std::size_t highest_rank = 8;  // with axes of size 1
+        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv, nullptr, highest_rank);
         GivenArray given{ours,
                          own_name(array),
                          numbers.values.shape(),
@@ -203,6 +213,12 @@ private:
         if (given.name.empty()) given.name = ours.row().name;
         if (const auto type = stored_type(array)) {
             given.type = *type;
+        } else if (const auto decimals = stated_decimals(ours)) {
+            given.type = view_.dtype().value_or(Dtype::float64) == Dtype::float32
+                             ? Precision::float32
+                             : Precision::float64;
+            constexpr int all_digits = 17;
+            given.printed = PrintedDigits{*decimals, all_digits};
         } else if (!numbers.integers) {
             const TextNumbers text = text_numbers(text_of_array(array));
             given.type = view_.dtype() == Dtype::float64   ? Precision::float64

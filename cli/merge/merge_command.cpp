@@ -62,6 +62,7 @@ int run_merge(const Args& args) {
 
 constexpr Option merge_options[] = {
     {.key = "output",
+     .limits = {.expected = "a name of a file"},
      .argument = "FILE",
      .help = "write there, whole or not at all (default -, standard output)",
      .letter = 'o'},
@@ -71,14 +72,14 @@ constexpr Option merge_options[] = {
 
 constexpr CommandRow merge_command{
     .name = "merge",
-    .summary = "the parts of a computation, joined as if one process had computed it",
+    .summary = "files of parts of a computation, joined",
     .examples =
         "  attn merge stats-*.json -o stats.json\n"
         "  attn merge part-*.npz -o result.json\n",
     .usage =
-        "FILE ...\n\nEach FILE states what it is: statistics of attn scan, or parts of attn "
-        "partial. Any grouping and order "
-        "gives the same bytes.",
+        "FILE...\n\nEach FILE states what it is: statistics of attn scan, or parts of attn "
+        "partial. Any order gives the\nsame bytes; any grouping gives those of statistics, and "
+        "equal parts up to rounding.",
     .own = merge_options,
     .run = run_merge};
 

@@ -209,18 +209,17 @@ private:
     /// What holds for the sums of any values, so that mean and variance are within their range.
     void check(const FixedSums& sums) const {
         const auto count = static_cast<Int128>(sums.count);
-        const Int128 least = count * sums.least, most = count * sums.most;
         const std::int64_t largest = std::max(std::abs(sums.least), std::abs(sums.most));
-        Int128 squares = 0;
-        const bool fits = !__builtin_mul_overflow(Int128{largest} * largest, count, &squares);
+        const bool is_within = sums.least <= sums.most && sums.sum >= count * sums.least &&
+                               sums.sum <= count * sums.most && sums.squares >= 0;
+        if (!is_within) fail("a sum is not one of values from least to most");
+        // From here on the mean is at most the largest magnitude, below 2^48.
         const Int128 mean = count == 0 ? 0 : sums.sum / count;
-        Int128 of_mean = 0;
+        Int128 fewest = 0, most = 0;
         const bool is_spread =
-            !__builtin_mul_overflow(mean * mean, count, &of_mean) && of_mean <= sums.squares;
-        if (!is_spread || sums.least > sums.most || sums.sum < least || sums.sum > most ||
-            sums.squares < 0 || (fits && sums.squares > squares) ||
-            (sums.count == 0 && sums.squares != 0))
-            fail("a sum is not one of values from least to most");
+            multiply(mean * mean, count, fewest) && fewest <= sums.squares &&
+            (!multiply(Int128{largest} * largest, count, most) || sums.squares <= most);
+        if (!is_spread) fail("a sum is not one of values from least to most");
     }
 
     const io::InputFile& file_;

@@ -12,7 +12,11 @@
 
 #include "cli/batch/progress.hpp"
 #include "cli/batch/stop.hpp"
+#include "cli/model/model_question.hpp"
+#include "cli/model/open_asked_model.hpp"
 #include "cli/request/error_report.hpp"
+#include "cli/request/field.hpp"
+#include "cli/request/options.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "cli/scan/digest.hpp"
 #include "cli/scan/model_digest.hpp"
@@ -54,7 +58,20 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     io::append_member(config, "layers", request.layers);
     io::append_member(config, "skip_special", request.skips_special);
     io::append_member(config, "stats", names);
+    // What a model without a config.json does not state.
+    for (const Option& option : options()) {
+        std::string value;
+        const bool is_of_model = std::find(model_settings.begin(), model_settings.end(),
+                                           option.key) != model_settings.end();
+        if (is_of_model && request.defaults.has(option.key))
+            append_value(value, option, request.defaults);
+        if (!value.empty()) io::append_member(config, option.key, io::JsonText{value});
+    }
     return config += '}';
+}
+
+std::optional<io::FileId> scan_output(const ScanRequest& request) {
+    return request.output == "-" ? std::nullopt : io::file_id(request.output);
 }
 
 /// The records of the corpus that this process scans, with their numbers in the whole corpus.
@@ -84,6 +101,26 @@ private:
     RecordReader reader_;
     std::uint64_t taken_ = 0;
 };
+
+/// The layers that are asked for must be there, in the deeper stack of two. Models of images and
+/// audio depend on each input.
+void check_layers(const ScanRequest& request, const io::OpenModel& model) {
+    if (!model.row().inputs.empty()) return;
+    at_locations(request.defaults, [&] {
+        std::size_t layers = model.specify(1).layers;
+        if (model.decoder() != nullptr)
+            layers = std::max(layers, model.decoder()->specify(1).layers);
+        layers_named(request.layers, layers);
+    });
+}
+
+/// Statistics must not replace the texts.
+void check_scan_output(const ScanRequest& request) {
+    const std::optional<io::FileId> output = scan_output(request);
+    for (const BatchInput& input : request.inputs)
+        if (output && input.path != "-" && output == io::file_id(input.path))
+            throw io::WrittenFile(request.output);
+}
 
 struct ScannedText {
     Record record;
@@ -233,6 +270,7 @@ void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const Scan
 }  // namespace
 
 bool run_scan(const ScanRequest& request) {
+    check_scan_output(request);
     Stop stop;
     ScannedRecords records(request, stop);
     ScanStats stats;
@@ -240,6 +278,7 @@ bool run_scan(const ScanRequest& request) {
     stats.shards = HeldShards(request.shard.shard, request.shard.shards);
     {
         ModelFiles files(request.defaults, request.model);
+        check_layers(request, files.model());
         if (request.skips_special) files.tokenizer();
         stats.config = config_of(request, files.model());
     }

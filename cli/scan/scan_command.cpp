@@ -13,6 +13,7 @@
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -57,14 +58,16 @@ std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
     return inputs;
 }
 
-Request defaults_of_texts(const Args& args) {
+Request defaults_of_texts(const Args& args, const std::string& layers, const std::string& output) {
     Request defaults;
     defaults.of_batch = true;
     RequestBuilder builder{with_flags(std::move(defaults), args)};
     builder.apply_environment();
-    builder.request.access = {.regular_only = true};
+    builder.request.access = {.regular_only = true,
+                              .written = output == "-" ? std::nullopt : io::file_id(output)};
     builder.request.settings.emit = {"attention_weights"};
     builder.request.locations["emit"] = Location("attn scan");
+    builder.request.locations["layers"] = Location("--layers " + layers);
     return std::move(builder.request);
 }
 
@@ -90,7 +93,7 @@ int run_scan_command(const Args& args) {
     if (request.output.empty() || (request.resume && request.output == "-"))
         throw Error(ErrorKind::usage, request.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
-    request.defaults = defaults_of_texts(args);
+    request.defaults = defaults_of_texts(args, request.layers, request.output);
     return run_scan(request) ? 0 : some_texts_failed;
 }
 
@@ -147,7 +150,7 @@ constexpr CommandRow scan_command{
         "  attn scan DIR texts.ndjson --stats induction,sink --shard 3/8 --resume stats-3.json\n"
         "  attn plot stats.json --array induction\n",
     .usage =
-        "MODEL CORPUS ...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
+        "MODEL CORPUS...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
         "{\"text\": \"Life is short\"} or {\"token_ids\": [3, 1, 4]};\n- is standard input.",
     .common_flags = scan_flags,
     .takes = in_scan,

@@ -139,7 +139,7 @@ TextSums TextScanner::scan(const Record& record) {
     ModelFiles& files = models_.open(asked.request, asked.path);
     ModelPlan plan(asked, files);
     TextRun run(request_, plan, files, workers_);
-    plan.pass_layers_on([&](NamedArray array) { run.take(array); });
+    plan.pass_layers_on([&](const NamedArray& array) { run.take(array); });
     plan.require_memory(false);
     plan.run_layers(workers_);
     return run.finish();

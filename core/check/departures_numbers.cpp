@@ -62,7 +62,8 @@ std::vector<Alternative> alternatives::dropouts(const Problem& problem) {
     if (!problem.asked.drops) {
         if (problem.dropout_kept.empty()) return found;
         // Of a mask that their weights show; the factor is known only if nothing else differs.
-        const double seen = 1 - 1 / problem.kept_weight;
+        // Of six digits, which float32 has.
+        const double seen = std::round((1 - 1 / problem.kept_weight) * 1e6) / 1e6;
         const auto applied = [&](const std::string& words, double factor) {
             found.push_back({"p = 0", words, [factor](Conventions& c) {
                                  c.drops = true;
@@ -70,10 +71,12 @@ std::vector<Alternative> alternatives::dropouts(const Problem& problem) {
                                  c.weight_factor = factor;
                              }});
         };
-        for (double p : {0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3, 0.4, 0.6, 0.7, 0.75, 0.8, 0.9})
-            applied("p = " + shortest_decimal(p), 1 / (1 - p));
+        const std::vector<double> usual{0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3,
+                                        0.4, 0.6, 0.7, 0.75, 0.8,  0.9};
+        for (const double p : usual) applied("p = " + shortest_decimal(p), 1 / (1 - p));
         applied("kept weights not divided by 1 - p", 1);
-        applied("p = " + shortest_decimal(std::round(seen * 1e4) / 1e4), problem.kept_weight);
+        if (std::find(usual.begin(), usual.end(), seen) == usual.end())
+            applied("p = " + shortest_decimal(seen), problem.kept_weight);
         return found;
     }
     const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);

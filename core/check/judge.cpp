@@ -156,8 +156,9 @@ private:
 
     static bool is_within(double theirs, double truth, double bound) {
         if (theirs == truth || (std::isnan(theirs) && std::isnan(truth))) return true;
-        if (!std::isfinite(theirs) || !std::isfinite(truth)) return false;
-        return std::abs(theirs - truth) <= bound;
+        if (!std::isfinite(truth) || std::isnan(theirs)) return false;
+        // An infinite bound is of numbers that overflow in the type.
+        return std::isinf(theirs) ? std::isinf(bound) : std::abs(theirs - truth) <= bound;
     }
 
     /// A key is right if it is the expected one, or if its weight is as large to rounding.
@@ -228,7 +229,9 @@ Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precisi
 /// Whether a right array is within the bound of float64 too, or the tolerance that was given.
 bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision type,
                      const Tally& found) {
-    if (tolerance_ || type == Precision::float64 || found.max_abs == 0) return true;
+    if (tolerance_ || type == Precision::float64) return true;
+    if (found.unlike != 0) return false;  // it overflowed
+    if (found.max_abs == 0) return true;
     // As of sums that are 0.5 in one order and the number before it in another.
     constexpr double small = 0x1p-40;
     const double most = std::max(std::abs(found.smallest_truth), std::abs(found.largest_truth));

@@ -186,6 +186,8 @@ void State::linear_weights_of(QueryRow& q) {
                        norms.error_two * std::abs(weight) + 2 * model_.unit() * length;
             }
             error = std::hypot(growth * most * error, 3 * most * own);
+            // A product of decays may be 0 that would be below the normal numbers.
+            if (gates.log_decay != nullptr) error += model_.least_power() * query.norms[0].two;
         }
         if (gates.beta != nullptr)
             for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];

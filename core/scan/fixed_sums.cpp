@@ -21,6 +21,12 @@ int width_of_bits(Unsigned128 x) {
 
 }  // namespace
 
+bool multiply(Int128 a, Int128 b, Int128& product) {
+    if (b != 0 && a > largest128 / b) return false;
+    product = a * b;
+    return true;
+}
+
 std::string decimal_of(Int128 value) {
     const bool is_negative = value < 0;
     Unsigned128 rest =
@@ -41,7 +47,7 @@ bool read_decimal_of(std::string_view text, Int128& value) {
     Int128 read = 0;
     for (const char digit : text) {
         if (digit < '0' || digit > '9') return false;
-        if (__builtin_mul_overflow(read, Int128{10}, &read) ||
+        if (!multiply(read, Int128{10}, read) ||
             __builtin_add_overflow(read, Int128{digit - '0'}, &read))
             return false;
     }

@@ -16,6 +16,10 @@ std::string decimal_of(Int128 value);
 /// False for anything but an optional sign and digits, and for numbers beyond 128 bits.
 bool read_decimal_of(std::string_view text, Int128& value);
 
+/// The product of two numbers that are not negative; false if it exceeds 127 bits. Clang's own
+/// function for it is not in the library of GCC.
+[[nodiscard]] bool multiply(Int128 a, Int128 b, Int128& product);
+
 inline constexpr int fraction_bits = 24;
 inline constexpr std::size_t bin_count = 64;
 /// Magnitudes of values are less. The squares of 2^31 such values fit in 127 bits, and those of

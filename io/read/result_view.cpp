@@ -275,8 +275,8 @@ NumberArray ResultView::read_by(const ArrayView& array, const ArrayRules& rules,
 }
 
 ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style,
-                               MatrixLabels* labels) const {
-    ArrayRules rules = ArrayRules::anything(5);
+                               MatrixLabels* labels, std::size_t highest_rank) const {
+    ArrayRules rules = ArrayRules::anything(highest_rank);
     NumberArray numbers = read_by(array, rules, workers, style, labels);
     ViewedNumbers viewed{std::move(numbers.values), numbers.integers || numbers.boolean};
     // Text in a result has the dtype of its config.

@@ -65,6 +65,9 @@ struct ResultHead {
 /// not have one per row. A result of one query has labels for all tokens: then that query's.
 std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape);
 
+/// The most axes of an array of attn.
+inline constexpr std::size_t rank_of_results = 5;
+
 /// An array of a ResultView, not read yet.
 struct ArrayView {
     std::string name;                 ///< "array" if the file does not name it
@@ -121,7 +124,8 @@ public:
     /// Labels of the one array of a file go to `labels`, if not null. Errors: kind input if the
     /// file violates its format or an array needs more memory than there is.
     ViewedNumbers read(const ArrayView& array, ThreadPool& workers, const CsvStyle& style = {},
-                       MatrixLabels* labels = nullptr) const;
+                       MatrixLabels* labels = nullptr,
+                       std::size_t highest_rank = rank_of_results) const;
 
 private:
     void find_arrays();

@@ -295,3 +295,64 @@ TEST_CASE("check: the manual's screens are what its commands print") {
         });
     CHECK(count >= 3);
 }
+
+TEST_CASE("check: linear attention is right where decays leave hardly any weight") {
+    scratch_folder();
+    std::mt19937 random(2);
+    std::normal_distribution<double> normal;
+    for (const double size : {1e-3, 1.0, 30.0, 1000.0})
+        for (const char* decay : {"-1", "-40", "-50", "-60", "-87", "-95", "-103", "-120", "-800"})
+            for (const char* dtype : {"float32", "float64"}) {
+                json request;
+                for (const char* name : {"query", "key", "value"})
+                    for (std::size_t row = 0; row < 5; ++row)
+                        request[name].push_back({size * normal(random), size * normal(random)});
+                write_text("r.json", request.dump());
+                const Words question{"linear", "r.json", "--decay", decay, "--dtype", dtype};
+                CAPTURE(request.dump());
+                CAPTURE(decay);
+                CAPTURE(dtype);
+                json result = answer(question, {"--emit", "all"});
+                write_text("theirs.json", result.dump());
+                checked(question, {"--against", "theirs.json"}, 0);
+                json& weight = result["attention_weights"][4][4];
+                weight = weight.get<double>() * 1.001;
+                write_text("theirs.json", result.dump());
+                checked(question, {"--against", "theirs.json"}, 1);
+            }
+}
+
+TEST_CASE("check: numbers that overflow in their type are right as infinities, not as NaN") {
+    scratch_folder();
+    for (const char* size : {"1e17", "1e19", "1e20", "1e30"}) {
+        const std::string row = std::string("[[") + size + ", 1]]";
+        write_text("r.json", R"({"query": )" + row + R"(, "key": )" + row + R"(, "value": [[1]]})");
+        const Words question{"linear", "r.json"};
+        CAPTURE(size);
+        run_attn(question + Words{"-o", "theirs.json"});
+        const bool overflows = std::strtod(size, nullptr) >= 1e20;
+        const std::string text = read_text("theirs.json");
+        CHECK((text.find("Infinity") != std::string::npos) == overflows);
+        const json report = checked(question, {"--against", "theirs.json"}, 0);
+        if (overflows) CHECK(report["verdict"] == "right within its type");
+        write_text("theirs.json", "[[NaN]]");
+        checked(question, {"--against", "theirs.json"}, 1);
+        write_text("theirs.json", "[[Infinity]]");
+        checked(question, {"--against", "theirs.json"}, overflows ? 0 : 1);
+    }
+}
+
+TEST_CASE("check: up to eight axes, those of size 1 included") {
+    scratch_folder();
+    json array = answer(causal_question)["context_vectors"];
+    for (std::size_t rank = 2; rank <= 9; ++rank) {
+        CAPTURE(rank);
+        write_text("theirs.json", array.dump());
+        if (rank <= 8) checked(causal_question, {"--against", "theirs.json"}, 0);
+        array = json::array({array});
+    }
+    const Outcome outcome =
+        run_attn(Words{"check"} + causal_question + Words{"--against", "theirs.json"});
+    CHECK(outcome.code == 3);
+    CHECK(outcome.err.find("expected rank 0 to 8") != std::string::npos);
+}

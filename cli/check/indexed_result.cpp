@@ -1,0 +1,55 @@
+#include "cli/check/indexed_result.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/schemas.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+nlohmann::json member_of_line(const io::InputFile& line, const char* key) {
+    const io::JsonMember* const member = line.document->find(key);
+    return member == nullptr ? nlohmann::json() : line.document->read_value(*member);
+}
+
+}  // namespace
+
+io::InputFile result_of_index(io::InputFile line) {
+    if (!line.holds_object() || line.document->find("error") != nullptr ||
+        member_of_line(line, "schema") != schemas::index)
+        return line;
+    const nlohmann::json part_name = member_of_line(line, "file"),
+                         listed = member_of_line(line, "arrays");
+    if (!part_name.is_string() || !listed.is_array())
+        throw Error(ErrorKind::input, line.place,
+                    "no file and arrays; expected a line of the index of attn batch --out-dir");
+    io::InputFile part = io::open_input_file(
+        io::path_beside(line.name, part_name.get<std::string>()), nullptr, {.regular_only = true});
+    std::vector<io::StoredArray> arrays;
+    for (const nlohmann::json& array : listed) {
+        const auto text = [&](const char* key) {
+            const bool has_it = array.is_object() && array.contains(key) && array[key].is_string();
+            return has_it ? array[key].get<std::string>() : std::string();
+        };
+        const std::string entry = text("entry");
+        const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;
+        if (stored == nullptr)
+            throw Error(ErrorKind::input, line.place,
+                        io::shortened(part.name) + " has no array " + io::shortened(entry) +
+                            "; expected the files that this index was written with");
+        arrays.push_back(*stored);
+        arrays.back().name = text("name");
+    }
+    part.arrays->arrays = std::move(arrays);
+    part.place = std::move(line.place);
+    return part;
+}
+
+}  // namespace attn::cli

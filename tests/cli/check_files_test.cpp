@@ -1,0 +1,161 @@
+// attn check: the files that it reads, through the real binary: what it may not overwrite, indexes
+// of batches, results of no request, and numbers of every --precision.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
+{"id": 7, "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
+{"id": "c", "mode": "self", "inputs": [[1, 2]], "dtype": "float64"}
+)";
+
+std::vector<json> lines_of_json(const std::string& text) {
+    std::vector<json> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("check: the report never replaces a file that is read, by whatever name") {
+    scratch_folder();
+    write_text("question.json", R"({"mode": "self", "inputs": [[1, 2], [0.5, 3]]})");
+    write_text("many.ndjson", three_requests);
+    run_attn({"self", "question.json", "-o", "theirs.json"});
+    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
+    write_text("query.json", "[[1, 2]]");
+    run_shell("ln -s theirs.json link.json; ln theirs.json same.json");
+    const Words operands{"sdpa",       "--query", "query.json", "--key",
+                         "query.json", "--value", "query.json"};
+    const std::pair<Words, std::vector<std::string>> cases[] = {
+        {{"self", "question.json", "--against", "theirs.json"},
+         {"question.json", "theirs.json", "./theirs.json", "link.json", "same.json"}},
+        {{"self", "question.json", "--against", "theirs.json:context_vectors"}, {"theirs.json"}},
+        {{"question.json", "--against", "theirs.json"}, {"question.json", "theirs.json"}},
+        {{"many.ndjson", "--against", "results.ndjson"}, {"many.ndjson", "results.ndjson"}},
+        {operands + Words{"--against", "theirs.json"}, {"query.json", "theirs.json"}},
+    };
+    for (const auto& [question, outputs] : cases)
+        for (const std::string& output : outputs) {
+            CAPTURE(question);
+            CAPTURE(output);
+            const std::string before = read_text(output);
+            const Outcome outcome = run_attn(Words{"check"} + question + Words{"-o", output});
+            CHECK(outcome.code == 2);
+            CHECK(outcome.err.find("is read and written") != std::string::npos);
+            CHECK(read_text(output) == before);
+        }
+    CHECK(run_attn({"check", "self", "question.json", "--against", "theirs.json", "-o", "c.json"})
+              .code == 0);
+}
+
+TEST_CASE("check: results of no request are listed, each with its id or line") {
+    scratch_folder();
+    write_text("all.ndjson", three_requests);
+    const std::string results = run_attn({"batch", "all.ndjson"}).out;
+    write_text("results.ndjson", results);
+    std::vector<std::string> lines;
+    std::istringstream text(three_requests);
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    const json ids[] = {"a", 7, "c"};
+    for (unsigned asked = 1; asked < 8; ++asked) {
+        CAPTURE(asked);
+        std::string requests;
+        json expected = json::array(), left = json::array();
+        for (std::size_t i = 0; i < 3; ++i) {
+            const bool is_asked = (asked >> i & 1U) != 0;
+            if (is_asked) requests += lines[i] + "\n";
+            (is_asked ? expected : left).push_back(ids[i]);
+        }
+        write_text("requests.ndjson", requests);
+        const Outcome outcome =
+            run_attn({"check", "requests.ndjson", "--against", "results.ndjson"});
+        CHECK(outcome.code == (left.empty() ? 0 : 1));
+        json found = json::array(), refused = json::array();
+        for (const json& line : lines_of_json(outcome.out))
+            (line.contains("error") ? refused : found).push_back(line["id"]);
+        CHECK(found == expected);
+        CHECK(refused == left);
+    }
+    // without ids: by place
+    write_text("requests.ndjson", R"({"mode": "self", "inputs": [[1, 2], [0.5, 3]]})"
+                                  "\n");
+    write_text("results.ndjson", run_shell("attn batch requests.ndjson | sed 'p;p'").out);
+    const Outcome outcome = run_shell(
+        "sed 's/\"id\":[^,]*,//' results.ndjson >r.ndjson; attn check requests.ndjson "
+        "--against r.ndjson");
+    const std::vector<json> reports = lines_of_json(outcome.out);
+    REQUIRE(reports.size() == 3);
+    CHECK(reports[0]["verdict"] == "right within its type");
+    CHECK(reports[1]["error"]["where"] == "r.ndjson:2");
+    CHECK(reports[2]["error"]["where"] == "r.ndjson:3");
+}
+
+TEST_CASE("check: the index of a batch is judged as its lines of text are") {
+    scratch_folder();
+    write_text("all.ndjson", three_requests);
+    run_attn({"batch", "all.ndjson", "-o", "text.ndjson"});
+    const std::vector<json> expected =
+        lines_of_json(run_attn({"check", "all.ndjson", "--against", "text.ndjson"}).out);
+    REQUIRE(expected.size() == 3);
+    for (const char* format : {"npz", "safetensors"})
+        for (const char* records : {"1", "2", "1000"}) {
+            CAPTURE(format);
+            CAPTURE(records);
+            run_shell("rm -rf folder");
+            REQUIRE(run_attn({"batch", "all.ndjson", "--out-dir", "folder", "--format", format,
+                              "--records-per-file", records})
+                        .code == 0);
+            const Outcome outcome =
+                run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
+            CHECK(outcome.code == 0);
+            const std::vector<json> found = lines_of_json(outcome.out);
+            REQUIRE(found.size() == 3);
+            for (std::size_t i = 0; i < 3; ++i) {
+                CHECK(found[i]["id"] == expected[i]["id"]);
+                CHECK(found[i]["arrays"] == expected[i]["arrays"]);
+            }
+        }
+    run_shell("rm folder/part-*");
+    const Outcome lost = run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
+    CHECK(lost.code == 1);
+    for (const json& line : lines_of_json(lost.out)) CHECK(line["error"]["kind"] == "io");
+}
+
+TEST_CASE("check: attn's own text is right with every --precision, and a changed digit is wrong") {
+    scratch_folder();
+    const Words question{"causal", "--example", "journey", "--d-out", "2", "--seed", "123"};
+    for (const char* dtype : {"float32", "float64"})
+        for (int precision = 0; precision <= 20; ++precision)
+            for (const std::string file : {"r.json", "r.csv"}) {
+                if (file == "r.csv" && precision == 0) continue;  // integers, which are exact
+                CAPTURE(dtype);
+                CAPTURE(precision);
+                CAPTURE(file);
+                const Words typed = question + Words{"--dtype", dtype};
+                run_attn(typed + Words{"--precision", std::to_string(precision), "-o", file});
+                const Words checked = Words{"check"} + typed + Words{"--against", file};
+                CHECK(run_attn(checked).code == 0);
+                // the first digit of the last number
+                const std::string text = read_text(file);
+                const std::size_t point = text.find_last_of('.');
+                if (precision == 0 || precision > 6) continue;
+                std::string wrong = text;
+                char& digit = wrong[point + 1];
+                digit = digit < '5' ? '9' : '0';
+                write_text(file, wrong);
+                CHECK(run_attn(checked).code == 1);
+            }
+}
