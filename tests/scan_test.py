@@ -321,6 +321,10 @@ def check_damage(folder, case, scratch):
             refused += 1
             assert done.stderr.startswith("attn: error: ") and done.stderr.count("\n") == 1 and not done.stdout, done
     assert refused > 150, refused
+    many = json.loads((scratch / "half2.json").read_text())
+    many["sums"]["layers"] = [{"layer": layer, "heads": 1 << 16} for layer in range(16)]
+    (scratch / "bad.json").write_text(json.dumps(many))
+    assert "too many heads" in run("merge", scratch / "bad.json", code=3).stderr
     return refused
 
 

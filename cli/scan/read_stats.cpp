@@ -22,7 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-/// The most heads of a layer and layers of a file that are believed.
+/// The most layers of a file, and the most heads of all its layers together, that are believed: a
+/// short file must not cause a large allocation.
 constexpr std::size_t max_heads = std::size_t{1} << 16;
 
 class StatsReader {
@@ -145,7 +146,7 @@ private:
             sums.heads = static_cast<std::size_t>(whole(layer, "heads"));
             if (sums.heads == 0 || sums.heads > max_heads) fail("heads is not a number of heads");
             heads_ += sums.heads;
-            if (heads_ > max_heads * 16) fail("too many heads");
+            if (heads_ > max_heads) fail("too many heads");
         }
         for (auto& [key, sums] : stats_.sums.layers)
             sums.sums.resize(sums.heads * stats_.statistics.size());
