@@ -1,14 +1,13 @@
 #include "cli/partial/part_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string_view>
+#include <variant>
 
 #include "cli/output/output_name.hpp"
+#include "cli/request/digest.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
@@ -35,34 +34,34 @@ std::optional<KeyRange> range_of_text(std::string_view text) {
     return KeyRange{*first, *end};
 }
 
-class Digest {
-public:
-    void add(std::uint64_t word) { state_ = (state_ ^ word) * 0x100000001b3; }
+template <class T>
+std::string_view bytes_of_elements(const T* elements, std::size_t count) {
+    return {reinterpret_cast<const char*>(elements), count * sizeof(T)};
+}
 
-    template <class T>
-    void add(const Array<T>& values) {
-        add(values.dimension());
-        for (const std::size_t length : values.shape()) add(length);
-        for (const T value : values) {
-            const auto number = static_cast<double>(value);
-            std::uint64_t bits = 0;
-            std::memcpy(&bits, &number, sizeof bits);
-            add(bits ^ bits >> 32);  // the low bits of many numbers are 0
-        }
+template <class Numbers>
+void add_array(Digest& digest, const Numbers& array) {
+    for (const std::size_t length : array.shape()) digest.add(length);
+    digest.add(bytes_of_elements(array.data(), array.size()));
+}
+
+void add_norm(Digest& digest, const std::optional<InputNorm>& norm) {
+    if (!norm) return;
+    for (const auto* numbers : {&norm->weight, &norm->bias})
+        digest.add(bytes_of_elements(numbers->data(), numbers->size()));
+}
+
+template <class T>
+void add_weights(Digest& digest, const LayerWeights<T>& weights) {
+    for (const Projection<T>* projection :
+         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr}) {
+        if (projection == nullptr) continue;
+        add_array(digest, projection->weight);
+        add_array(digest, projection->bias);
     }
-
-    std::string text() const {
-        std::array<char, 16> digits;
-        digits.fill('0');
-        std::array<char, 16> shown;
-        const auto end = std::to_chars(shown.begin(), shown.end(), state_, 16).ptr;
-        std::copy_backward(shown.begin(), end, digits.end());
-        return {digits.begin(), digits.end()};
-    }
-
-private:
-    std::uint64_t state_ = 0xcbf29ce484222325;
-};
+    add_norm(digest, weights.query_norm);
+    add_norm(digest, weights.key_norm);
+}
 
 /// An array of the file in float64.
 Array<double> read_named_array(const io::ResultView& view, const char* name, const Shape& shape,
@@ -136,15 +135,21 @@ std::string digest_of(const Operands& operands) {
     for (const RealArray* reals :
          {&operands.inputs, &operands.context, &operands.query, &operands.key, &operands.value,
           &operands.past_key, &operands.past_value}) {
+        digest.add(reals->dimension());
         if (reals->dimension() == 0) continue;
         if (reals->holds<float>())
-            digest.add(reals->in<float>());
+            add_array(digest, reals->in<float>());
         else
-            digest.add(reals->in<double>());
+            add_array(digest, reals->in<double>());
     }
-    digest.add(operands.mask);
-    digest.add(operands.key_padding_mask);
-    return digest.text();
+    for (const Array<double>* mask : {&operands.mask, &operands.key_padding_mask}) {
+        digest.add(mask->dimension());
+        if (mask->dimension() != 0) add_array(digest, *mask);
+    }
+    add_norm(digest, operands.norm);
+    if (operands.weights)
+        std::visit([&](const auto& weights) { add_weights(digest, *weights); }, *operands.weights);
+    return hex_of(digest.value());
 }
 
 KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool& workers) {

@@ -31,7 +31,8 @@ KeyRanges joined_ranges(KeyRanges ranges);
 /// The keys from 0 to before `keys` that are in no range.
 KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys);
 
-/// A digest of the operands, which tells parts of different inputs apart: FNV-1a of 64-bit words.
+/// A digest of the operands, given parameters included, which tells parts of different questions
+/// apart.
 std::string digest_of(const Operands& operands);
 
 /// The members that state the question; equal in all its parts.

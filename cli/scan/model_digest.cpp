@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/scan/digest.hpp"
+#include "cli/request/digest.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"

@@ -18,7 +18,7 @@
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/out_of_memory.hpp"
-#include "cli/scan/digest.hpp"
+#include "cli/request/digest.hpp"
 #include "cli/scan/model_digest.hpp"
 #include "cli/scan/stats_file.hpp"
 #include "cli/scan/text_scanner.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/scan/digest.hpp"
+#include "cli/request/digest.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 

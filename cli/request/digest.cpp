@@ -1,4 +1,4 @@
-#include "cli/scan/digest.hpp"
+#include "cli/request/digest.hpp"
 
 #include <charconv>
 
