@@ -110,7 +110,6 @@ const Program& attn_program() {
         .summary = "attention from the shell, with PyTorch's numbers",
         .examples =
             "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
-            "  attn plot result.json -o heads.html\n"
             "  attn explain self --example journey --token 1\n",
         .version = version_text,
         .commands = commands,

@@ -206,6 +206,16 @@ def scans():
         yield "inspection", attn("inspect", "stats.json", "--format", "json")
 
 
+def parts():
+    asked = ("multihead", "--example", "journey", "--heads", "3", "--seed", "3")
+    for ranges in (("0:6",), ("0:2", "5:6"), ("4:5",)):
+        names = [f"part{i}.json" for i in range(len(ranges))]
+        for name, keys in zip(names, ranges):
+            attn("partial", *asked, "--kv-range", keys, "-o", name)
+            yield "part", pathlib.Path(name).read_text()
+        yield "result" if ranges == ("0:6",) else "part", attn("merge", *names)
+
+
 def tokens():
     folder = str(ROOT / "data" / "tokenizers" / "bert-uncased")
     for text in ("", "a b", "h\u00e9 \u4e16 \U0001f642 [SEP]"):
@@ -278,7 +288,7 @@ def main():
     os.chdir(tempfile.mkdtemp())
     pathlib.Path("operator.json").write_text(json.dumps(OPERATOR))
     count, wrong, bad, seen = {}, 0, [], set()
-    makers = (results, batches, indexes, comparisons, checks, scans, inspections, tokens, requests)
+    makers = (results, batches, indexes, comparisons, checks, scans, parts, inspections, tokens, requests)
     for name, text in itertools.chain.from_iterable(maker() for maker in makers):
         document = json.loads(text)
         count[name] = count.get(name, 0) + 1
