@@ -80,6 +80,7 @@ KeyRanges ranges_of_all(const std::vector<PartFile>& parts) {
 /// not change a byte.
 MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
     std::vector<PartFile*> ordered;
+    ordered.reserve(parts.size());
     for (PartFile& part : parts) ordered.push_back(&part);
     std::sort(ordered.begin(), ordered.end(), [](const PartFile* a, const PartFile* b) {
         return a->ranges.front().first < b->ranges.front().first;
