@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/schemas.hpp"
 #include "cli/request/digest.hpp"
+#include "cli/request/schemas.hpp"
 #include "cli/scan/stats_file.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"

@@ -1,7 +1,7 @@
 #include "cli/scan/stats_file.hpp"
 
-#include "cli/request/schemas.hpp"
 #include "cli/request/digest.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/scan/head_statistics.hpp"
 #include "io/text/json_text.hpp"
 
