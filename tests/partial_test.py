@@ -1,88 +1,267 @@
 #!/usr/bin/env python3
-"""Random questions in parts, merged in random groups and orders, against one process.
+"""attn partial and attn merge: parts of a question, joined in any grouping and order, are its result.
 
-    python3 partial_test.py ATTN
+    python3 tests/partial_test.py ATTN [SEED] [COUNT]
+
+Modes x masks x steps of the scores x dropout x caches x parameters x types x formats x ranges x groupings, at
+random. The truths: one process; NumPy in float64 for the bare operator; and for a third of the questions
+`attn check`, whose bound is that of plain arithmetic in the type. Needs NumPy. Exit code 77: skipped.
 """
-import os, random, subprocess, sys, tempfile
+
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 
 try:
-    import numpy as np
+    import numpy
 except ImportError:
-    print("NumPy is not installed")
+    print("partial: skipped: needs NumPy")
     sys.exit(77)
 
-A = os.path.abspath(sys.argv[1])
-folder = tempfile.TemporaryDirectory()
-os.chdir(folder.name)
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ATTN = os.path.abspath(sys.argv[1])
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 80
+FORMATS = ("npz", "safetensors", "json")
+rng = random.Random(SEED)
+numbers = numpy.random.default_rng(SEED)
 
 
-def run(*a):
-    return subprocess.run([A, *map(str, a)], capture_output=True, text=True)
+def check(condition, *what):
+    if not condition:
+        print("partial:", *what)
+        sys.exit(1)
 
 
-rng=random.Random(1); N=150; bad=0; joined=0
-worst={'float32':0,'float64':0}
-for i in range(N):
-    g=np.random.default_rng(rng.randrange(1<<30))
-    b,h=rng.choice([1,2]),rng.choice([1,2,4]); kvh=rng.choice([x for x in (1,2,4) if h%x==0])
-    q=rng.choice([1,3,17,70]); k=rng.choice([1,2,5,33,130,700]); d=rng.choice([2,8,16])
-    dt=rng.choice(['float32','float64'])
-    mode=rng.choice(['sdpa','multihead','cross','causal','self'])
-    fl=['--dtype',dt,'--kernel',rng.choice(['auto','reference','generic'])]
-    mag=rng.choice([0.1,1,10])
-    if mode=='sdpa':
-        np.save('q.npy',g.normal(size=(b,h,q,d))*mag);np.save('k.npy',g.normal(size=(b,kvh,k,d))*mag);np.save('v.npy',g.normal(size=(b,kvh,k,d)))
-        base=[mode,'--query','q.npy','--key','k.npy','--value','v.npy']; heads=h; kv=k
-        if rng.random()<.3:
-            m=g.random((q,k))<.7; np.save('m.npy',m); fl+=['--mask','m.npy','--mask-true','keep']
-        elif rng.random()<.3:
-            np.save('m.npy',g.normal(size=(h,q,k))); fl+=['--mask','m.npy']
-        if rng.random()<.3: fl+=['--kv-lengths',','.join(str(rng.randrange(0,k+1)) for _ in range(b))]
-        causal=rng.random()<.5
-        if causal: fl+=['--causal','--causal-align',rng.choice(['top-left','bottom-right'])]
-    else:
-        D=8; np.save('x.npy',g.normal(size=(b,q,D))*mag); base=[mode,'x.npy','--d-out',8]; heads=1; kv=q; causal=False
-        if mode in('multihead','cross'): heads=2; base+=['--heads',2]
-        if mode=='cross': np.save('c.npy',g.normal(size=(b,k,D))); base+=['--context','c.npy']; kv=k
-    if rng.random()<.3: fl+=['--alibi']
-    if rng.random()<.3: fl+=['--window','3,2']+(['--causal-align','bottom-right'] if mode in('sdpa','cross') and not causal else [])
-    if rng.random()<.3: fl+=['--sink',','.join('%.3f'%g.normal() for _ in range(heads))]
-    if rng.random()<.3: fl+=['--softcap',5]
-    if rng.random()<.3: fl+=['--dropout',.3,'--dropout-seed',3]
-    if rng.random()<.3: fl+=['--rope','half']
-    if rng.random()<.2 and q>1: fl+=['--rows','0:%d'%max(1,q//2)]
-    emit=['--emit','context_vectors,head_outputs,logsumexp'] if mode not in() else []
-    if mode=='sdpa' : emit=['--emit','context_vectors,logsumexp']
-    w=run(*base,*fl,*emit,'-o','w.npz')
-    if w.returncode: 
-        if 'emit' in w.stderr: emit=['--emit','context_vectors,logsumexp']; w=run(*base,*fl,*emit,'-o','w.npz')
-    if w.returncode: continue
-    cuts=sorted(set([0,kv]+[rng.randrange(0,kv+1) for _ in range(rng.randrange(0,5))]))
-    parts=[]
-    ok=True
-    for j,(a,e) in enumerate(zip(cuts,cuts[1:])):
-        f='p%d.%s'%(j,rng.choice(['npz','json','safetensors']))
-        r=run('partial',*base,*fl,*emit,'--kv-range',f'{a}:{e}','-o',f)
-        if r.returncode: print('PART',base,fl,a,e,r.stderr); ok=False; bad+=1; break
-        parts.append(f)
-    if not ok: continue
+def run(*words, code=0, **more):
+    done = subprocess.run([ATTN, *map(str, words)], capture_output=True, text=True, check=False, **more)
+    check(code is None or done.returncode == code, words, done.returncode, done.stderr)
+    return done
+
+
+def saved(name, *shape, scale=1.0):
+    numpy.save(name, numbers.normal(size=shape) * scale)
+    return name
+
+
+def sometimes(probability, *flags):
+    return list(flags) if rng.random() < probability else []
+
+
+def operator_question(scale):
+    """sdpa with its masks and a cache: the words, the heads and the number of keys."""
+    batch, heads = rng.choice((1, 2)), rng.choice((1, 2, 4))
+    kv_heads = rng.choice([n for n in (1, 2, 4) if heads % n == 0])
+    queries, keys, d = rng.choice((1, 3, 17, 70)), rng.choice((1, 2, 5, 33, 130, 700)), rng.choice((2, 8, 16))
+    words = ["sdpa", "--query", saved("q.npy", batch, heads, queries, d, scale=scale)]
+    words += ["--key", saved("k.npy", batch, kv_heads, keys, d, scale=scale)]
+    words += ["--value", saved("v.npy", batch, kv_heads, keys, d)]
+    past = rng.choice((0, 0, 1, 20))
+    if past:
+        words += ["--past-key", saved("pk.npy", batch, kv_heads, past, d, scale=scale)]
+        words += ["--past-value", saved("pv.npy", batch, kv_heads, past, d)]
+    keys += past
+    kind = rng.randrange(3)
+    if kind == 1:
+        numpy.save("mask.npy", numbers.random((queries, keys)) < 0.7)
+        words += ["--mask", "mask.npy", "--mask-true", "keep"]
+    elif kind == 2:
+        words += ["--mask", saved("mask.npy", heads, queries, keys)]
+    if not past:
+        lengths = ",".join(str(rng.randrange(keys + 1)) for _ in range(batch))
+        words += sometimes(0.3, "--kv-lengths", lengths)
+        words += sometimes(0.4, "--causal", "--causal-align", rng.choice(("top-left", "bottom-right")))
+    return words, heads, keys
+
+
+def layer_question(scale):
+    """A mode with projections, drawn or given: the same."""
+    mode = rng.choice(("self", "causal", "multihead", "cross"))
+    tokens, width = rng.choice((1, 2, 17, 70, 150)), 8
+    words = [mode, saved("x.npy", rng.choice((1, 2)), tokens, width, scale=scale)]
+    batch, keys, heads = numpy.load("x.npy").shape[0], tokens, 1
+    if mode in ("multihead", "cross"):
+        heads = 2
+        words += ["--heads", heads]
+    if mode == "cross":
+        keys = rng.choice((1, 5, 90))
+        words += ["--context", saved("context.npy", batch, keys, width)]
+    style = sometimes(0.4, "--style", "wrapper") if mode == "multihead" else []
+    words += ["--d-out", 8, "--seed", rng.randrange(9), *style, *sometimes(0.3, "--qkv-bias")]
+    if not style and rng.random() < 0.3:
+        run(*words, "--save-weights", "weights.safetensors", "--format", "none")
+        words += ["--weights", "weights.safetensors"]
+    return words, heads, keys
+
+
+def question():
+    """The words of a question that attn accepts, and its number of keys."""
+    while True:
+        scale = rng.choice((0.1, 1, 10))
+        words, heads, keys = rng.choice((operator_question, layer_question))(scale)
+        words += ["--dtype", rng.choice(("float32", "float64"))]
+        words += ["--kernel", rng.choice(("auto", "auto", "reference", "generic"))]
+        words += sometimes(0.3, "--alibi") + sometimes(0.3, "--softcap", 5) + sometimes(0.3, "--rope", "half")
+        words += sometimes(0.3, "--dropout", 0.3, "--dropout-seed", 3, "--dropout-stream", rng.choice(("mkl", "mt19937")))
+        words += sometimes(0.3, "--window", "3,2")
+        words += sometimes(0.3, "--sink", ",".join(f"{numbers.normal():.3f}" for _ in range(heads)))
+        words += rng.choice(([], [], ["--rows", "0:1"], ["--token", "0"]))
+        words += ["--emit", rng.choice(("context_vectors", "context_vectors,logsumexp", "context_vectors,head_outputs"))]
+        if run(*words, "-o", "whole.npz", code=None).returncode == 0:
+            return words, keys
+
+
+def parts_of(words, keys):
+    """Files of parts that cover all keys, in any order, some of them merged already."""
+    ends = sorted({keys, *(rng.randrange(1, keys + 1) for _ in range(rng.randrange(5)))})
+    parts = []
+    for first, end in zip([0, *ends], ends):
+        parts.append(f"part{first}.{rng.choice(FORMATS)}")
+        run("partial", *words, "--kv-range", f"{first}:{end}", "-o", parts[-1])
     rng.shuffle(parts)
-    if len(parts)>2 and rng.random()<.5:
-        f='n.'+rng.choice(['npz','json'])
-        r=run('merge',*parts[:2],'-o',f)
-        if r.returncode: print('NEST',r.stderr); bad+=1; continue
-        parts=[f]+parts[2:]
-    r=run('merge',*parts,'-o','r.npz')
-    if r.returncode: print('MERGE',base,fl,cuts,r.stderr); bad+=1; continue
-    joined+=1; W=np.load('w.npz');R=np.load('r.npz')
-    for n in W.files:
-        if n=='__metadata__': continue
-        a,c=W[n].astype(float),R[n].astype(float)
-        if a.shape!=c.shape or W[n].dtype!=R[n].dtype: print('SHAPE',n,a.shape,c.shape,base,fl); bad+=1; continue
-        if not (np.isinf(a)==np.isinf(c)).all() or not (np.isnan(a)==np.isnan(c)).all(): print('NONFIN',n,base,fl,cuts); bad+=1; continue
-        m=np.isfinite(a); e=np.abs(a[m]-c[m])/(1+np.abs(a[m])); e=e.max() if e.size else 0
-        worst[dt]=max(worst[dt],e)
-        if e>(2e-5 if dt=='float32' else 1e-13): print('DIFF',n,e,base,fl,cuts); bad+=1
-print('cases',N,'bad',bad,worst)
-os.chdir('/')
-sys.exit(bad != 0 or joined < N // 2)
+    while len(parts) > 2 and rng.random() < 0.5:
+        merged = f"merged{len(parts)}.{rng.choice(FORMATS)}"
+        done = run("merge", *parts[:2], "-o", merged)
+        check("missing" in done.stderr, words, done.stderr)
+        parts = [merged, *parts[2:]]
+    return parts
+
+
+def check_equal(words, whole, merged):
+    """Returns the largest error, relative to 1 plus the number."""
+    most = 0.0
+    check(set(whole.files) == set(merged.files), words, whole.files, merged.files)
+    for name in set(whole.files) - {"__metadata__"}:
+        one, other = whole[name], merged[name]
+        check(one.shape == other.shape and one.dtype == other.dtype, words, name, one.shape, other.shape)
+        finite = numpy.isfinite(one)
+        check(numpy.array_equal(one[~finite], other[~finite], equal_nan=True), words, name, "not finite")
+        error = numpy.abs(one[finite].astype(float) - other[finite]) / (1 + numpy.abs(one[finite]))
+        most = max(most, error.max(initial=0))
+    check(most < (2e-5 if "float32" in words else 1e-13), words, "error", most)
+    return most
+
+
+def parts_are_the_whole():
+    most, judged = {"float32": 0.0, "float64": 0.0}, 0
+    for i in range(COUNT):
+        words, keys = question()
+        parts = parts_of(words, keys)
+        run("merge", *parts, "-o", "merged.npz")
+        dtype = words[words.index("--dtype") + 1]
+        most[dtype] = max(most[dtype], check_equal(words, numpy.load("whole.npz"), numpy.load("merged.npz")))
+        before = pathlib.Path("merged.npz").read_bytes()
+        run("merge", *rng.sample(parts, len(parts)), "-o", "merged.npz")
+        check(pathlib.Path("merged.npz").read_bytes() == before, words, "the order of parts changes the bytes")
+        if i % 3 == 0:
+            kernel = words.index("--kernel")  # check computes by none
+            asked = words[:kernel] + words[kernel + 2:words.index("--emit")]
+            judged += 1
+            run("check", *asked, "--against", "merged.npz")
+    print(f"partial: {COUNT} questions, {judged} judged by check, largest errors {most}")
+
+
+def numpy_agrees():
+    """The operator in float64, causal from a corner, with a sink, from its formula."""
+    for _ in range(COUNT // 4):
+        heads, queries, keys, d, sink = 2, rng.choice((1, 9)), rng.choice((1, 9, 200)), 4, rng.choice((None, 0.7))
+        q, k, v = (numbers.normal(size=(heads, n, d)) for n in (queries, keys, keys))
+        for name, array in (("q.npy", q), ("k.npy", k), ("v.npy", v)):
+            numpy.save(name, array)
+        words = ["sdpa", "--query", "q.npy", "--key", "k.npy", "--value", "v.npy", "--dtype", "float64", "--causal",
+                 "--causal-align", "bottom-right", *([] if sink is None else ["--sink", sink])]
+        run("merge", *parts_of(words, keys), "-o", "merged.npz")
+        scores = q @ k.swapaxes(1, 2) / numpy.sqrt(d)
+        hidden = numpy.arange(keys) > numpy.arange(queries)[:, None] + keys - queries
+        scores[:, hidden] = -numpy.inf
+        powers = numpy.exp(scores - 3)
+        total = powers.sum(-1, keepdims=True) + (0 if sink is None else numpy.exp(sink - 3))
+        truth = powers / numpy.where(total == 0, 1, total) @ v
+        got = numpy.load("merged.npz")["context_vectors"]
+        check(numpy.allclose(got, truth, rtol=1e-12, atol=1e-12), words, numpy.abs(got - truth).max())
+    print("partial: NumPy agrees")
+
+
+def parts_of_other_questions_are_refused():
+    saved("x.npy", 6, 8)
+    words = ["multihead", "x.npy", "--heads", "2", "--d-out", "8"]
+    for seed in (1, 2):
+        run(*words, "--seed", seed, "--save-weights", f"w{seed}.safetensors", "--format", "none")
+    run("partial", *words, "--weights", "w1.safetensors", "--kv-range", "0:3", "-o", "a.npz")
+    for changed in (["--weights", "w2.safetensors"], ["--weights", "w1.safetensors", "--scale", "0.3"]):
+        run("partial", *words, *changed, "--kv-range", "3:6", "-o", "b.npz")
+        done = run("merge", "a.npz", "b.npz", "-o", "c.npz", code=3)
+        check("one question" in done.stderr and not os.path.exists("c.npz"), done.stderr)
+    numpy.save("x.npy", numpy.load("x.npy") + 1)
+    run("partial", *words, "--weights", "w1.safetensors", "--kv-range", "3:6", "-o", "b.npz")
+    run("merge", "a.npz", "b.npz", "-o", "c.npz", code=3)
+    print("partial: parts of other parameters, settings and inputs are refused")
+
+
+def changed_files_are_refused():
+    run("partial", "multihead", "--example", "journey", "--heads", "3", "--kv-range", "0:4", "-o", "a.json")
+    run("partial", "multihead", "--example", "journey", "--heads", "3", "--kv-range", "4:6", "-o", "b.json")
+    part = json.loads(pathlib.Path("b.json").read_text())
+    for key in [*part, *("kv_range",) * 6]:
+        for value in (None, 7, [], "x", {"a": 1}, -1, [[1e400]], "6:4", "4:7", "0:4", "99999999999999999999:2"):
+            if part[key] == value:
+                continue
+            pathlib.Path("changed.json").write_text(json.dumps({**part, key: value}))
+            done = run("merge", "a.json", "changed.json", "-o", "c.npz", code=None)
+            # Labels are shown only; without them a part is still one of the question or not.
+            check(done.returncode in (2, 3) and done.stderr.count("\n") == 1, key, value, done)
+            check(not os.path.exists("c.npz"), key, value)
+        pathlib.Path("changed.json").write_text(json.dumps({k: v for k, v in part.items() if k != key}))
+        done = run("merge", "a.json", "changed.json", "-o", "c.npz", code=None)
+        check(done.returncode in (2, 3) and done.stderr.count("\n") == 1, "without", key, done)
+    text = pathlib.Path("b.json").read_text()
+    for _ in range(40):
+        pathlib.Path("changed.json").write_text(text[:rng.randrange(len(text) - 2)])
+        run("merge", "a.json", "changed.json", "-o", "c.npz", code=3)
+    print("partial: changed files are refused")
+
+
+def interrupted_parts_leave_nothing():
+    words = ["sdpa", "--query", saved("q.npy", 4, 3000, 16), "--key", saved("k.npy", 4, 3000, 16),
+             "--value", saved("v.npy", 4, 3000, 16), "--kv-range", "0:1500", "-o", "part.npz"]
+    begin = time.monotonic()
+    run("partial", *words)
+    seconds = time.monotonic() - begin
+    whole = pathlib.Path("part.npz").read_bytes()
+    for _ in range(15):
+        pathlib.Path("part.npz").unlink(missing_ok=True)
+        process = subprocess.Popen([ATTN, "partial", *words], stderr=subprocess.DEVNULL)
+        time.sleep(rng.uniform(0, 1.1) * seconds)
+        process.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM)))
+        process.wait()
+        check(not os.path.exists("part.npz") or pathlib.Path("part.npz").read_bytes() == whole, "half a part")
+    pathlib.Path("part.npz").unlink(missing_ok=True)
+
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+    run("partial", *words, code=4, preexec_fn=small_files)
+    check(not os.path.exists("part.npz"), "a part on a full disk")
+    print("partial: interrupted parts leave nothing")
+
+
+def main():
+    os.chdir(tempfile.mkdtemp(prefix="partial-"))
+    parts_are_the_whole()
+    numpy_agrees()
+    parts_of_other_questions_are_refused()
+    changed_files_are_refused()
+    interrupted_parts_leave_nothing()
+    shutil.rmtree(os.getcwd())
+
+
+main()

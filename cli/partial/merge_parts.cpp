@@ -1,6 +1,7 @@
 #include "cli/partial/merge_parts.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -76,6 +77,25 @@ KeyRanges ranges_of_all(const std::vector<PartFile>& parts) {
     return joined_ranges(std::move(ranges));
 }
 
+bool same_numbers(const RealArray& one, const RealArray& other) {
+    if (one.dimension() == 0) return true;  // the plan's layer has none
+    const Array<double>& a = one.in<double>();
+    return std::memcmp(a.data(), other.in<double>().data(), a.size() * sizeof(double)) == 0;
+}
+
+/// Throws unless every part has the projection of the first.
+void check_projections(const std::vector<PartFile>& parts) {
+    const KeyPart& first = parts[0].part;
+    for (const PartFile& other : parts)
+        for (const auto& [name, equal] :
+             {std::pair("W_out", same_numbers(first.out_weight, other.part.out_weight)),
+              {"b_out", same_numbers(first.out_bias, other.part.out_bias)}})
+            if (!equal)
+                throw Error(ErrorKind::input, other.place,
+                            std::string(name) + " is not that of " + parts[0].place +
+                                "; expected parts of one question");
+}
+
 /// The rows of all parts, in the order of their first keys, so that the order of the files does
 /// not change a byte.
 MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
@@ -136,6 +156,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     const KeyRanges ranges = ranges_of_all(parts);
     for (std::size_t i = 0; i < files.size(); ++i)
         parts[i].part = read_part_arrays(files[i], plan, pool);
+    check_projections(parts);
     MergedRows rows = join_parts(parts, plan);
 
     const KeyRanges missing = missing_keys(ranges, plan.kv_len);

@@ -162,7 +162,7 @@ KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool
     part.logsumexp = read_named_array(view, "logsumexp", rows, workers);
     if (!plan.parameters.out_proj) return part;
     part.out_weight = read_named_array(view, "W_out", {plan.d_out, plan.heads * plan.d_v}, workers);
-    if (view.find("b_out") != nullptr)
+    if (plan.parameters.out_bias)
         part.out_bias = read_named_array(view, "b_out", {plan.d_out}, workers);
     return part;
 }
