@@ -15,11 +15,12 @@ namespace {
 struct Part {
     std::string_view prefix, name;
 };
-constexpr Part parts[] = {{"encoder_", "encoder"}, {"decoder_", "decoder"}, {"cross_", "cross"}};
+constexpr Part model_parts[] = {
+    {"encoder_", "encoder"}, {"decoder_", "decoder"}, {"cross_", "cross"}};
 
 bool belongs(const std::string& array, std::string_view prefix) {
     if (!prefix.empty()) return array.starts_with(prefix);
-    return std::none_of(std::begin(parts), std::end(parts),
+    return std::none_of(std::begin(model_parts), std::end(model_parts),
                         [&](const Part& part) { return array.starts_with(part.prefix); });
 }
 
@@ -66,7 +67,7 @@ std::string attention_json(const LayerAttention& attention, const std::string& a
     return text += '}';
 }
 
-/// The parts of one layer with this prefix; null if it has none.
+/// The model_parts of one layer with this prefix; null if it has none.
 std::string part_json(const ModelResult& result, std::size_t layer, std::string_view prefix) {
     const std::string axes = axes_json(result, layer, prefix);
     for (const LayerAttention& attention : result.attentions)
@@ -91,7 +92,7 @@ std::string layers_json(const ModelResult& result, const std::vector<std::size_t
             own = part_json(result, layer, "");
         } else {
             own = "{";
-            for (const Part& part : parts)
+            for (const Part& part : model_parts)
                 if (const std::string json = part_json(result, layer, part.prefix); !json.empty())
                     io::append_member(own, part.name, io::JsonText{json});
             own += '}';
