@@ -216,7 +216,6 @@ def changed_files_are_refused():
                 continue
             pathlib.Path("changed.json").write_text(json.dumps({**part, key: value}))
             done = run("merge", "a.json", "changed.json", "-o", "c.npz", code=None)
-            # Labels are shown only; without them a part is still one of the question or not.
             check(done.returncode in (2, 3) and done.stderr.count("\n") == 1, key, value, done)
             check(not os.path.exists("c.npz"), key, value)
         pathlib.Path("changed.json").write_text(json.dumps({k: v for k, v in part.items() if k != key}))

@@ -67,7 +67,7 @@ std::string attention_json(const LayerAttention& attention, const std::string& a
     return text += '}';
 }
 
-/// The model_parts of one layer with this prefix; null if it has none.
+/// The parts of one layer with this prefix; null if it has none.
 std::string part_json(const ModelResult& result, std::size_t layer, std::string_view prefix) {
     const std::string axes = axes_json(result, layer, prefix);
     for (const LayerAttention& attention : result.attentions)
