@@ -18,9 +18,11 @@
 #include "cli/request/request_builder.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
 #include "io/file/path.hpp"
 #include "io/read/examples.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
@@ -29,7 +31,7 @@ class OperandReader {
 public:
     OperandReader(const Request& request, const OperandSources& sources, ThreadPool& workers,
                   ReadOperands& read)
-        : request_(request), input_(sources.input), model_(sources.model),
+        : request_(request), input_(sources.input), model_(sources.model), rows_(sources.rows),
           text_bytes_(sources.text_bytes), workers_(workers), read_(read), operands_(read.operands),
           masks_(request, operands_) {}
 
@@ -77,19 +79,56 @@ private:
         io::ArrayRules rules;
         rules.dtype = request_.settings.dtype;
         rules.memory_before = text_bytes_;
+        rules.lowest_rank = lowest_rank;
+        rules.highest_rank = highest_rank;
+        if (rows_ != nullptr) return rules;  // operands have no memory yet
         for (const RealArray* read :
              {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
               &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.past_state,
               &operands_.decay, &operands_.beta})
             rules.memory_before += read->bytes();
         rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
-        rules.lowest_rank = lowest_rank;
-        rules.highest_rank = highest_rank;
         return rules;
+    }
+
+    [[noreturn]] static void refuse_rows(const std::string& place) {
+        throw Error(ErrorKind::usage, place,
+                    "is not a file whose rows can be read alone; expected .npy or .safetensors on "
+                    "a disk");
+    }
+
+    /// An operand whose rows stay in their file: its shape.
+    RealArray leave_rows(const std::string& key, const io::InputFile& file,
+                         const io::StoredArray& array, const io::ArrayRules& allowed) {
+        const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors";
+        if (!is_plain || array.bytes->memory() != nullptr) refuse_rows(file.name);
+        if (array.fortran_order && array.shape.size() > 1)
+            throw Error(ErrorKind::input, array.place(),
+                        "is in column-major order, in which rows are apart; expected row-major "
+                        "order, by numpy.ascontiguousarray");
+        io::check_array(array, allowed);
+        rows_->insert_or_assign(key, RowsInFile{array, allowed});
+        const MemoryMeter no_memory(MemoryMeter::Run::dry);
+        return for_dtype(allowed.dtype, [&]<class T>(T) -> RealArray {
+            return Array<T>::from_shape(array.shape);
+        });
+    }
+
+    /// The array of an operand's file, or its shape if rows stay there.
+    RealArray read_or_leave(const std::string& key, const io::InputFile& file,
+                            const io::ArrayRules& allowed, const io::CsvStyle& style,
+                            io::MatrixLabels& labels) {
+        if (rows_ == nullptr)
+            return rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
+        if (!file.arrays) refuse_rows(file.name);
+        const io::StoredArray& array = io::stored_array(file);
+        labels.rows = io::row_labels(file, array.shape);
+        return leave_rows(key, file, array, allowed);
     }
 
     void read_inputs() {
         const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
+        if (rows_ != nullptr && inputs != nullptr) refuse_rows(input_->file.place);
         if (!request_.settings.drawn_shape().empty()) {
             operands_.inputs = draw_inputs(request_);
         } else if (request_.example || request_.text) {
@@ -127,8 +166,7 @@ private:
             throw Error(ErrorKind::input, file.name,
                         "holds no number; expected a matrix, or its words by --text");
         io::MatrixLabels labels;
-        RealArray inputs =
-            rounded(io::read_reals(file, rules(2, 3), &workers_, request_.csv, &labels), file);
+        RealArray inputs = read_or_leave("inputs", file, rules(2, 3), request_.csv, labels);
         if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
@@ -173,13 +211,16 @@ private:
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
+            if (rows_ != nullptr && rule.required) refuse_rows(input_->file.place);
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*inline_array, allowed);
             else
                 masks_.take(rule,
                             input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
-            if (rule.mask == nullptr)
+            if (rows_ != nullptr && rule.required)
+                operands_.*rule.reals = leave_rows(rule.key, input_->file, *in_file, allowed);
+            else if (rule.mask == nullptr)
                 operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
             else
                 masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
@@ -207,7 +248,9 @@ private:
         io::MatrixLabels labels;
         if (rule.mask == nullptr) {
             operands_.*rule.reals =
-                rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
+                rule.required
+                    ? read_or_leave(rule.key, file, allowed, style, labels)
+                    : rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
             take_labels(rule.labels, std::move(labels.rows));
         } else {
             masks_.take(rule, io::read_one_array(file, allowed, &workers_, style, &labels), &file);
@@ -273,6 +316,7 @@ private:
     const Request& request_;
     const Input* input_;
     const LayerSource* model_;
+    OperandRows* rows_;
     double text_bytes_;
     ThreadPool& workers_;
     ReadOperands& read_;

@@ -8,6 +8,7 @@
 
 #include "cli/question/input.hpp"
 #include "cli/question/model_source.hpp"
+#include "cli/question/rows_in_file.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
@@ -29,7 +30,10 @@ struct ReadOperands {
 struct OperandSources {
     const Input* input = nullptr;        ///< null if it is not read
     const LayerSource* model = nullptr;  ///< null without weights
-    double text_bytes = 0;               ///< bytes of the text of INPUT that is in memory meanwhile
+    /// If not null, rows stay in their files: the operands of OperandRows have their shapes, but no
+    /// elements.
+    OperandRows* rows = nullptr;
+    double text_bytes = 0;  ///< bytes of the text of INPUT that is in memory meanwhile
 };
 
 /// Reads every array of the request's question. Errors: kinds usage, input, shape and io.

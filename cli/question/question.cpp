@@ -32,8 +32,8 @@ std::size_t queries_of(const OperandShapes& shapes, const Request& request) {
 
 class QuestionReader {
 public:
-    QuestionReader(RequestWithInput& asked, const Runtime& runtime)
-        : asked_(asked), runtime_(runtime) {}
+    QuestionReader(RequestWithInput& asked, const Runtime& runtime, OperandRows* rows)
+        : asked_(asked), runtime_(runtime), rows_(rows) {}
 
     Question read() {
         return at_locations(asked_.request, [this] {
@@ -44,7 +44,7 @@ public:
             if (request().text || request().example)
                 asked_.request = with_text(std::move(asked_.request));
             const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
-                                         text_bytes_ + text_bytes_while_reading_};
+                                         rows_, text_bytes_ + text_bytes_while_reading_};
             return finish(read_operands(request(), sources, runtime_.pool));
         });
     }
@@ -104,19 +104,18 @@ private:
 
     RequestWithInput& asked_;
     const Runtime& runtime_;
+    OperandRows* rows_;
     std::unique_ptr<LayerSource> model_;
     double text_bytes_ = 0, text_bytes_while_reading_ = 0;
 };
 
 }  // namespace
 
-Question read_question(RequestWithInput&& asked, const Runtime& runtime) {
-    return QuestionReader(asked, runtime).read();
+Question read_question(RequestWithInput&& asked, const Runtime& runtime, OperandRows* rows) {
+    return QuestionReader(asked, runtime, rows).read();
 }
 
-PlannedQuestion plan_question(Question question, const PlanOptions& options) {
-    // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
-    const auto threads = question.request.threads.value_or(processors());
+Plan plan_of(Question& question, const PlanOptions& options) {
     Plan plan = at_locations(question.request, [&] {
         Request& request = question.request;
         check_array_names(options.emit ? *options.emit : request.settings.emit);
@@ -127,12 +126,19 @@ PlannedQuestion plan_question(Question question, const PlanOptions& options) {
         }
         return make_plan(std::move(request.settings), shapes, options);
     });
+    question.request.settings = plan.config;
+    return plan;
+}
+
+PlannedQuestion plan_question(Question question, const PlanOptions& options) {
+    // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
+    const auto threads = question.request.threads.value_or(processors());
+    Plan plan = plan_of(question, options);
     Cost cost = measure(plan, threads);
     cost.memory = question.text_bytes +
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
     cost.answer_memory += question.text_bytes;
     at_locations(question.request, [&] { require_memory(plan, cost); });
-    question.request.settings = plan.config;
     std::string note = note_of_packed_heads(question.request, plan);
     if (!note.empty()) question.notes.push_back(std::move(note));
     return {std::move(question), std::move(plan), cost};

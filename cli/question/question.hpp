@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/question/input.hpp"
+#include "cli/question/rows_in_file.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/cost.hpp"
 #include "core/layer/layer.hpp"
@@ -44,9 +45,15 @@ struct Answer {
     std::optional<Mask> mask;  ///< if an output marks masked cells
 };
 
-/// Reads all arrays, and the settings that the model's files determine. Errors: kinds usage, input,
-/// shape and io.
-Question read_question(RequestWithInput&& asked, const Runtime& runtime);
+/// Reads all arrays, and the settings that the model's files determine. If `rows` is not null, the
+/// rows of the operands stay in their files; see OperandSources. Errors: kinds usage, input, shape
+/// and io.
+Question read_question(RequestWithInput&& asked, const Runtime& runtime,
+                       OperandRows* rows = nullptr);
+
+/// The plan of a question, whose request gets the plan's settings. Errors: those of make_plan, at
+/// their locations in the request.
+Plan plan_of(Question& question, const PlanOptions& options);
 
 /// Errors: those of make_plan and of memory, at their locations in the request.
 PlannedQuestion plan_question(Question question, const PlanOptions& options = {});

@@ -1,5 +1,6 @@
 #include "cli/request/error_report.hpp"
 
+#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -7,6 +8,7 @@
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"
+#include "io/file/source.hpp"
 
 namespace attn::cli {
 namespace {
@@ -46,6 +48,12 @@ ErrorReport current_error(bool in_batch) {
     } catch (const std::exception& fault) {
         return {"internal", "attn itself", fault.what(), internal_fault};
     }
+}
+
+int show_error(const ErrorReport& failure) {
+    const std::string line = io::one_line(failure.where + ": " + failure.message);
+    std::fprintf(stderr, "attn: error: %s\n", line.c_str());
+    return failure.exit_code;
 }
 
 }  // namespace attn::cli

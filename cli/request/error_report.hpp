@@ -18,4 +18,7 @@ struct ErrorReport {
 /// suggests no other file.
 ErrorReport current_error(bool in_batch = false);
 
+/// Writes its line to standard error and returns its exit code.
+int show_error(const ErrorReport& failure);
+
 }  // namespace attn::cli

@@ -263,6 +263,19 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
     return std::move(all.rules);
 }
 
+template <class T>
+LayerParts<T> take_parts(const Plan& plan, Operands& operands) {
+    LayerParts<T> parts;
+    TorchGenerator generator = generator_of(plan);
+    parts.weights = weights_of<T>(plan, operands, generator);
+    add_rules(parts.call, plan, operands);
+    parts.call.dropout = dropout_of(plan, generator);
+    return parts;
+}
+
+template LayerParts<float> take_parts(const Plan&, Operands&);
+template LayerParts<double> take_parts(const Plan&, Operands&);
+
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is freed after its last use
     return for_dtype(plan.dtype, [&]<class T>(T) { return compute_in<T>(plan, used, pool); });

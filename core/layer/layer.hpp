@@ -1,10 +1,14 @@
 // Attention layers: self, causal, multihead and cross with their parameters, and the bare operator.
 #pragma once
 
+#include <memory>
+
 #include "core/base/real_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
+#include "core/layer/weights.hpp"
+#include "core/operator/attention.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 
@@ -13,6 +17,17 @@ namespace attn {
 /// The keys that each query may attend to, by all masks of the question; -Infinity of an additive
 /// mask counts too. The plan must be made for these operands.
 Mask mask_of(const Plan& plan, const Operands& operands);
+
+/// What a layer has besides its tokens. `call` has no queries, keys and values.
+template <class T>
+struct LayerParts {
+    std::shared_ptr<const LayerWeights<T>> weights;  ///< null without projections
+    AttentionCall<T> call;                           ///< masks, score steps, sinks and dropout
+};
+
+/// Draws or takes the weights, and takes the masks of `operands`.
+template <class T>
+LayerParts<T> take_parts(const Plan& plan, Operands& operands);
 
 /// Attention over some keys of a question, without its sinks.
 struct KeyPart {

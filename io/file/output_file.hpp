@@ -24,6 +24,10 @@ public:
     /// Whether output is visible at once and cannot be undone.
     bool is_in_place() const { return target_.empty(); }
 
+    /// Its name until it is complete, under which other processes may write to it after `fill`;
+    /// empty if output is in place.
+    const std::string& unfinished_name() const { return temporary_.path(); }
+
     /// Takes everything that `write(Output&)` writes; call once. If the reader of a pipe exits, the
     /// output ends early without an error. Errors: those of `write`; kind io.
     template <class Write>

@@ -67,6 +67,11 @@ int Temporary::create(const std::string& target, unsigned mode) {
     }
 }
 
+void Temporary::adopt(const std::string& path) {
+    path_ = path;
+    place_ = list_path(path_.c_str());
+}
+
 int Temporary::rename(const std::string& target) {
     if (::rename(path_.c_str(), target.c_str()) != 0) return errno;
     forget();

@@ -18,12 +18,18 @@ public:
     /// The caller closes it. -1 with errno on failure.
     int create(const std::string& target, unsigned mode);
 
+    /// The file of another process, which renames it. This one removes it too, if a signal ends it
+    /// and at the end, unless `forget` is called.
+    void adopt(const std::string& path);
+    void forget();
+
+    /// Its temporary name; empty if there is none.
+    const std::string& path() const { return path_; }
+
     /// Renames it to `target`, replacing any existing file. 0 or errno.
     int rename(const std::string& target);
 
 private:
-    void forget();
-
     std::string path_;
     std::size_t place_ = 0;  // in the list for signals
 };

@@ -25,6 +25,21 @@ std::string StoredArray::place() const {
     return bytes->name() + (name.empty() ? "" : ":" + name);
 }
 
+StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t first,
+                    std::size_t count) {
+    const std::size_t rank = array.shape.size(), rows = array.shape[rank - 2],
+                      columns = array.shape[rank - 1];
+    const std::uint64_t row_size = std::uint64_t{columns} * size_of(*array.type);
+    StoredArray part = array;
+    part.name += (part.name.empty() ? "rows " : ", rows ") + std::to_string(first) + " to " +
+                 std::to_string(first + count - 1);
+    if (rank > 2) part.name += " of matrix " + std::to_string(matrix);
+    part.shape = {count, columns};
+    part.offset += (std::uint64_t{matrix} * rows + first) * row_size;
+    part.size = count * row_size;
+    return part;
+}
+
 void ArrayFile::index_names() {
     std::unordered_map<std::string, std::size_t> index;
     for (std::size_t i = 0; i < arrays.size(); ++i) index.emplace(arrays[i].name, i);

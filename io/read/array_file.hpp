@@ -107,6 +107,14 @@ void read_elements(const StoredArray& array, std::size_t first, std::size_t coun
 template <class T>
 const T* elements_in_file(const StoredArray& array);
 
+/// Errors: kind input if its type cannot be read, it has no elements or violates the rules' ranks.
+void check_array(const StoredArray& array, const ArrayRules& rules);
+
+/// Rows [first, first + count) of matrix `matrix` of (..., rows, columns), as an array of rank 2:
+/// the others are not read. The array must be stored as it is, in row-major order.
+StoredArray rows_of(const StoredArray& array, std::size_t matrix, std::size_t first,
+                    std::size_t count);
+
 /// The whole array in row-major order, read by the workers, which may be null. Errors: as
 /// read_elements; kind input if it has no elements, violates the rules, or exceeds the memory.
 template <class T>

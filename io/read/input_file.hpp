@@ -48,6 +48,9 @@ InputFile input_file_of_line(Source line);
 /// and config become the metadata. Errors: as JsonDocument::read_array.
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name);
 
+/// The array named in the path, or the only one, of a binary file. Errors: kind input.
+const StoredArray& stored_array(const InputFile& file);
+
 /// Labels of a matrix: one per row, one per column; or empty.
 struct MatrixLabels {
     std::vector<std::string> rows, columns;

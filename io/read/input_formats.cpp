@@ -97,7 +97,9 @@ bool starts_with_bracket(std::string_view text) {
         "holds one array without a name; expected no \":" + one_line(shortened(file.array)) + "\"");
 }
 
-const StoredArray& the_array(const InputFile& file) {
+}  // namespace
+
+const StoredArray& stored_array(const InputFile& file) {
     const ArrayFile& all = *file.arrays;
     if (all.arrays.empty())
         throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
@@ -115,6 +117,8 @@ const StoredArray& the_array(const InputFile& file) {
     if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
     return all.arrays.front();
 }
+
+namespace {
 
 NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
     const JsonDocument& document = *file.document;
@@ -243,7 +247,7 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
 
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                              const CsvStyle&, MatrixLabels* labels) {
-    const StoredArray& array = the_array(file);
+    const StoredArray& array = stored_array(file);
     if (labels != nullptr) labels->rows = row_labels(file, array.shape);
     return read_numbers(array, rules, workers);
 }
@@ -251,7 +255,7 @@ NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, Thr
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                      const CsvStyle& style, MatrixLabels* labels) {
     if (file.arrays) {
-        const StoredArray& array = the_array(file);
+        const StoredArray& array = stored_array(file);
         if (labels != nullptr) labels->rows = row_labels(file, array.shape);
         return read_reals(array, rules, workers);
     }

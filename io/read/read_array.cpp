@@ -40,7 +40,10 @@ void check_type(const StoredArray& array) {
                        std::string(readable));
 }
 
-void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
+}  // namespace
+
+void check_array(const StoredArray& array, const ArrayRules& rules) {
+    check_type(array);
     const std::size_t rank = array.shape.size();
     if (rank < rules.lowest_rank || rank > rules.highest_rank)
         fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
@@ -49,6 +52,12 @@ void check_shape(const StoredArray& array, const ArrayRules& rules, std::size_t 
         fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
     if (array.type == ElementType::boolean && !rules.boolean)
         fail_at(array, "booleans; expected numbers");
+}
+
+namespace {
+
+void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
+    const std::size_t rank = array.shape.size();
     const double copies = array.fortran_order && rank > 1 ? 2 : 1;
     require_memory(rules.memory_before + copies * static_cast<double>(element_size) *
                                              static_cast<double>(array.elements()),
@@ -266,8 +275,8 @@ void read_into(const StoredArray& array, bool rounding_errors, Array<T>& values,
 
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {
-    check_type(array);
-    check_shape(array, rules, sizeof(T));
+    check_array(array, rules);
+    check_memory(array, rules, sizeof(T));
     Array<T> values = Array<T>::from_shape(array.shape);
     NumberCheck check(array, rules);
     const bool narrows = array.type == ElementType::float64 && sizeof(T) < sizeof(double);

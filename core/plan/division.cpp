@@ -1,0 +1,50 @@
+#include "core/plan/division.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace attn {
+namespace {
+
+/// Whether something besides the operands depends on the index of a batch entry or a head.
+bool counts_from_first(const Plan& plan) {
+    return !plan.operands.mask.empty() || !plan.operands.key_padding_mask.empty() ||
+           !plan.kv_lengths.empty() || plan.sink.size() > 1 || plan.alibi || plan.dropout.p != 0;
+}
+
+/// Part `part` of `parts` equal parts.
+IndexRange part_of(std::size_t count, std::size_t part, std::size_t parts) {
+    return {count / parts * part, count / parts};
+}
+
+}  // namespace
+
+Share share_of(const Plan& plan, std::size_t rank, std::size_t ranks) {
+    const bool divides_entries = !counts_from_first(plan);
+    const bool divides_heads = divides_entries && !plan.projects && !plan.packed;
+    const std::size_t batch_parts = divides_entries ? std::gcd(plan.batch, ranks) : 1;
+    const std::size_t head_parts = divides_heads ? std::gcd(plan.kv_heads, ranks / batch_parts) : 1;
+    Share share;
+    share.head_parts = head_parts;
+    share.ring_size = ranks / batch_parts / head_parts;
+    share.ring = rank / share.ring_size;
+    share.place = rank % share.ring_size;
+    share.batches = part_of(plan.batch, share.ring / head_parts, batch_parts);
+    share.heads = part_of(plan.heads, share.ring % head_parts, head_parts);
+    share.kv_heads = part_of(plan.kv_heads, share.ring % head_parts, head_parts);
+    return share;
+}
+
+std::array<IndexRange, 2> chunks_of(std::size_t length, std::size_t place, std::size_t ring_size) {
+    const std::size_t chunks = 2 * ring_size;
+    // The first chunks have one row more if the rows cannot be divided equally.
+    const auto first_of = [&](std::size_t chunk) {
+        return length / chunks * chunk + std::min(chunk, length % chunks);
+    };
+    const auto chunk_at = [&](std::size_t chunk) {
+        return IndexRange{first_of(chunk), first_of(chunk + 1) - first_of(chunk)};
+    };
+    return {chunk_at(place), chunk_at(chunks - 1 - place)};
+}
+
+}  // namespace attn
