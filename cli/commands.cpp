@@ -9,6 +9,7 @@
 #include "cli/inspect/inspect_command.hpp"
 #include "cli/merge/merge_command.hpp"
 #include "cli/model/model_command.hpp"
+#include "cli/mpi/ranks.hpp"
 #include "cli/partial/partial_command.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/repro/repro_command.hpp"
@@ -103,6 +104,10 @@ constexpr const CommandRow* commands[] = {
     &merge_command,  &explain_command, &compare_command,   &check_command, &repro_command,
     &plot_command,   &inspect_command, &tokenize_command,  &help_command,  &completion_command};
 
+std::string version() {
+    return version_text() + "MPI: " + mpi_library() + "\n";
+}
+
 }  // namespace
 
 const Program& attn_program() {
@@ -111,7 +116,7 @@ const Program& attn_program() {
         .examples =
             "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
             "  attn explain self --example journey --token 1\n",
-        .version = version_text,
+        .version = version,
         .commands = commands,
         .options = options()};
     return program;

@@ -5,15 +5,15 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
-#include <string>
+#include <optional>
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
+#include "cli/mpi/ranks.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
 #include "io/file/mapping.hpp"
 #include "io/file/output_file.hpp"
-#include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
 
 namespace {
@@ -28,24 +28,24 @@ void hold_standard_files() {
             ::open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
 }
 
-int report_error(const std::string& message, int code) {
-    std::fprintf(stderr, "attn: error: %s\n", attn::io::one_line(message).c_str());
-    return code;
-}
-
 int show(const cli::Args& args) {
     if (args.exit_code != 0) return std::fputs(args.message.c_str(), stderr), args.exit_code;
     io::show(args.message);
     return 0;
 }
 
+int run_args(const cli::Args& args) {
+    return args.message.empty() ? args.command->run(args) : show(args);
+}
+
 int run(int argc, char** argv) {
+    const auto run_here = [](const cli::Args& args) { return run_args(args); };
+    const auto parse = [&] { return cli::parse(argc, argv, cli::attn_program()); };
     try {
-        const cli::Args args = cli::parse(argc, argv, cli::attn_program());
-        return args.message.empty() ? args.command->run(args) : show(args);
+        if (const std::optional<int> code = cli::run_on_ranks(parse, run_here)) return *code;
+        return run_args(parse());
     } catch (...) {
-        const cli::ErrorReport failure = cli::current_error();
-        return report_error(failure.where + ": " + failure.message, failure.exit_code);
+        return cli::show_error(cli::current_error());
     }
 }
 

@@ -19,7 +19,7 @@ cli/args cli/page
 cli/request
 cli/question
 cli/output
-cli/model
+cli/model cli/mpi
 cli/batch cli/explain cli/repro cli/compare cli/help cli/inspect cli/tokenize cli/plot
 cli/check cli/partial cli/scan
 cli/merge

@@ -1,0 +1,75 @@
+// The processes of an MPI job, in terms of what attn sends.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/function_ref.hpp"
+
+namespace attn::cli {
+
+/// This rank's work stopped because another rank, which reports the error, failed.
+struct FailedElsewhere {
+    int exit_code;
+};
+
+/// Some of the job's processes, or all. Errors of MPI itself end the job, by MPI's default.
+class Communicator {
+public:
+    /// All processes of the job. Initialises MPI, and ends it when the last communicator is gone;
+    /// once in a program. Only the thread that calls it may use MPI.
+    static Communicator world();
+
+    std::size_t rank() const;
+    std::size_t size() const;
+
+    /// The ranks that call it with the same `color`, in the same order.
+    Communicator split(std::size_t color) const;
+
+    /// Waits for all ranks to call it.
+    void barrier() const;
+
+    /// The text of rank 0.
+    std::string from_first(std::string text) const;
+
+    /// Runs `act` on every rank, and waits for all of them. If it throws on some, the lowest of
+    /// these throws its error, and the others throw FailedElsewhere with the error's exit code.
+    /// `act` must not communicate.
+    void together(FunctionRef<void()> act) const;
+
+    /// Runs `act`, which communicates. If it throws, the other ranks wait for messages that will
+    /// not come: reports the error and ends the whole job with its exit code.
+    void or_end_job(FunctionRef<void()> act) const;
+
+    /// A send to the next rank and a receive from the previous one, both in progress.
+    class Passing {
+    public:
+        explicit Passing(const Communicator& ring);
+        Passing(const Passing&) = delete;
+        Passing& operator=(const Passing&) = delete;
+        ~Passing();
+
+        /// Adds bytes to send, which must not change, and space to fill, until wait(). The next
+        /// rank's space must have the size of these bytes.
+        void pass(std::span<const std::byte> out, std::span<std::byte> in);
+
+        /// Lets MPI work: it may send and receive only while one of its functions runs.
+        void progress();
+        void wait();
+
+    private:
+        struct State;
+        std::unique_ptr<State> state_;
+    };
+
+private:
+    struct Handle;
+    explicit Communicator(std::shared_ptr<const Handle> handle) : handle_(std::move(handle)) {}
+
+    std::shared_ptr<const Handle> handle_;
+};
+
+}  // namespace attn::cli
