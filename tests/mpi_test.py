@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""mpirun -n N attn: the answers of one process, to rounding, for N from 1 to 4; the same bytes for the same N.
+
+    python3 tests/mpi_test.py ATTN [COUNT] [SEED]
+
+Random questions: modes x options x types x shapes, also with fewer rows than ranks. Then what must be refused,
+bad files, full disks, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: no NumPy")
+    sys.exit(77)
+
+ATTN = str(pathlib.Path(sys.argv[1]).resolve())
+COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 12
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+rng = random.Random(SEED)
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+               "OMPI_MCA_odls_base_sigkill_timeout": "0"}
+
+
+def check(holds, *words):
+    if not holds:
+        print("mpi:", *words)
+        sys.exit(1)
+
+
+def run(ranks, *words, code=0, launcher=()):
+    """The command line on so many ranks; 0: without MPI. Returns its standard error."""
+    words = [str(word) for word in words]
+    launch = ["mpirun", "-n", str(ranks), *launcher] if ranks else []
+    done = subprocess.run([*launch, ATTN, *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    check(done.returncode == code, ranks, *words, "exit code", done.returncode, done.stdout, done.stderr)
+    if code:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("attn: error: ")]
+        check(len(errors) == 1, ranks, *words, "error lines:", done.stderr)
+        check(done.stdout == "", done.stdout)
+    return done.stderr if code == 0 else errors[0]
+
+
+def read(path):
+    """The arrays of a file by name, and its bytes before them."""
+    whole = pathlib.Path(path).read_bytes()
+    if path.endswith(".npy"):
+        array = numpy.load(path)
+        return {"": array}, whole[:len(whole) - array.nbytes]
+    length = struct.unpack("<Q", whole[:8])[0]
+    header = json.loads(whole[8:8 + length])
+    arrays = {}
+    for name, row in header.items():
+        if name != "__metadata__":
+            begin, end = row["data_offsets"]
+            kind = {"F32": "<f4", "F64": "<f8"}[row["dtype"]]
+            arrays[name] = numpy.frombuffer(whole[8 + length + begin:8 + length + end], kind).reshape(row["shape"])
+    return arrays, whole[:8 + length]
+
+
+def check_equal(path, other, *words):
+    arrays, head = read(path)
+    others, other_head = read(other)
+    check(head == other_head, *words, "another header")
+    for name, array in arrays.items():
+        bound = 1e-12 if array.dtype == numpy.float64 else 3e-6
+        scale = max(1.0, float(numpy.abs(array[numpy.isfinite(array)]).max(initial=0)))
+        with numpy.errstate(invalid="ignore"):  # infinities of rows without keys
+            same = (array == others[name]) | (numpy.abs(array - others[name]) <= bound * scale)
+        check((same | numpy.isnan(array) & numpy.isnan(others[name])).all(), *words, name, array, others[name])
+
+
+def write(name, *shape):
+    magnitude = rng.choice((0.1, 1, 1, 1, 10))
+    kind = rng.choice(("f4", "f8", "f4", "f2"))
+    numbers = numpy.random.default_rng(rng.getrandbits(32)).standard_normal(shape)
+    numpy.save(name, (magnitude * numbers).astype(kind))
+    return name
+
+
+def one_of(*choices):
+    return list(rng.choice(choices))
+
+
+def operator():
+    batch, kv_heads, group = rng.choice((1, 2, 3)), rng.choice((1, 2, 3, 4)), rng.choice((1, 1, 2))
+    heads, rank = kv_heads * group, rng.choice((2, 3, 4, "packed"))
+    queries, keys = rng.choice(((1, 9), (2, 2), (7, 7), (40, 40), (33, 65), (130, 130), (5, 200)))
+    d_k, d_v = rng.choice((1, 4, 6, 16)), rng.choice((1, 5, 16))
+    batch, heads, kv_heads = {2: (1, 1, 1), 3: (1, heads, kv_heads)}.get(rank, (batch, heads, kv_heads))
+
+    def shape(count, length, width):
+        if rank == "packed":
+            return batch, length, count * width
+        return (batch, count, length, width)[4 - rank:]
+
+    words = ["sdpa", "--query", write("q.npy", *shape(heads, queries, d_k)), "--key",
+             write("k.npy", *shape(kv_heads, keys, d_k)), "--value", write("v.npy", *shape(kv_heads, keys, d_v))]
+    if rank == "packed":
+        words += ["--heads", heads, "--kv-heads", kv_heads]
+    align = ["--causal-align", rng.choice(("top-left", "bottom-right"))]
+    words += rng.choice(([], ["--causal", *align], ["--window", f"{rng.randrange(9)},{rng.randrange(4)}", *align]))
+    words += one_of([], [], ["--sink", ",".join(str(rng.uniform(-2, 2)) for _ in range(heads))], ["--sink", "0.5"])
+    words += one_of([], [], ["--alibi"]) if "--causal" in words else []
+    words += one_of([], [], ["--softcap", "2"])
+    kind = rng.choice(("", "", "boolean", "additive", "padding", "lengths"))
+    if kind == "boolean":
+        numpy.save("m.npy", numpy.random.default_rng(rng.getrandbits(32)).random((queries, keys)) < 0.6)
+        words += ["--mask", "m.npy", "--mask-true", "keep"]
+    elif kind == "additive":
+        words += ["--mask", write("m.npy", queries, keys)]
+    elif kind == "padding":
+        numpy.save("m.npy", numpy.random.default_rng(rng.getrandbits(32)).random((batch, keys)) < 0.6)
+        words += ["--key-padding-mask", "m.npy", "--mask-true", "drop"]
+    elif kind == "lengths":
+        words += ["--kv-lengths", ",".join(str(rng.randint(1, keys)) for _ in range(batch))]
+    words += one_of([], [], ["--rows", f"{queries // 3}:{queries}"])
+    return words
+
+
+def layer():
+    tokens, heads, width = rng.choice((1, 3, 8, 50, 120)), rng.choice((1, 2, 3)), rng.choice((4, 8))
+    shape = rng.choice(((tokens, 6), (2, tokens, 6), (3, tokens, 6)))
+    mode = rng.choice(("self", "causal", "multihead", "cross"))
+    words = [mode, write("x.npy", *shape), "--d-out", heads * width, "--seed", rng.randrange(100)]
+    if mode == "cross":
+        words += ["--context", write("y.npy", *shape[:-2], rng.choice((1, 20, 90)), 7)]
+    if mode in ("multihead", "cross"):
+        words += ["--heads", heads]
+    words += one_of([], ["--qkv-bias"], ["--init", "mha"])
+    words += one_of([], ["--rope", "half"], ["--rope", "interleaved", "--rope-base", "500"])
+    words += one_of([], [], ["--token", str(tokens // 2)])
+    return words
+
+
+def question():
+    words = rng.choice((operator, layer))()
+    words += one_of([], [], ["--dropout", "0.3", "--seed", "5"]) if "--seed" not in words else []
+    words += one_of([], ["--dtype", "float64"])
+    words += one_of([], [], ["--kernel", "reference"])
+    if rng.random() < 0.4:
+        return words, ".npy"
+    return words + ["--emit", rng.choice(("context_vectors", "context_vectors,logsumexp", "logsumexp,head_outputs"))], \
+        ".safetensors"
+
+
+def answers_are_those_of_one_process():
+    compared = 0
+    for number in range(COUNT):
+        words, suffix = question()
+        one = "one" + suffix
+        alone = subprocess.run([ATTN, *map(str, words), "-o", one], capture_output=True, text=True, check=False)
+        if alone.returncode == 2:  # a conflict of options, which ranks report too
+            error = run(rng.choice((2, 3)), *words, "-o", "many" + suffix, code=2)
+            check(error == alone.stderr.strip(), error, alone.stderr)
+            continue
+        check(alone.returncode == 0, *words, alone.stderr)
+        ranks = rng.choice((2, 3, 4)) if number else 1
+        run(ranks, *words, "-o", "many" + suffix)
+        check_equal(one, "many" + suffix, ranks, *words)
+        compared += 1
+        if number % 4 == 0:
+            run(ranks, *words, "-o", "again" + suffix)
+            first, second = (pathlib.Path(name + suffix).read_bytes() for name in ("many", "again"))
+            check(first == second, ranks, *words, "other bytes")
+            if ranks == 1:
+                check(first == pathlib.Path(one).read_bytes(), "one rank differs from a process")
+    check(compared > COUNT // 2, "compared", compared, "of", COUNT)
+    print("mpi:", compared, "answers are those of one process")
+
+
+def check_nothing_left():
+    left = [path.name for path in pathlib.Path().iterdir() if path.name.startswith((".attn", "out."))]
+    check(not left, "left behind:", left)
+
+
+def what_is_refused():
+    write("x.npy", 8, 4)
+    bad = numpy.ones((8, 4))
+    bad[7, 1] = numpy.nan
+    numpy.save("nan.npy", bad)
+    numpy.save("columns.npy", numpy.asfortranarray(numpy.ones((8, 4))))
+    pathlib.Path("x.csv").write_text("1,2\n3,4\n")
+    for code, expected, *words in (
+            (2, "--output", "self", "x.npy"),
+            (2, ".npy or .safetensors", "self", "x.csv", "-o", "out.npy"),
+            (2, "attention_weights", "self", "x.npy", "-o", "out.safetensors"),
+            (2, "one after the other", "linear", "x.npy", "-o", "out.npy"),
+            (2, "--example", "self", "--example", "journey", "-o", "out.npy"),
+            (2, "standard input", "self", "-o", "out.npy"),
+            (2, "not divided among", "inspect", "x.npy"),
+            (2, "--out-dir", "batch", "x.npy"),
+            (2, "on a disk", "self", "x.npy", "--format", "npy", "-o", "/dev/null"),
+            (2, "--d-otu", "self", "x.npy", "--d-otu", "2"),
+            (3, "column-major", "self", "columns.npy", "-o", "out.npy"),
+            (3, "NaN", "self", "nan.npy", "-o", "out.npy"),
+            (4, "missing.npy", "self", "missing.npy", "-o", "out.npy"),
+            (4, "no/out.npy", "self", "x.npy", "-o", "no/out.npy")):
+        error = run(rng.choice((2, 3)), *words, code=code)
+        check(expected in error, expected, error)
+        check_nothing_left()
+    done = subprocess.run(["mpirun", "-n", "3", ATTN, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
+    page = subprocess.run(["mpirun", "-n", "2", ATTN, "help", "mpi"], env=ENVIRONMENT, capture_output=True, text=True)
+    check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)
+    check(done.stdout.count("MPI: ") == 1 and "none" not in done.stdout, done.stdout)
+    print("mpi: what cannot be divided is refused")
+
+
+def disks_may_be_full():
+    write("x.npy", 400, 64)
+    done = subprocess.run(["mpirun", "-n", "2", "--mca", "btl", "tcp,self", "sh", "-c", "ulimit -f 60; exec \"$@\"", "sh",
+                           ATTN, "self", "x.npy", "-o", "out.npy"], env=ENVIRONMENT, capture_output=True, text=True)
+    check(done.returncode == 4 and done.stderr.count("attn: error: out.npy: ") == 1, done.returncode, done.stderr)
+    check_nothing_left()
+    print("mpi: a full disk leaves nothing")
+
+
+def ranks_may_be_killed():
+    numpy.save("q.npy", numpy.random.default_rng(0).standard_normal((4, 6000, 64)).astype("f4"))
+    # After SIGTERM the other ranks have a second to remove the file.
+    environment = {name: value for name, value in ENVIRONMENT.items() if "sigkill" not in name}
+    for rank in (0, 1):
+        for is_writing in (False, True):
+            words = ["--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "-o", "out.npy"]
+            job = subprocess.Popen(["mpirun", "-n", "2", ATTN, "sdpa", *words], env=environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            victim = None
+            while victim is None:
+                victim = rank_of(job.pid, rank)
+            while is_writing and job.poll() is None and not any(
+                    path.stat().st_size > 4096 for path in pathlib.Path().glob(".attn-*")):
+                time.sleep(0.0005)
+            os.kill(victim, signal.SIGKILL)
+            error = job.communicate(timeout=60)[1]
+            check(job.returncode != 0, "a killed rank ended a job well", error)
+            check_nothing_left()
+    print("mpi: a killed rank ends the job and leaves nothing")
+
+
+def rank_of(mpirun, rank):
+    """The process of a rank, once it runs attn; or None."""
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == mpirun and f"OMPI_COMM_WORLD_RANK={rank}\0" in (path / "environ").read_text() \
+                    and (path / "comm").read_text() == "attn\n":
+                return int(path.name)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def batches_have_shards():
+    lines = [{"id": i, "mode": "causal", "d_out": 2, "inputs": [[i, 1], [2, 3]]} for i in range(7)]
+    lines[4].pop("mode")
+    pathlib.Path("r.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for ranks in (1, 3):
+        for folder in ("many", "apart"):
+            shutil.rmtree(folder, ignore_errors=True)
+        launched = subprocess.run(["mpirun", "-n", str(ranks), ATTN, "batch", "r.ndjson", "--out-dir", "many"],
+                                  env=ENVIRONMENT, capture_output=True, text=True)
+        check(launched.returncode == 1, launched.stderr)
+        for rank in range(ranks):
+            subprocess.run([ATTN, "batch", "r.ndjson", "--out-dir", "apart",
+                            *(["--shard", f"{rank + 1}/{ranks}"] if ranks > 1 else [])],
+                           capture_output=True, check=False)
+        files = {folder: {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+                 for folder in ("many", "apart")}
+        check(files["many"] == files["apart"], sorted(files["many"]), sorted(files["apart"]))
+    print("mpi: ranks answer shards of a batch")
+
+
+if shutil.which("mpirun") is None:
+    print("skipped: no mpirun")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    answers_are_those_of_one_process()
+    if COUNT <= 100:
+        what_is_refused()
+        disks_may_be_full()
+        ranks_may_be_killed()
+        batches_have_shards()
