@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -222,10 +221,6 @@ void check_ids(const BatchRequest& request, RecordReader& records, const Stop& s
     ahead.require_unique_ids();
     for (Record record; ahead.next(record) == io::Next::found;) {
     }
-}
-
-void report(const std::string& text) {
-    std::fprintf(stderr, "attn: %s\n", io::one_line(text).c_str());
 }
 
 void report_failures(const BatchRequest& request, const BatchCount& count, std::uint64_t before) {

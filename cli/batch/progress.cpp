@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "io/file/source.hpp"
+
 namespace attn::cli {
 namespace {
 
@@ -76,6 +78,10 @@ void Progress::show(std::uint64_t records) {
     std::fflush(stderr);
     last_ = now;
     shown_ = true;
+}
+
+void report(const std::string& text) {
+    std::fprintf(stderr, "attn: %s\n", io::one_line(text).c_str());
 }
 
 }  // namespace attn::cli

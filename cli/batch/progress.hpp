@@ -35,6 +35,9 @@ private:
     Clock::time_point begin_ = Clock::now(), last_ = begin_;
 };
 
+/// Writes "attn: TEXT", one line, to standard error.
+void report(const std::string& text);
+
 /// "[=====>    ]  52 %  52,000 records  104,000/s  0:00:01 left", at most `columns` wide.
 std::string progress_text(std::uint64_t records, double seconds, std::optional<double> part,
                           std::size_t columns);

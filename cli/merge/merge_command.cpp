@@ -47,16 +47,18 @@ int run_merge(const Args& args) {
     if (std::count(words.begin(), words.end(), "-") > 1)
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
     std::vector<io::InputFile> files;
+    const MergeKind* first = nullptr;
     for (const std::string& word : words) {
         files.push_back(io::open_input_file(word));
-        const MergeKind &first = kind_of(files.front()), &own = kind_of(files.back());
-        if (&own != &first)
+        const MergeKind& own = kind_of(files.back());
+        if (first == nullptr) first = &own;
+        if (&own != first)
             throw Error(ErrorKind::input, files.back().place,
                         "has the schema " + std::string(own.schema) + ", and " +
-                            files.front().place + " " + std::string(first.schema) +
+                            files.front().place + " " + std::string(first->schema) +
                             "; expected files of one");
     }
-    kind_of(files.front()).merge(files, args);
+    first->merge(files, args);
     return 0;
 }
 

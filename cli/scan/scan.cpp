@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -226,10 +225,6 @@ void go_on_from(const ScanRequest& request, ScannedRecords& records, const Stop&
     stats.is_complete = false;
 }
 
-void report_scan(const std::string& text) {
-    std::fprintf(stderr, "attn: %s\n", io::one_line(text).c_str());
-}
-
 /// Scans all records; a stop ends it between chunks. With --resume, saves the sums so far.
 void scan_records(const ScanRequest& request, ScannedRecords& records, const Stop& stop,
                   ScanStats& stats) {
@@ -262,8 +257,8 @@ void scan_records(const ScanRequest& request, ScannedRecords& records, const Sto
 
 void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const ScanStats& stats) {
     if (stop.signal() == 0) return;
-    report_scan("ended by a signal after " + std::to_string(stats.records) + " records" +
-                (request.resume ? "; --resume " + request.output + " goes on" : ""));
+    report("ended by a signal after " + std::to_string(stats.records) + " records" +
+           (request.resume ? "; --resume " + request.output + " goes on" : ""));
     io::end_by_signal(stop.signal());
 }
 
@@ -297,9 +292,9 @@ bool run_scan(const ScanRequest& request) {
     end_scan_by_signal(request, stop, stats);
     if (stats.failed.count == 0) return true;
     const FailedRecord& first = stats.failed.first.front();
-    report_scan(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +
-                " records failed; the first, record " + std::to_string(first.number) + ": " +
-                first.where + ": " + first.message);
+    report(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +
+           " records failed; the first, record " + std::to_string(first.number) + ": " +
+           first.where + ": " + first.message);
     return false;
 }
 
