@@ -16,9 +16,9 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
+#include "core/layer/heads.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/stages.hpp"
-#include "core/plan/backend.hpp"
 #include "core/plan/division.hpp"
 
 namespace attn::cli {
@@ -122,16 +122,6 @@ void require_memory_of_share(const Plan& part, const Share& share) {
         part.projects ? "inputs" : "query", "the rows of one rank");
 }
 
-/// (batch, heads, rows, d) to (batch, 1, rows, heads * d).
-template <class T>
-Tensor4<T> concatenated(const Tensor4<T>& heads) {
-    const auto& shape = heads.shape();
-    Tensor4<T> joined = Tensor4<T>::from_shape({shape[0], 1, shape[2], shape[1] * shape[3]});
-    copy_heads<T>(heads.data(), shape,
-                  {joined.data(), shape[2] * shape[1] * shape[3], shape[3], shape[1] * shape[3]});
-    return joined;
-}
-
 template <class T>
 class DividedMode {
 public:
@@ -180,7 +170,7 @@ private:
         write_heads("head_outputs", result.context);
         if (!emit.has("context_vectors")) return;
         if (part_.shown.separate_heads) return write_heads("context_vectors", result.context);
-        Tensor4<T> context = concatenated(result.context);
+        Tensor4<T> context = merge_heads(result.context);
         Recorder nothing({}, part_.shown);
         if (weights != nullptr && weights->out)
             context = project_out({part_, pool_, nothing}, *weights->out, std::move(context));

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/operator/merge.hpp"
-#include "core/operator/softmax.hpp"
 #include "core/plan/backend.hpp"
 #include "core/plan/division.hpp"
 
@@ -58,14 +57,10 @@ public:
     RingResult<T> finish(const std::vector<double>& sink) {
         RingResult<T> result{Tensor4<T>::from_shape(shape_),
                              Tensor4<T>::from_shape({shape_[0], shape_[1], shape_[2], 1})};
-        const std::size_t rows = result.logsumexp.size();
-        for (std::size_t row = 0; row < rows; ++row) {
-            // Rounded to T, as in one process.
-            if (!sink.empty())
-                rows_.add_sink(row, static_cast<T>(sink_of(sink, row / shape_[2] % shape_[1])));
+        rows_.add_sinks<T>(sink, shape_[1], shape_[2]);
+        for (std::size_t row = 0; row < result.logsumexp.size(); ++row)
             result.logsumexp.data()[row] =
                 static_cast<T>(rows_.finish(row, result.context.data() + row * shape_[3]));
-        }
         return result;
     }
 

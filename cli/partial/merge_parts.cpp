@@ -13,7 +13,6 @@
 #include "cli/question/notes.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"
-#include "core/operator/softmax.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 
@@ -34,8 +33,8 @@ ordered_json question_in(const io::InputFile& file) {
 void check_same_question(const ordered_json& one, const std::string& place_of_one,
                          const ordered_json& other, const std::string& place,
                          const std::string& name = "") {
-    ordered_json keys = one;
     if (one.is_object() && other.is_object()) {
+        ordered_json keys = one;
         keys.update(other);
         for (const auto& [key, value] : keys.items())
             check_same_question(one.value(key, ordered_json()), place_of_one,
@@ -114,16 +113,6 @@ MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
     return rows;
 }
 
-void add_sinks(MergedRows& rows, const Plan& plan) {
-    if (plan.sink.empty()) return;
-    for (std::size_t row = 0; row < plan.batch * plan.heads * plan.rows; ++row) {
-        const double logit = sink_of(plan.sink, row / plan.rows % plan.heads);
-        rows.add_sink(row, for_dtype(plan.dtype, [&]<class T>(T) {
-                          return static_cast<double>(static_cast<T>(logit));
-                      }));
-    }
-}
-
 /// The joined rows, with the output projection of one of the parts.
 KeyPart part_of_rows(const MergedRows& rows, const Plan& plan, KeyPart projection) {
     Array<double> context =
@@ -161,7 +150,8 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
 
     const KeyRanges missing = missing_keys(ranges, plan.kv_len);
     if (missing.empty()) {
-        add_sinks(rows, plan);
+        for_dtype(plan.dtype,
+                  [&]<class T>(T) { rows.add_sinks<T>(plan.sink, plan.heads, plan.rows); });
         const OutputPlan output = plan_output(request);
         request = with_output(std::move(request), output);
         request.settings = plan.config;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/tensor.hpp"
+#include "core/plan/backend.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
@@ -44,28 +45,39 @@ Tensor4<T> copy_for_heads(const Tensor3<T>& x, std::size_t heads) {
     return copies;
 }
 
+/// Rows [first, first + count) of each of `matrices` matrices of `rows` rows of d elements.
+template <class T>
+void copy_rows(const T* from, std::size_t matrices, std::size_t rows, std::size_t d,
+               std::size_t first, std::size_t count, T* to) {
+    if (is_dry_run()) return;
+    for (std::size_t matrix = 0; matrix < matrices; ++matrix)
+        to = std::copy_n(from + (matrix * rows + first) * d, count * d, to);
+}
+
 /// Some rows of each head: (batch, heads, rows, d) to (batch, heads, count, d).
 template <class T>
 Tensor4<T> rows_of_heads(const Tensor4<T>& x, std::size_t first, std::size_t count) {
-    const std::size_t rows = x.shape(2), d = x.shape(3);
-    Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), count, d});
-    if (is_dry_run()) return picked;
-    for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
-        std::copy_n(x.data() + (matrix * rows + first) * d, count * d,
-                    picked.data() + matrix * count * d);
+    Tensor4<T> picked = Tensor4<T>::from_shape({x.shape(0), x.shape(1), count, x.shape(3)});
+    copy_rows(x.data(), x.shape(0) * x.shape(1), x.shape(2), x.shape(3), first, count,
+              picked.data());
     return picked;
 }
 
 /// Some rows of each matrix: (batch, rows, d) to (batch, count, d).
 template <class T>
 Tensor3<T> rows_of_matrices(const Tensor3<T>& x, std::size_t first, std::size_t count) {
-    const std::size_t d = x.shape(2);
-    Tensor3<T> picked = Tensor3<T>::from_shape({x.shape(0), count, d});
-    if (is_dry_run()) return picked;
-    for (std::size_t matrix = 0; matrix < x.shape(0); ++matrix)
-        std::copy_n(x.data() + (matrix * x.shape(1) + first) * d, count * d,
-                    picked.data() + matrix * count * d);
+    Tensor3<T> picked = Tensor3<T>::from_shape({x.shape(0), count, x.shape(2)});
+    copy_rows(x.data(), x.shape(0), x.shape(1), x.shape(2), first, count, picked.data());
     return picked;
+}
+
+/// (batch, heads, rows, d) to (batch, 1, rows, heads * d).
+template <class T>
+Tensor4<T> merge_heads(const Tensor4<T>& x) {
+    const std::size_t rows = x.shape(2), d = x.shape(3), row = x.shape(1) * d;
+    Tensor4<T> merged = Tensor4<T>::from_shape({x.shape(0), 1, rows, row});
+    copy_heads<T>(x.data(), x.shape(), {merged.data(), rows * row, d, row});
+    return merged;
 }
 
 /// Concatenates the rows of each head of `first` and `second`.

@@ -132,10 +132,11 @@ AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
 }
 
 /// The call of the plan's queries and keys, from operands that are freed after their last use.
+/// Consumes the call of `parts`.
 template <class T>
-AttentionCall<T> make_call(const Stage& stage, Operands& operands, const LayerWeights<T>* weights,
-                           const TorchGenerator& generator) {
+AttentionCall<T> make_call(const Stage& stage, Operands& operands, LayerParts<T>& parts) {
     const Plan& plan = stage.plan;
+    const LayerWeights<T>* const weights = parts.weights.get();
     AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights)
                                           : split(stage, operands.query.take<T>(),
                                                   operands.key.take<T>(), operands.value.take<T>());
@@ -148,22 +149,25 @@ AttentionCall<T> make_call(const Stage& stage, Operands& operands, const LayerWe
     if (plan.rule)
         call.recurrence = gates(stage, operands.decay.take<T>(), operands.beta.take<T>(),
                                 operands.past_state.take<T>());
-    add_rules(call, plan, operands);
-    call.dropout = dropout_of(plan, generator);
-    if (plan.keys != plan.kv_len) number_keys_from(call, plan.first_key, plan.kv_len);
-    return call;
+    AttentionCall<T> whole = std::move(parts.call);
+    whole.query = std::move(call.query);
+    whole.key = std::move(call.key);
+    whole.value = std::move(call.value);
+    whole.recurrence = std::move(call.recurrence);
+    if (plan.keys != plan.kv_len) number_keys_from(whole, plan.first_key, plan.kv_len);
+    return whole;
 }
 
 template <class T>
 Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder recorder(plan.emit, plan.shown);
     const Stage stage{plan, pool, recorder};
-    TorchGenerator generator = generator_of(plan);
 
     keep_token_ids(plan, operands, recorder);
-    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
+    LayerParts<T> parts = take_parts<T>(plan, operands);
+    const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
     if (weights != nullptr) keep_weights(*weights, recorder);
-    Tensor4<T> context = attend(stage, make_call(stage, operands, weights.get(), generator));
+    Tensor4<T> context = attend(stage, make_call(stage, operands, parts));
     if (recorder.records("context_vectors")) {
         if (weights != nullptr && weights->out)
             context = project_out(stage, *weights->out, std::move(context));
@@ -196,13 +200,7 @@ Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
     Tensor4<T> heads{part.context.take<T>(), shape};
     recorder.record("head_outputs", heads);
     if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
-    if (!plan.shown.separate_heads) {
-        Tensor4<T> joined =
-            Tensor4<T>::from_shape({plan.batch, 1, plan.rows, plan.heads * plan.d_v});
-        copy_heads(heads.data(), shape,
-                   {joined.data(), plan.rows * joined.shape(3), plan.d_v, joined.shape(3)});
-        heads = std::move(joined);
-    }
+    if (!plan.shown.separate_heads) heads = merge_heads(heads);
     if (plan.parameters.out_proj) {
         Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
         Projection<T> out;
@@ -219,9 +217,9 @@ template <class T>
 KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder nothing({}, plan.shown);
     const Stage stage{plan, pool, nothing};
-    TorchGenerator generator = generator_of(plan);
-    const std::shared_ptr<const LayerWeights<T>> weights = weights_of<T>(plan, operands, generator);
-    AttentionCall<T> call = make_call(stage, operands, weights.get(), generator);
+    LayerParts<T> parts = take_parts<T>(plan, operands);
+    const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
+    AttentionCall<T> call = make_call(stage, operands, parts);
     call.sink.clear();  // counts once for all parts
     const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
     Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});

@@ -28,10 +28,9 @@ Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
     return rows_of_heads(queries, plan.first_query, plan.rows);
 }
 
-/// Only the rows of new keys that are used, of keys or values.
+/// Only the rows of keys or values that are used.
 template <class T>
-Tensor4<T> key_rows(const Plan& plan, Tensor4<T> rows) {
-    const KeyRange used = plan.new_keys();
+Tensor4<T> key_rows(const KeyRange& used, Tensor4<T> rows) {
     if (used.end - used.first == rows.shape(2)) return rows;
     return rows_of_heads(rows, used.first, used.end - used.first);
 }
@@ -114,8 +113,9 @@ AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T
     const Plan& plan = stage.plan;
     AttentionCall<T> call;
     call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
-    call.key = key_rows(plan, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
-    call.value = key_rows(plan, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
+    const KeyRange used = plan.new_keys();
+    call.key = key_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
+    call.value = key_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
     return call;
 }
 
@@ -180,14 +180,12 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
     recorder.record("queries", call.query);
     recorder.record("keys", call.key);
     recorder.record("values", call.value);
+    const KeyRange used = plan.past_keys();
     const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
-        const KeyRange used = plan.past_keys();
-        Tensor4<T> cached = unpack(std::move(past), plan, plan.kv_heads, false);
-        if (used.end - used.first != plan.past_len)
-            cached = rows_of_heads(cached, used.first, used.end - used.first);
-        fresh = join_rows(cached, fresh);
+        fresh =
+            join_rows(key_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
     };
-    if (plan.past_keys().end != plan.past_keys().first) {
+    if (used.end != used.first) {
         prepend(std::move(past_key), call.key);
         prepend(std::move(past_value), call.value);
     }

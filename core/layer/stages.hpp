@@ -24,9 +24,9 @@ struct Stage {
 template <class T>
 Tensor3<T> norm(const Stage& stage, const std::optional<InputNorm>& norm, Tensor3<T> x);
 
-/// A call with the queries of x and the keys and values of the source, which may be x and has the
-/// new keys that the plan uses. Without
-/// weights each head has its own columns of x; each independent head has all of them.
+/// A call with the queries of x and the keys and values of the source, which has the new keys that
+/// the plan uses and may be x. Without weights each head has its own columns of x; each independent
+/// head has all of them.
 template <class T>
 AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, const Tensor3<T>& x,
                          const Tensor3<T>& source);

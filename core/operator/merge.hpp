@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "core/operator/softmax.hpp"
+
 namespace attn {
 
 /// A sink that adds nothing.
@@ -66,8 +68,14 @@ public:
         for (std::size_t c = 0; c < d_v_; ++c) to[c] += weight * static_cast<double>(context[c]);
     }
 
-    /// Adds a logit to the denominator alone.
-    void add_sink(std::size_t row, double sink) { raise_shift(row, sink); }
+    /// Adds sinks, one for all heads or one each, to the denominators alone, rounded to T as in one
+    /// computation. Rows are (batch, heads, queries); without sinks nothing changes.
+    template <class T>
+    void add_sinks(const std::vector<double>& sink, std::size_t heads, std::size_t queries) {
+        if (sink.empty()) return;
+        for (std::size_t row = 0; row < sums_.size(); ++row)
+            raise_shift(row, static_cast<T>(sink_of(sink, row / queries % heads)));
+    }
 
     /// Writes the context, d_v elements, which is 0 without any key; returns the logsumexp.
     template <class T>

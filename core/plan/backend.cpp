@@ -38,14 +38,14 @@ public:
 private:
     template <class T>
     void see(ArrayId array, const Tensor4<T>& values) {
-        if (is_dry_run()) return;
-        const std::size_t keys = values.shape(3),
-                          rows = values.size() / std::max<std::size_t>(keys, 1);
-        for (std::size_t row = 0; row < rows; ++row) {
+        const bool are_scores = array == ArrayId("biased_scores");
+        if (is_dry_run() || (!are_scores && array != ArrayId("logsumexp"))) return;
+        const std::size_t keys = values.shape(3);
+        for (std::size_t row = 0; row < values.size() / keys; ++row) {
             const std::span of_row(values.data() + row * keys, keys);
-            if (array == ArrayId("biased_scores"))
+            if (are_scores)
                 logsumexp_[row] = of_scores(of_row);
-            else if (array == ArrayId("logsumexp") && !std::isfinite(of_row[0]))
+            else if (!std::isfinite(of_row[0]))
                 logsumexp_[row] = static_cast<double>(of_row[0]);
         }
     }

@@ -9,7 +9,6 @@
 
 #include "core/layer/heads.hpp"
 #include "core/operator/merge.hpp"
-#include "core/operator/softmax.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/sample.hpp"
@@ -67,12 +66,10 @@ Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
     Answer<T> answer;
     answer.context = std::move(context);
     answer.logsumexp = Tensor4<T>::from_shape({batch, heads, queries, 1});
-    for (std::size_t row = 0; row < rows; ++row) {
-        if (!call.sink.empty())
-            merged.add_sink(row, static_cast<T>(sink_of(call.sink, row / queries % heads)));
+    merged.add_sinks<T>(call.sink, heads, queries);
+    for (std::size_t row = 0; row < rows; ++row)
         answer.logsumexp.data()[row] =
             static_cast<T>(merged.finish(row, answer.context.data() + row * d_v));
-    }
     return answer;
 }
 
@@ -88,22 +85,14 @@ std::size_t check_parts(std::uint64_t seed, ThreadPool& pool) {
     const std::size_t rows = truth.logsumexp.size();
     const test::RowCheck<T> context(truth.context, plain.context, formula.context, rows),
         logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
-    const long double eps = std::numeric_limits<T>::epsilon() / 2;
-    const long double unit =
-        eps * (1 + std::min(truth.largest_score, static_cast<long double>(1e9)) / 16);
-    long double largest_value = std::numeric_limits<T>::min(), largest_sum = 1;
-    for (T value : question.call.value)
-        if (std::isfinite(value))
-            largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
-    for (long double sum : truth.logsumexp)
-        if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+    const test::Units units = test::units_of(question, truth);
     const std::vector<KeyRange> ranges = divide(question.kv_len(), random);
     for (const Backend& backend : softmax_backends()) {
         if (!backend.runs_here()) continue;
         CAPTURE(backend.name);
         const Answer<T> got = joined(backend, question.call, ranges, pool);
-        CHECK(context.first_wrong(got.context, unit * largest_value) == "");
-        CHECK(logsumexp.first_wrong(got.logsumexp, eps * largest_sum) == "");
+        CHECK(context.first_wrong(got.context, units.context) == "");
+        CHECK(logsumexp.first_wrong(got.logsumexp, units.logsumexp) == "");
     }
     return context.usable();
 }

@@ -107,6 +107,25 @@ private:
     std::vector<long double> reference_, formula_;  // the error of each row
 };
 
+/// The unit in the last place of each array's largest numbers.
+struct Units {
+    long double context, weights, logsumexp;
+};
+
+template <class T>
+Units units_of(const GeneratedQuestion<T>& question, const Formula<long double>& truth) {
+    const long double eps = std::numeric_limits<T>::epsilon() / 2;
+    const long double unit =
+        eps * (1 + std::min(truth.largest_score, static_cast<long double>(1e9)) / 16);
+    long double largest_value = std::numeric_limits<T>::min(), largest_sum = 1;
+    for (T value : question.call.value)
+        if (std::isfinite(value))
+            largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
+    for (long double sum : truth.logsumexp)
+        if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+    return {unit * largest_value, unit, eps * largest_sum};
+}
+
 struct KernelCheck {
     std::vector<std::string> wrong;  ///< "avx2: context: row 3: ..."; empty where all is right
     std::size_t usable = 0;          ///< rows that could be checked
@@ -123,20 +142,11 @@ KernelCheck check_kernels(const GeneratedQuestion<T>& question) {
     const RowCheck<T> weights(truth.weights, plain.weights, formula.weights, rows);
     const RowCheck<T> logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
     check.usable = context.usable();
-    const long double eps = std::numeric_limits<T>::epsilon() / 2;
-    const long double unit =
-        eps * (1 + std::min(truth.largest_score, static_cast<long double>(1e9)) / 16);
-    long double largest_value = std::numeric_limits<T>::min(), largest_sum = 1;
-    for (T value : question.call.value)
-        if (std::isfinite(value))
-            largest_value = std::max(largest_value, std::abs(static_cast<long double>(value)));
-    for (long double sum : truth.logsumexp)
-        if (std::isfinite(sum)) largest_sum = std::max(largest_sum, std::abs(sum));
+    const Units units = units_of(question, truth);
 
-    for (const auto& [what, wrong] :
-         {std::pair("context", context.reference_wrong(unit * largest_value)),
-          {"weights", weights.reference_wrong(unit)},
-          {"logsumexp", logsumexp.reference_wrong(eps * largest_sum)}})
+    for (const auto& [what, wrong] : {std::pair("context", context.reference_wrong(units.context)),
+                                      {"weights", weights.reference_wrong(units.weights)},
+                                      {"logsumexp", logsumexp.reference_wrong(units.logsumexp)}})
         if (!wrong.empty()) check.wrong.push_back(std::string("reference: ") + what + ": " + wrong);
 
     std::optional<Answer<T>> first, first_alone;
@@ -149,13 +159,13 @@ KernelCheck check_kernels(const GeneratedQuestion<T>& question) {
             note(what, same ? "" : "other bits");
         };
         const Answer<T> got = fused(*kernel, question.call, true, 1);
-        note("context", context.first_wrong(got.context, unit * largest_value));
-        note("weights", weights.first_wrong(got.weights, unit));
-        note("logsumexp", logsumexp.first_wrong(got.logsumexp, eps * largest_sum));
+        note("context", context.first_wrong(got.context, units.context));
+        note("weights", weights.first_wrong(got.weights, units.weights));
+        note("logsumexp", logsumexp.first_wrong(got.logsumexp, units.logsumexp));
         // Without weights long rows are computed in parts, which rounds in other places.
         const Answer<T> alone = fused(*kernel, question.call, false, 1);
-        note("context alone", context.first_wrong(alone.context, unit * largest_value));
-        note("logsumexp alone", logsumexp.first_wrong(alone.logsumexp, eps * largest_sum));
+        note("context alone", context.first_wrong(alone.context, units.context));
+        note("logsumexp alone", logsumexp.first_wrong(alone.logsumexp, units.logsumexp));
         if (question.kv_len() < 8192) {
             note_same("context with and without weights", same_bits(alone.context, got.context));
             note_same("logsumexp with and without weights",
