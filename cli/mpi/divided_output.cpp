@@ -67,7 +67,8 @@ void write_divided(const std::string& path, const FileLayout& layout, const Comm
         created.emplace(path);
         if (created->is_in_place())
             throw Error(ErrorKind::usage, path,
-                        "is no file on a disk, where ranks could write rows; expected one");
+                        "is not a regular file, so ranks cannot write their rows to it; expected a "
+                        "file on disk");
         created->fill([&](io::Output& to) { to << layout.header; });
     });
     const std::string unfinished =

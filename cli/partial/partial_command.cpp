@@ -13,6 +13,7 @@
 #include "cli/question/notes.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/array_hints.hpp"
+#include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -34,16 +35,6 @@ KeyRange range_in(const Args& args) {
     return ranges.front();
 }
 
-std::vector<std::string> split_names(const std::string& list) {
-    std::vector<std::string> names;
-    for (std::size_t first = 0; first <= list.size();) {
-        const std::size_t end = std::min(list.find(',', first), list.size());
-        names.push_back(list.substr(first, end - first));
-        first = end + 1;
-    }
-    return names;
-}
-
 /// Refuses what requires all keys at once.
 void check_part(const Request& request) {
     for (const std::string& name : request.settings.emit)
@@ -62,14 +53,14 @@ int run_partial(const Args& args) {
     Request flags = with_flags(request_of_mode(args.names()), args);
     if (row_of(flags.settings.mode).mechanism != Mechanism::softmax)
         throw Error(ErrorKind::usage, "attn partial linear",
-                    "there is no softmax, and its state passes from token to token; expected "
-                    "attn linear with --past-state, which continues where another ended");
+                    "linear attention has no softmax, so its parts cannot be merged; expected "
+                    "attn linear with --past-state, which continues from an earlier state");
     check_defaults(flags);
     const KeyRange range = range_in(args);
     format_of_part(flags.output);
     require_input(flags, "attn partial");
     if (const auto emit = args.text("emit")) {
-        flags.settings.emit = split_names(*emit);
+        flags.settings.emit = split_list(*emit);
         flags.locations["emit"] = Location("--emit " + *emit);
     } else {
         flags.settings.emit = {"context_vectors"};

@@ -42,7 +42,7 @@ def show(document):
         print(f"Starting two processes with MPI: {measured['start_seconds']:.2f} s; passing between them: at least "
               f"{size(measured['passed_bytes_per_second'])}/s.")
     else:
-        print("Rings: not measured, because this attn is built without MPI, or there is no mpirun.")
+        print("Rings were not measured: attn was built without MPI, or mpirun was not found.")
     table(["texts", "tokens/s of a core", "memory"],
           [[f"{row['texts']} of {row['text_tokens']} tokens", f"{row['tokens_per_second']:.0f}", size(row["memory_bytes"])]
            for row in measured["corpus"]])
