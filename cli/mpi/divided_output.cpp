@@ -66,9 +66,9 @@ void write_divided(const std::string& path, const FileLayout& layout, const Comm
         if (world.rank() != 0) return;
         created.emplace(path);
         if (created->is_in_place())
-            throw Error(ErrorKind::usage, path,
-                        "is not a regular file, so ranks cannot write their rows to it; expected a "
-                        "file on disk");
+            throw Error(
+                ErrorKind::usage, path,
+                "is not a file on a disk, so ranks cannot write their rows to it; expected one");
         created->fill([&](io::Output& to) { to << layout.header; });
     });
     const std::string unfinished =
