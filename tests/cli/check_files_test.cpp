@@ -39,7 +39,12 @@ TEST_CASE("check: the report never replaces a file that is read, by whatever nam
     run_shell("ln -s theirs.json link.json; ln theirs.json same.json");
     const Words operands{"sdpa",       "--query", "query.json", "--key",
                          "query.json", "--value", "query.json"};
-    const std::pair<Words, std::vector<std::string>> cases[] = {
+    struct Case
+    {
+        Words question;
+        std::vector<std::string> outputs;
+    };
+    const Case cases[] = {
         {{"self", "question.json", "--against", "theirs.json"},
          {"question.json", "theirs.json", "./theirs.json", "link.json", "same.json"}},
         {{"self", "question.json", "--against", "theirs.json:context_vectors"}, {"theirs.json"}},
@@ -47,12 +52,12 @@ TEST_CASE("check: the report never replaces a file that is read, by whatever nam
         {{"many.ndjson", "--against", "results.ndjson"}, {"many.ndjson", "results.ndjson"}},
         {operands + Words{"--against", "theirs.json"}, {"query.json", "theirs.json"}},
     };
-    for (const auto& [question, outputs] : cases)
-        for (const std::string& output : outputs) {
-            CAPTURE(question);
+    for (const Case& each : cases)
+        for (const std::string& output : each.outputs) {
+            CAPTURE(each.question);
             CAPTURE(output);
             const std::string before = read_text(output);
-            const Outcome outcome = run_attn(Words{"check"} + question + Words{"-o", output});
+            const Outcome outcome = run_attn(Words{"check"} + each.question + Words{"-o", output});
             CHECK(outcome.code == 2);
             CHECK(outcome.err.find("is read and written") != std::string::npos);
             CHECK(read_text(output) == before);
