@@ -39,8 +39,7 @@ TEST_CASE("check: the report never replaces a file that is read, by whatever nam
     run_shell("ln -s theirs.json link.json; ln theirs.json same.json");
     const Words operands{"sdpa",       "--query", "query.json", "--key",
                          "query.json", "--value", "query.json"};
-    struct Case
-    {
+    struct Case {
         Words question;
         std::vector<std::string> outputs;
     };
