@@ -295,10 +295,9 @@ std::vector<Alternative> alternatives::softmax_axes(const Problem& problem) {
     std::vector<Alternative> found;
     const Plan& plan = problem.plan;
     // One row requires the scores of all queries.
-    constexpr double most_products = 0x1p20;
     const double products = static_cast<double>(plan.q_len) * static_cast<double>(plan.kv_len) *
                             static_cast<double>(plan.d_k);
-    const std::size_t most = products > most_products ? 2 : 3;
+    const std::size_t most = products > 0x1p20 ? 2 : 3;
     if (plan.q_len > 1)
         found.push_back(
             {"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }, 0, most});

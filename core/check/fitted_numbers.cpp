@@ -62,8 +62,8 @@ public:
         double x = nearest_of_grid();
         std::vector<double> errors = errors_at(x);
         double squares = product_of(errors, errors), slopes_squared = 0;
-        constexpr int most_steps = 40, most_halvings = 8;
-        for (int i = 0; i < most_steps; ++i) {
+        constexpr int step_limit = 40, halving_limit = 8;
+        for (int i = 0; i < step_limit; ++i) {
             const std::vector<double> slopes = slopes_at(x);
             slopes_squared = product_of(slopes, slopes);
             if (!(slopes_squared > 0) || count_independent(slopes) < least_independent)
@@ -71,7 +71,7 @@ public:
             double step = product_of(slopes, errors) / slopes_squared;
             step = std::clamp(step, -std::abs(x) / 2, std::abs(x) / 2);
             bool is_nearer = false;
-            for (int half = 0; half < most_halvings && !is_nearer; ++half, step /= 2) {
+            for (int half = 0; half < halving_limit && !is_nearer; ++half, step /= 2) {
                 std::vector<double> there = errors_at(x - step);
                 const double squares_there = product_of(there, there);
                 is_nearer = squares_there < squares;
@@ -83,8 +83,9 @@ public:
             if (!is_nearer) break;
         }
         // Numbers that show no more than that it is small, as equal weights do, explain nothing.
-        constexpr double most_uncertain = 0x1p-6;
-        if (std::sqrt(squares / slopes_squared) > most_uncertain * std::abs(x)) return std::nullopt;
+        constexpr double uncertainty_limit = 0x1p-6;
+        if (std::sqrt(squares / slopes_squared) > uncertainty_limit * std::abs(x))
+            return std::nullopt;
         return Best{x, std::max(std::sqrt(squares / slopes_squared), 0x1p-50 * std::abs(x))};
     }
 
@@ -163,8 +164,8 @@ private:
 
 /// The decimal with the fewest digits that is as near to the value as this.
 double shortest_within(double value, double distance) {
-    constexpr int most_digits = 17;
-    for (int digits = 1; digits < most_digits; ++digits) {
+    constexpr int digits_of_double = 17;
+    for (int digits = 1; digits < digits_of_double; ++digits) {
         std::array<char, 40> text{};
         const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value,
                                                 std::chars_format::scientific, digits - 1);

@@ -36,7 +36,7 @@ constexpr std::size_t chunk = 32;
 /// A candidate costs about as much as this many products of numbers besides those of its row.
 constexpr double fixed_cost = 20000;
 /// Triples are limited to these products, less those of pairs: ten seconds of two processors.
-constexpr double most_products = 1e10;
+constexpr double product_limit = 1e10;
 
 /// Bounds may be so wide that they say nothing. So a match also has clearly smaller errors than the
 /// question's own conventions, and none beyond their bounds where they are right, but for one
@@ -181,7 +181,7 @@ private:
         std::stable_sort(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
             return probe_errors_[a].bounds < probe_errors_[b].bounds;
         });
-        while (usable.size() > 3 && cost(usable.size()) > most_products - pairs) usable.pop_back();
+        while (usable.size() > 3 && cost(usable.size()) > product_limit - pairs) usable.pop_back();
         std::sort(usable.begin(), usable.end());
         return usable;
     }
