@@ -90,7 +90,7 @@ public:
     }
 
 private:
-    /// Theirs less those with this number; 0 where both are infinite, or either is NaN.
+    /// Those with this number less theirs; 0 where one of the two is not finite.
     std::vector<double> errors_at(double x) const {
         Conventions conventions = comparison_.problem().asked;
         row_.number(conventions) = x;
