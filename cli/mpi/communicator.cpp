@@ -60,8 +60,13 @@ Communicator Communicator::split(std::size_t color) const {
     return Communicator(std::make_shared<const Handle>(part, handle_));
 }
 
-void Communicator::barrier() const {
-    MPI_Barrier(handle_->comm);
+std::size_t Communicator::on_this_machine() const {
+    MPI_Comm machine = MPI_COMM_NULL;
+    MPI_Comm_split_type(handle_->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    int ranks = 0;
+    MPI_Comm_size(machine, &ranks);
+    MPI_Comm_free(&machine);
+    return static_cast<std::size_t>(ranks);
 }
 
 std::string Communicator::from_first(std::string text) const {

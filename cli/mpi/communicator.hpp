@@ -29,8 +29,8 @@ public:
     /// The ranks that call it with the same `color`, in the same order.
     Communicator split(std::size_t color) const;
 
-    /// Waits for all ranks to call it.
-    void barrier() const;
+    /// How many of the ranks share this one's machine, itself included. All ranks must call it.
+    std::size_t on_this_machine() const;
 
     /// The text of rank 0.
     std::string from_first(std::string text) const;

@@ -106,9 +106,9 @@ Plan plan_of_share(const Plan& plan, const Share& share) {
     return part;
 }
 
-/// Errors: kind input, if this rank's rows need too much memory: queries, keys and values, another
-/// rank's keys and values, and the context in float64.
-void require_memory_of_share(const Plan& part, const Share& share) {
+/// Errors: kind input, if the rows of the ranks on this machine need too much memory: of each, its
+/// queries, keys and values, another rank's keys and values, and the context in float64.
+void require_memory_of_share(const Plan& part, const Share& share, std::size_t ranks) {
     const auto rows = [&](std::size_t length) {
         return static_cast<double>(part.batch * (length + share.ring_size - 1)) /
                static_cast<double>(share.ring_size);
@@ -117,9 +117,11 @@ void require_memory_of_share(const Plan& part, const Share& share) {
                key = static_cast<double>(part.kv_heads * (part.d_k + part.d_v)),
                query = static_cast<double>(part.heads * (part.d_k + 2 * part.d_v)),
                sums = static_cast<double>(part.heads * part.d_v * sizeof(double));
+    const std::string all = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks";
     require_memory(
         rows(part.kv_len) * 2 * key * element + rows(part.rows) * (query * element + sums),
-        part.projects ? "inputs" : "query", "the rows of one rank");
+        part.projects ? "inputs" : "query", "the work of " + all + " on this machine",
+        static_cast<double>(ranks));
 }
 
 template <class T>
@@ -131,13 +133,14 @@ public:
 
     void run() {
         const Communicator ring = world_.split(share_.ring);
+        const std::size_t neighbours = world_.on_this_machine();
         FileLayout layout;
         LayerParts<T> parts;
         OwnRows<T> own;
         world_.together([&] {
             at_locations(request(), [&] {
                 layout = layout_of(open_.question, open_.plan, pool_);
-                require_memory_of_share(part_, share_);
+                require_memory_of_share(part_, share_, neighbours);
                 parts = take_parts<T>(part_, open_.question.operands);
                 own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
                                     parts.weights.get(), pool_);
