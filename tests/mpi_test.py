@@ -168,7 +168,8 @@ def answers_are_those_of_one_process():
             continue
         check(alone.returncode == 0, *words, alone.stderr)
         ranks = rng.choice((2, 3, 4)) if number else 1
-        run(ranks, *words, "-o", "many" + suffix)
+        notes = run(ranks, *words, "-o", "many" + suffix)
+        check(notes == alone.stderr, ranks, *words, "notes:", notes, alone.stderr)
         check_equal(one, "many" + suffix, ranks, *words)
         compared += 1
         if number % 4 == 0:
@@ -179,6 +180,13 @@ def answers_are_those_of_one_process():
                 check(first == pathlib.Path(one).read_bytes(), "one rank differs from a process")
     check(compared > COUNT // 2, "compared", compared, "of", COUNT)
     print("mpi:", compared, "answers are those of one process")
+
+
+def notes_are_shown_once():
+    write("q.npy", 2, 5, 8)
+    notes = run(3, "sdpa", "--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "--heads", 2, "-o", "many.npy")
+    check(notes.count("attn: note: --heads 2: query (2, 5, 8) is read as 2 batch entries") == 1, notes)
+    print("mpi: notes are shown once")
 
 
 def check_nothing_left():
@@ -211,6 +219,13 @@ def what_is_refused():
         error = run(rng.choice((2, 3)), *words, code=code)
         check(expected in error, expected, error)
         check_nothing_left()
+    # A machine whose file of this name is another one.
+    pathlib.Path("other").mkdir()
+    write("other/x.npy", 9, 4)
+    elsewhere = ("sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || cd other; exec \"$@\"", "sh")
+    error = run(3, "self", "x.npy", "-o", pathlib.Path("out.npy").resolve(), code=3, launcher=elsewhere)
+    check("inputs: (9, 4) on rank 1, (8, 4) on rank 0" in error, error)
+    check_nothing_left()
     done = subprocess.run(["mpirun", "-n", "3", ATTN, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
     page = subprocess.run(["mpirun", "-n", "2", ATTN, "help", "mpi"], env=ENVIRONMENT, capture_output=True, text=True)
     check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)
@@ -289,6 +304,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     answers_are_those_of_one_process()
     if COUNT <= 100:
+        notes_are_shown_once()
         what_is_refused()
         disks_may_be_full()
         ranks_may_be_killed()

@@ -97,6 +97,20 @@ OpenQuestion open_question(const Args& args, const Runtime& runtime) {
     return open;
 }
 
+/// Each rank opens the files for itself: they may be others on another machine, or change
+/// meanwhile. Ranks with other sizes would wait for each other for ever. Errors: kind shape.
+void require_same_shapes(const OperandShapes& operands, const Communicator& world) {
+    for (const OperandShapeRow& row : operand_shape_rows) {
+        const std::string own = shape_text(operands.*row.shape), first = world.from_first(own);
+        world.together([&] {
+            if (own != first)
+                throw Error(ErrorKind::shape, row.key,
+                            own + " on rank " + std::to_string(world.rank()) + ", " + first +
+                                " on rank 0; expected the same file on every rank");
+        });
+    }
+}
+
 /// The plan of a share's batch entries and heads.
 Plan plan_of_share(const Plan& plan, const Share& share) {
     Plan part = plan;
@@ -149,9 +163,8 @@ public:
         std::array<std::size_t, 2> first_rows{};
         for (std::size_t i = 0; i < first_rows.size(); ++i)
             first_rows[i] = own.queries[i].first - open_.plan.first_query;
-        std::array<RingResult<T>, 2> results;
-        world_.or_end_job(
-            [&] { results = attend_in_ring(part_, parts.call, std::move(own), ring, pool_); });
+        std::array<RingResult<T>, 2> results =
+            attend_in_ring(part_, parts.call, std::move(own), ring, world_, pool_);
         write_divided(request().output, layout, world_, [&](auto write) {
             for (std::size_t i = 0; i < results.size(); ++i)
                 write_chunk(std::move(results[i]), first_rows[i], parts.weights.get(), write);
@@ -213,6 +226,7 @@ void run_divided(const Args& args, const Communicator& world) {
     const Runtime runtime{pool, models};
     std::optional<OpenQuestion> open;
     world.together([&] { open = open_question(args, runtime); });
+    require_same_shapes(open->plan.operands, world);
     const Share share = share_of(open->plan, world.rank(), world.size());
     for_dtype(open->plan.dtype,
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });
