@@ -4,7 +4,7 @@
     python3 tests/mpi_test.py ATTN [COUNT] [SEED]
 
 Random questions: modes x options x types x shapes, also with fewer rows than ranks. Then what must be refused,
-bad files, full disks, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
+bad files, full disks, failing memory, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
 """
 
 import json
@@ -242,6 +242,45 @@ def disks_may_be_full():
     print("mpi: a full disk leaves nothing")
 
 
+# Preloaded: what attn allocates for arrays fails from number FAIL_AT on.
+FAILING_MEMORY = """
+#include <errno.h>
+#include <stdlib.h>
+static long count;
+void* aligned_alloc(size_t alignment, size_t size) {
+    const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char* failing = getenv("FAIL_RANK");
+    void* memory = 0;
+    if (rank && (*failing == 'a' || *failing == *rank) && __sync_add_and_fetch(&count, 1) >= atol(getenv("FAIL_AT")))
+        return errno = ENOMEM, memory;
+    return posix_memalign(&memory, alignment, size) == 0 ? memory : 0;
+}
+"""
+
+
+def memory_may_fail():
+    compiler = shutil.which("cc")
+    check(compiler is not None, "no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", "failing.so"], input=FAILING_MEMORY, text=True,
+                   check=True)
+    numpy.save("q.npy", numpy.random.default_rng(0).standard_normal((300, 64)))
+    words = ["sdpa", "--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "-o", "out.npy"]
+    failed = 0
+    for rank in ("1", "all"):  # at reading, in the first and the last step of the ring, and at writing
+        for number in range(1, 90, 11):
+            launch = ["mpirun", "-n", "3", "-x", f"LD_PRELOAD={os.getcwd()}/failing.so", "-x", f"FAIL_AT={number}",
+                      "-x", f"FAIL_RANK={rank}", ATTN, *words]
+            done = subprocess.run(launch, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+            if done.returncode == 0:  # it needed less
+                os.unlink("out.npy")
+                continue
+            check(done.returncode == 3 and done.stderr.count("attn: error: memory: ") == 1, rank, number, done.stderr)
+            check_nothing_left()
+            failed += 1
+    check(failed > 8, "failed only", failed, "times")
+    print("mpi: memory that fails ends the job with one error,", failed, "times")
+
+
 def ranks_may_be_killed():
     numpy.save("q.npy", numpy.random.default_rng(0).standard_normal((4, 6000, 64)).astype("f4"))
     # After SIGTERM the other ranks have a second to remove the file.
@@ -307,5 +346,6 @@ with tempfile.TemporaryDirectory() as folder:
         notes_are_shown_once()
         what_is_refused()
         disks_may_be_full()
+        memory_may_fail()
         ranks_may_be_killed()
         batches_have_shards()
