@@ -48,7 +48,9 @@ def run(*words, code=0, **more):
 
 
 def saved(name, *shape, scale=1.0):
-    numpy.save(name, numbers.normal(size=shape) * scale)
+    """Its rows can be read alone, unless columns come first."""
+    array = (numbers.normal(size=shape) * scale).astype(rng.choice((numpy.float64, numpy.float32, numpy.float16)))
+    numpy.save(name, numpy.asfortranarray(array) if rng.random() < 0.2 else array)
     return name
 
 
@@ -96,6 +98,9 @@ def layer_question(scale):
         words += ["--context", saved("context.npy", batch, keys, width)]
     style = sometimes(0.4, "--style", "wrapper") if mode == "multihead" else []
     words += ["--d-out", 8, "--seed", rng.randrange(9), *style, *sometimes(0.3, "--qkv-bias")]
+    if rng.random() < 0.3:
+        numpy.save("padding.npy", numbers.random((batch, keys)) < 0.7)
+        words += ["--key-padding-mask", "padding.npy", "--mask-true", "keep"]
     if not style and rng.random() < 0.3:
         run(*words, "--save-weights", "weights.safetensors", "--format", "none")
         words += ["--weights", "weights.safetensors"]
@@ -190,6 +195,34 @@ def numpy_agrees():
     print("partial: NumPy agrees")
 
 
+def rows_of_a_range_alone_are_in_memory():
+    arrays = {name: numbers.normal(size=(4, 40000, 32)).astype(numpy.float32) for name in "kv"}
+    query = saved("q.npy", 4, 3, 32)
+    for name, array in arrays.items():
+        numpy.save(f"{name}.npy", array)
+        numpy.savez(f"{name}.npz", array)
+        numpy.save(f"{name}_columns.npy", numpy.asfortranarray(array))
+        head = json.dumps({"x": {"dtype": "F32", "shape": array.shape, "data_offsets": [0, array.nbytes]}}).encode()
+        pathlib.Path(f"{name}.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + array.tobytes())
+    stored = (".npy", ".safetensors", "_columns.npy", ".npz")
+    words = [["sdpa", "--query", query, "--key", "k" + name, "--value", "v" + name] for name in stored]
+    run(*words[0], "--emit", "context_vectors", "-o", "whole.npz")
+    most = []
+    for i, of_file in enumerate(words):
+        run("partial", *of_file, "--kv-range", f"{i * 10000}:{(i + 1) * 10000}", "-o", f"part{i}.npz")
+        command = [ATTN, "partial", *of_file, "--kv-range", "7:9", "-o", "few.npz"]
+        measured = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); " \
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        done = subprocess.run([sys.executable, "-c", measured, *command], capture_output=True, text=True, check=True)
+        most.append(int(done.stdout) * (1 if sys.platform == "darwin" else 1024))
+    run("merge", *(f"part{i}.npz" for i in range(4)), "-o", "merged.npz")
+    check_equal(["float32"], numpy.load("whole.npz"), numpy.load("merged.npz"))
+    size = sum(array.nbytes for array in arrays.values())
+    for i in (0, 1):
+        check(most[i] < most[3] - size / 2, "bytes in memory", stored, most, "of", size)
+    print("partial: of keys and values in files, the rows of the range are in memory")
+
+
 def parts_of_other_questions_are_refused():
     saved("x.npy", 6, 8)
     words = ["multihead", "x.npy", "--heads", "2", "--d-out", "8"]
@@ -257,6 +290,7 @@ def main():
     os.chdir(tempfile.mkdtemp(prefix="partial-"))
     parts_are_the_whole()
     numpy_agrees()
+    rows_of_a_range_alone_are_in_memory()
     parts_of_other_questions_are_refused()
     changed_files_are_refused()
     interrupted_parts_leave_nothing()

@@ -15,6 +15,7 @@
 #include "core/check/exact.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -94,19 +95,13 @@ void check_top(const Request& request, const TheirFile& file) {
 
 /// Standard input can be read only once.
 void check_standard_input(const CheckRequest& request) {
-    const auto is_standard = [](const std::string& path) {
-        return io::split_data_path(path).file == "-";
-    };
-    const auto count = std::count_if(request.against.begin(), request.against.end(), is_standard);
-    if (count == 0) return;
-    if (count > 1)
-        throw Error(ErrorKind::usage, "--against -",
-                    "standard input is given twice; expected a file for one of them");
+    io::require_one_standard_input(request.against);
+    if (std::none_of(request.against.begin(), request.against.end(), io::is_standard_input)) return;
     const Request& flags = request.flags;
     const bool is_also_question =
-        is_standard(flags.input) || !flags.names_input() ||
+        io::is_standard_input(flags.input) || !flags.names_input() ||
         std::any_of(flags.operand_files.begin(), flags.operand_files.end(),
-                    [&](const auto& operand) { return is_standard(operand.second); });
+                    [&](const auto& operand) { return io::is_standard_input(operand.second); });
     if (is_also_question)
         throw Error(ErrorKind::usage, "--against -",
                     "standard input is also the question's; expected a file for one of them");

@@ -20,22 +20,17 @@ struct Matrices {
 
 /// Some rows of them: (batch, heads, rows, columns).
 template <class T>
-Tensor4<T> read_rows(const RowsInFile& file, const Matrices& matrices, const IndexRange& rows,
-                     ThreadPool& pool) {
+Tensor4<T> rows_of_share(const RowsInFile& file, const Matrices& matrices, const IndexRange& rows,
+                         ThreadPool& pool) {
     const std::size_t columns = file.array.shape.back();
     Tensor4<T> read =
         Tensor4<T>::from_shape({matrices.batches.count, matrices.heads.count, rows.count, columns});
-    if (rows.count == 0) return read;
-    io::ArrayRules rules = file.rules;
-    rules.lowest_rank = rules.highest_rank = 2;
     T* to = read.data();
     for (std::size_t b = 0; b < matrices.batches.count; ++b)
         for (std::size_t h = 0; h < matrices.heads.count; ++h) {
             const std::size_t matrix =
                 (matrices.batches.first + b) * matrices.all_heads + matrices.heads.first + h;
-            const Array<T> values = io::read_array<T>(
-                io::rows_of(file.array, matrix, rows.first, rows.count), rules, &pool);
-            to = std::copy_n(values.data(), values.size(), to);
+            to = read_rows(file, matrix, rows.first, rows.count, to, pool);
         }
     return read;
 }
@@ -66,17 +61,17 @@ public:
     }
 
 private:
-    const RowsInFile& file(const char* key) const { return rows_.find(key)->second; }
+    const RowsInFile& file(const char* key) const { return rows_.files.find(key)->second; }
 
     Tensor4<T> heads_in(const char* key, const IndexRange& rows, const IndexRange& heads,
                         std::size_t all_heads) {
         if (!plan_.packed)
-            return read_rows<T>(file(key), {share_.batches, heads, all_heads}, rows, pool_);
+            return rows_of_share<T>(file(key), {share_.batches, heads, all_heads}, rows, pool_);
         return split_heads(tokens_in(key, rows), all_heads);
     }
 
     Tensor3<T> tokens_in(const char* key, const IndexRange& rows) {
-        Tensor4<T> read = read_rows<T>(file(key), {share_.batches, {0, 1}, 1}, rows, pool_);
+        Tensor4<T> read = rows_of_share<T>(file(key), {share_.batches, {0, 1}, 1}, rows, pool_);
         const std::array shape{read.shape(0), read.shape(2), read.shape(3)};
         return {std::move(read), shape};
     }

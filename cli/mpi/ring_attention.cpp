@@ -60,8 +60,8 @@ public:
                              Tensor4<T>::from_shape({shape_[0], shape_[1], shape_[2], 1})};
         rows_.add_sinks<T>(sink, shape_[1], shape_[2]);
         for (std::size_t row = 0; row < result.logsumexp.size(); ++row)
-            result.logsumexp.data()[row] =
-                static_cast<T>(rows_.finish(row, result.context.data() + row * shape_[3]));
+            result.logsumexp.data()[row] = static_cast<T>(
+                rows_.finish(row, result.context.data() + row * shape_[3]).logsumexp());
         return result;
     }
 

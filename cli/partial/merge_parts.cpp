@@ -113,12 +113,14 @@ MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
     return rows;
 }
 
-/// The joined rows, with the output projection of one of the parts.
-KeyPart part_of_rows(const MergedRows& rows, const Plan& plan, KeyPart projection) {
+/// The joined rows, with the output projection of one of the parts. `has_all`: of all keys.
+KeyPart part_of_rows(const MergedRows& rows, bool has_all, const Plan& plan, KeyPart projection) {
     Array<double> context =
         Array<double>::from_shape({plan.batch, plan.heads, plan.rows, plan.d_v});
-    for (std::size_t row = 0; row < projection.logsumexp.size(); ++row)
-        projection.logsumexp.data()[row] = rows.finish(row, context.data() + row * plan.d_v);
+    for (std::size_t row = 0; row < projection.logsumexp.size(); ++row) {
+        const RowSum sum = rows.finish(row, context.data() + row * plan.d_v);
+        projection.logsumexp.data()[row] = has_all ? sum.logsumexp() : sum.logsumexp_of_part();
+    }
     projection.context = std::move(context);
     return projection;
 }
@@ -156,7 +158,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
         request = with_output(std::move(request), output);
         request.settings = plan.config;
         Result result =
-            result_of_rows(plan, part_of_rows(rows, plan, std::move(parts[0].part)), pool);
+            result_of_rows(plan, part_of_rows(rows, true, plan, std::move(parts[0].part)), pool);
         show_notes(
             write_outputs({{std::move(request), {}, {}}, plan, std::move(result), {}}, pool));
         return;
@@ -169,7 +171,8 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
                         ", and the format holds no part; expected parts of all keys, or "
                         ".npz, .safetensors or .json");
     write_part(request.output,
-               {"", ranges, question, part_of_rows(rows, plan, std::move(parts[0].part))}, pool);
+               {"", ranges, question, part_of_rows(rows, false, plan, std::move(parts[0].part))},
+               pool);
     show_notes({missed + ": the output is a part again, for attn merge"});
 }
 

@@ -4,10 +4,8 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <variant>
 
 #include "cli/output/output_name.hpp"
-#include "cli/request/digest.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
@@ -32,35 +30,6 @@ std::optional<KeyRange> range_of_text(std::string_view text) {
                end = index_of_text(text.substr(colon + 1));
     if (!first || !end || *first >= *end) return std::nullopt;
     return KeyRange{*first, *end};
-}
-
-template <class T>
-std::string_view bytes_of_elements(const T* elements, std::size_t count) {
-    return {reinterpret_cast<const char*>(elements), count * sizeof(T)};
-}
-
-template <class Numbers>
-void add_array(Digest& digest, const Numbers& array) {
-    for (const std::size_t length : array.shape()) digest.add(length);
-    digest.add(bytes_of_elements(array.data(), array.size()));
-}
-
-void add_norm(Digest& digest, const std::optional<InputNorm>& norm) {
-    if (!norm) return;
-    for (const auto* numbers : {&norm->weight, &norm->bias})
-        digest.add(bytes_of_elements(numbers->data(), numbers->size()));
-}
-
-template <class T>
-void add_weights(Digest& digest, const LayerWeights<T>& weights) {
-    for (const Projection<T>* projection :
-         {&weights.query, &weights.key, &weights.value, weights.out ? &*weights.out : nullptr}) {
-        if (projection == nullptr) continue;
-        add_array(digest, projection->weight);
-        add_array(digest, projection->bias);
-    }
-    add_norm(digest, weights.query_norm);
-    add_norm(digest, weights.key_norm);
 }
 
 /// An array of the file in float64.
@@ -128,28 +97,6 @@ KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys) {
     }
     if (end < keys) missing.push_back({end, keys});
     return missing;
-}
-
-std::string digest_of(const Operands& operands) {
-    Digest digest;
-    for (const RealArray* reals :
-         {&operands.inputs, &operands.context, &operands.query, &operands.key, &operands.value,
-          &operands.past_key, &operands.past_value}) {
-        digest.add(reals->dimension());
-        if (reals->dimension() == 0) continue;
-        if (reals->holds<float>())
-            add_array(digest, reals->in<float>());
-        else
-            add_array(digest, reals->in<double>());
-    }
-    for (const Array<double>* mask : {&operands.mask, &operands.key_padding_mask}) {
-        digest.add(mask->dimension());
-        if (mask->dimension() != 0) add_array(digest, *mask);
-    }
-    add_norm(digest, operands.norm);
-    if (operands.weights)
-        std::visit([&](const auto& weights) { add_weights(digest, *weights); }, *operands.weights);
-    return hex_of(digest.value());
 }
 
 KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool& workers) {

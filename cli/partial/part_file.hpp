@@ -31,10 +31,6 @@ KeyRanges joined_ranges(KeyRanges ranges);
 /// The keys from 0 to before `keys` that are in no range.
 KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys);
 
-/// A digest of the operands, given parameters included, which tells parts of different questions
-/// apart.
-std::string digest_of(const Operands& operands);
-
 /// The members that state the question; equal in all its parts.
 inline constexpr const char* question_members[] = {"mode",   "config", "shapes",        "layout",
                                                    "digest", "tokens", "context_tokens"};

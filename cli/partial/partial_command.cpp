@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/output/head.hpp"
+#include "cli/partial/key_rows.hpp"
 #include "cli/partial/part_file.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
@@ -69,21 +70,24 @@ int run_partial(const Args& args) {
     ThreadPool pool;
     io::LoadedModels models;
     const Runtime runtime{pool, models};
-    Question question = read_question(open_request(flags), runtime);
+    OperandRows rows{OperandRows::Of::keys};
+    Question question = read_question(open_request(flags), runtime, &rows);
     question.request.bare = false;
     check_part(question.request);
-    const std::string digest = digest_of(question.operands);
-    PlannedQuestion planned = plan_question(std::move(question), {.keys = range});
-    const Request& request = planned.question.request;
+    Plan plan = plan_of(question, {.keys = range});
     PartFile file{"", {range}, {}, {}};
-    for (auto& [key, value] : head_of(request, planned.plan))
+    for (auto& [key, value] : head_of(question.request, plan))
         if (key != "schema" && key != "id" && key != "meta")
             file.question[key] = nlohmann::ordered_json::parse(value);
-    file.question["digest"] = digest;
-    file.part = at_locations(request, [&] {
-        return compute_part(planned.plan, std::move(planned.question.operands), pool);
+    file.question["digest"] = digest_of(question.operands, rows, plan.dtype);
+    plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
+    PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
+    file.part = at_locations(planned.question.request, [&] {
+        Operands& operands = planned.question.operands;
+        read_range(operands, rows, planned.plan.new_keys(), planned.plan.dtype, pool);
+        return compute_part(planned.plan, std::move(operands), pool);
     });
-    write_part(request.output, std::move(file), pool);
+    write_part(planned.question.request.output, std::move(file), pool);
     show_notes(planned.question.notes);
     return 0;
 }

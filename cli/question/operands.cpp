@@ -81,13 +81,13 @@ private:
         rules.memory_before = text_bytes_;
         rules.lowest_rank = lowest_rank;
         rules.highest_rank = highest_rank;
-        if (rows_ != nullptr) return rules;  // operands have no memory yet
         for (const RealArray* read :
              {&operands_.inputs, &operands_.context, &operands_.query, &operands_.key,
               &operands_.value, &operands_.past_key, &operands_.past_value, &operands_.past_state,
               &operands_.decay, &operands_.beta})
             rules.memory_before += read->bytes();
         rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
+        rules.memory_before -= left_bytes_;
         return rules;
     }
 
@@ -97,38 +97,55 @@ private:
                     "a disk");
     }
 
-    /// An operand whose rows stay in their file: its shape.
-    RealArray leave_rows(const std::string& key, const io::InputFile& file,
-                         const io::StoredArray& array, const io::ArrayRules& allowed) {
-        const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors";
-        if (!is_plain || array.bytes->memory() != nullptr) refuse_rows(file.name);
-        if (array.fortran_order && array.shape.size() > 1)
-            throw Error(ErrorKind::input, array.place(),
+    /// Whether every required operand must stay in its file.
+    bool leaves_all() const { return rows_ != nullptr && rows_->of == OperandRows::Of::required; }
+
+    /// Whether the rows of a required operand stay in this file. Errors: of a file that does not
+    /// allow it, if every operand must.
+    bool leaves_rows(const std::string& key, const io::InputFile& file,
+                     const io::StoredArray* array) const {
+        const bool of_keys = key == "key" || key == "value" || key == "context";
+        if (rows_ == nullptr || !(leaves_all() || of_keys)) return false;
+        const bool is_plain = file.format->name == "npy" || file.format->name == "safetensors",
+                   on_disk = is_plain && array != nullptr && array->bytes->memory() == nullptr,
+                   by_columns = on_disk && array->fortran_order && array->shape.size() > 1;
+        if (!leaves_all()) return on_disk && !by_columns;
+        if (!on_disk) refuse_rows(file.name);
+        if (by_columns)
+            throw Error(ErrorKind::input, array->place(),
                         "is in column-major order, in which rows are apart; expected row-major "
                         "order, by numpy.ascontiguousarray");
+        return true;
+    }
+
+    /// An operand whose rows stay in their file: its shape.
+    RealArray leave_rows(const std::string& key, const io::StoredArray& array,
+                         const io::ArrayRules& allowed) {
         io::check_array(array, allowed);
-        rows_->insert_or_assign(key, RowsInFile{array, allowed});
+        rows_->files.insert_or_assign(key, RowsInFile{array, allowed});
         const MemoryMeter no_memory(MemoryMeter::Run::dry);
-        return for_dtype(allowed.dtype, [&]<class T>(T) -> RealArray {
+        RealArray left = for_dtype(allowed.dtype, [&]<class T>(T) -> RealArray {
             return Array<T>::from_shape(array.shape);
         });
+        left_bytes_ += left.bytes();
+        return left;
     }
 
     /// The array of an operand's file, or its shape if rows stay there.
     RealArray read_or_leave(const std::string& key, const io::InputFile& file,
                             const io::ArrayRules& allowed, const io::CsvStyle& style,
                             io::MatrixLabels& labels) {
-        if (rows_ == nullptr)
+        const io::StoredArray* const array =
+            rows_ != nullptr && file.arrays ? &io::stored_array(file) : nullptr;
+        if (!leaves_rows(key, file, array))
             return rounded(io::read_reals(file, allowed, &workers_, style, &labels), file);
-        if (!file.arrays) refuse_rows(file.name);
-        const io::StoredArray& array = io::stored_array(file);
-        labels.rows = io::row_labels(file, array.shape);
-        return leave_rows(key, file, array, allowed);
+        labels.rows = io::row_labels(file, array->shape);
+        return leave_rows(key, *array, allowed);
     }
 
     void read_inputs() {
         const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
-        if (rows_ != nullptr && inputs != nullptr) refuse_rows(input_->file.place);
+        if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
         if (!request_.settings.drawn_shape().empty()) {
             operands_.inputs = draw_inputs(request_);
         } else if (request_.example || request_.text) {
@@ -211,15 +228,15 @@ private:
             read_named(request_, !is_from_flag(request_, rule.key),
                        [&] { read_file(rule, allowed); });
         } else if (inline_array != nullptr) {
-            if (rows_ != nullptr && rule.required) refuse_rows(input_->file.place);
+            if (leaves_all() && rule.required) refuse_rows(input_->file.place);
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*inline_array, allowed);
             else
                 masks_.take(rule,
                             input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
-            if (rows_ != nullptr && rule.required)
-                operands_.*rule.reals = leave_rows(rule.key, input_->file, *in_file, allowed);
+            if (rule.required && leaves_rows(rule.key, input_->file, in_file))
+                operands_.*rule.reals = leave_rows(rule.key, *in_file, allowed);
             else if (rule.mask == nullptr)
                 operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
             else
@@ -317,6 +334,7 @@ private:
     const Input* input_;
     const LayerSource* model_;
     OperandRows* rows_;
+    double left_bytes_ = 0;  // of operands whose rows stay in their files
     double text_bytes_;
     ThreadPool& workers_;
     ReadOperands& read_;
@@ -339,7 +357,7 @@ ReadOperands read_operands(const Request& request, const OperandSources& sources
 std::string path_of(const Request& request, const Input* input, const std::string& key) {
     const std::string& path = request.operand_files.at(key);
     const bool is_piped = input != nullptr && input->file.name == "<stdin>";
-    if (io::split_data_path(path).file == "-") {
+    if (io::is_standard_input(path)) {
         if (request.of_batch || is_piped)
             throw setting_error(request, key,
                                 request.of_batch ? "standard input in a batch; expected a file"

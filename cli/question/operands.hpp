@@ -30,7 +30,7 @@ struct ReadOperands {
 struct OperandSources {
     const Input* input = nullptr;        ///< null if it is not read
     const LayerSource* model = nullptr;  ///< null without weights
-    /// If not null, rows stay in their files: the operands of OperandRows have their shapes, but no
+    /// If not null, some rows stay in their files: those operands have their shapes, but no
     /// elements.
     OperandRows* rows = nullptr;
     double text_bytes = 0;  ///< bytes of the text of INPUT that is in memory meanwhile

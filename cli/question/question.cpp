@@ -133,9 +133,13 @@ Plan plan_of(Question& question, const PlanOptions& options) {
 }
 
 PlannedQuestion plan_question(Question question, const PlanOptions& options) {
+    Plan plan = plan_of(question, options);
+    return with_cost(std::move(question), std::move(plan));
+}
+
+PlannedQuestion with_cost(Question question, Plan plan) {
     // Not the pool's threads: the memory that a record needs must not depend on the number of jobs.
     const auto threads = question.request.threads.value_or(processors());
-    Plan plan = plan_of(question, options);
     Cost cost = measure(plan, threads);
     cost.memory = question.text_bytes +
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);

@@ -58,6 +58,9 @@ Plan plan_of(Question& question, const PlanOptions& options);
 /// Errors: those of make_plan and of memory, at their locations in the request.
 PlannedQuestion plan_question(Question question, const PlanOptions& options = {});
 
+/// The same, of a plan that plan_of() made. Errors: those of memory.
+PlannedQuestion with_cost(Question question, Plan plan);
+
 /// Errors: those of compute.
 Answer answer(PlannedQuestion&& planned, const Runtime& runtime);
 Answer answer(Question question, const PlanOptions& options, const Runtime& runtime);

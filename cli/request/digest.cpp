@@ -8,6 +8,10 @@ namespace attn::cli {
 
 void Digest::add(std::string_view bytes) {
     add(std::uint64_t{bytes.size()});
+    add_words(bytes);
+}
+
+void Digest::add_words(std::string_view bytes) {
     constexpr std::size_t word = 8;
     std::size_t at = 0;
     for (; at + word <= bytes.size(); at += word) add(io::load_bytes(bytes.data() + at));

@@ -17,6 +17,9 @@ class Digest {
 public:
     void add(std::uint64_t word) { state_ = std::rotl(state_ + word * second, 31) * first; }
     void add(std::string_view bytes);
+    /// Words of 8 bytes, the last one filled with zeros: part of a sequence whose length is added
+    /// before.
+    void add_words(std::string_view bytes);
     std::uint64_t value() const;
 
 private:

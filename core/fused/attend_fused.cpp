@@ -120,16 +120,16 @@ void FusedCall<T>::write_sums(const TilePlace& place, const kernels::Tile<T>& ti
             shifts_.data()[split] = tile.shift[l];
             sums_.data()[split] = tile.sum[l];
         } else if (out_.logsumexp != nullptr || out_.wide_logsumexp != nullptr) {
-            set_logsumexp(row, logsumexp_of(static_cast<double>(tile.shift[l]),
-                                            static_cast<double>(tile.sum[l])));
+            set_logsumexp(row,
+                          {static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l])});
         }
     }
 }
 
 template <class T>
-void FusedCall<T>::set_logsumexp(std::size_t row, double logsumexp) {
-    if (out_.logsumexp != nullptr) out_.logsumexp[row] = static_cast<T>(logsumexp);
-    if (out_.wide_logsumexp != nullptr) out_.wide_logsumexp[row] = logsumexp;
+void FusedCall<T>::set_logsumexp(std::size_t row, const RowSum& sum) {
+    if (out_.logsumexp != nullptr) out_.logsumexp[row] = static_cast<T>(sum.logsumexp());
+    if (out_.wide_logsumexp != nullptr) out_.wide_logsumexp[row] = sum.logsumexp_of_part();
 }
 
 template <class T>

@@ -13,6 +13,7 @@
 #include "core/fused/tile_plan.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/operator/attention.hpp"
+#include "core/operator/merge.hpp"
 
 namespace attn {
 
@@ -93,7 +94,7 @@ private:
     bool is_needed(const TilePlace& place) const;
     void repeat_heads();
     void write_sums(const TilePlace& place, const kernels::Tile<T>& tile);
-    void set_logsumexp(std::size_t row, double logsumexp);
+    void set_logsumexp(std::size_t row, const RowSum& sum);
 
     const kernels::Entries<T>& entries_;
     const AttentionCall<T>& call_;

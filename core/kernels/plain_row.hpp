@@ -26,7 +26,8 @@ public:
         T peak = t_.has_sink ? t_.sink[lane_] : masked_score<T>;
         bool sees = false;
         each_key([&](std::size_t, T score) {
-            peak = score > peak ? score : peak;
+            // NaN stays, so that -Infinity is the peak only of scores that all overflowed.
+            peak = score <= peak || peak != peak ? peak : score;
             sees = true;
         });
         double sum = t_.has_sink ? power(t_.sink[lane_], peak) : 0;

@@ -112,7 +112,7 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
     recorder.keep_as_is("token_ids", std::move(ids));
 }
 
-/// Queries, keys and values of the tokens, which are freed.
+/// Queries, keys and values of the tokens, which are freed. A context may have the used rows alone.
 template <class T>
 AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
                                 const LayerWeights<T>* weights) {
@@ -120,15 +120,13 @@ AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
     stage.recorder.record("inputs", x);
     x = norm(stage, operands.norm, std::move(x));
     const KeyRange used = stage.plan.new_keys();
-    const auto keys_of = [&](const Tensor3<T>& source) {
-        return rows_of_matrices(source, used.first, used.end - used.first);
+    const std::size_t count = used.end - used.first;
+    const auto project_keys_of = [&](const Tensor3<T>& source) {
+        if (count == source.shape(1)) return project(stage, weights, x, source);
+        return project(stage, weights, x, rows_of_matrices(source, used.first, count));
     };
-    const bool uses_all = used.end - used.first == stage.plan.kv_len - stage.plan.past_len;
-    if (!row_of(stage.plan.mode).context)
-        return uses_all ? project(stage, weights, x, x) : project(stage, weights, x, keys_of(x));
-    Tensor3<T> source = as_batch(operands.context.take<T>());
-    if (!uses_all) source = keys_of(source);
-    return project(stage, weights, x, source);
+    if (!row_of(stage.plan.mode).context) return project_keys_of(x);
+    return project_keys_of(as_batch(operands.context.take<T>()));
 }
 
 /// The call of the plan's queries and keys, from operands that are freed after their last use.

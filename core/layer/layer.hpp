@@ -31,15 +31,17 @@ LayerParts<T> take_parts(const Plan& plan, Operands& operands);
 
 /// Attention over some keys of a question, without its sinks.
 struct KeyPart {
-    RealArray context;        ///< (batch, heads, rows, d_v), normalised over these keys
-    Array<double> logsumexp;  ///< (batch, heads, rows); -Infinity of a query without such a key
-    RealArray out_weight;     ///< (d_out, heads * d_v), if the layer projects its heads
-    RealArray out_bias;       ///< (d_out), if it has one
+    RealArray context;  ///< (batch, heads, rows, d_v), normalised over these keys
+    Array<double>
+        logsumexp;  ///< (batch, heads, rows); -Infinity of a query that adds nothing, see RowSum
+    RealArray out_weight;  ///< (d_out, heads * d_v), if the layer projects its heads
+    RealArray out_bias;    ///< (d_out), if it has one
 };
 
 /// Computes the part of the plan's keys, which MergedRows joins with others (merge.hpp). Operands
-/// are those of the whole question, which are freed after their last use; only the plan's keys are
-/// projected. The question has a softmax, and the mask method neg_inf.
+/// are those of the whole question, of which only the plan's keys are projected; new keys, values
+/// and a context may have those rows alone. They are freed after their last use. The question has a
+/// softmax, and the mask method neg_inf.
 KeyPart compute_part(const Plan& plan, Operands&& operands, ThreadPool& pool);
 
 /// The arrays context_vectors, head_outputs and logsumexp, of those in `plan.emit`, from the joined

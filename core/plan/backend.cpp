@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,8 +28,8 @@ void attend_by_reference(const Plan& plan, AttentionCall<T> call, const HeadRows
     if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
 }
 
-/// The logsumexp in double of the scores that enter the softmax. Where the softmax's own is not
-/// finite, it is that: -Infinity of a query without keys, NaN of scores that overflowed.
+/// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
+/// softmax's own is not finite, it is that.
 class WideLogsumexp : public StepObserver {
 public:
     explicit WideLogsumexp(double* logsumexp) : logsumexp_(logsumexp) {}
@@ -45,19 +46,23 @@ private:
             const std::span of_row(values.data() + row * keys, keys);
             if (are_scores)
                 logsumexp_[row] = of_scores(of_row);
-            else if (!std::isfinite(of_row[0]))
+            else if (!std::isfinite(of_row[0]) && logsumexp_[row] != lowest)
                 logsumexp_[row] = static_cast<double>(of_row[0]);
         }
     }
 
     template <class T>
     static double of_scores(std::span<const T> scores) {
+        const bool are_lowest =
+            std::all_of(scores.begin(), scores.end(), [](T score) { return score == T(lowest); });
+        if (are_lowest) return lowest;
         const auto shift = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
         double sum = 0;
         for (const T score : scores) sum += std::exp(static_cast<double>(score) - shift);
         return logsumexp_of(shift, sum);
     }
 
+    static constexpr double lowest = -std::numeric_limits<double>::infinity();
     double* logsumexp_;
 };
 

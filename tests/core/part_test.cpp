@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -46,6 +49,13 @@ std::vector<KeyRange> divide(std::size_t keys, std::mt19937& random) {
     return ranges;
 }
 
+/// Equal to rounding, or NaN both.
+template <class T>
+bool same_number(T a, T b) {
+    return a == b || (std::isnan(a) && std::isnan(b)) ||
+           std::abs(a - b) <= 64 * std::numeric_limits<T>::epsilon();
+}
+
 template <class T>
 Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
                  const std::vector<KeyRange>& ranges, ThreadPool& pool) {
@@ -69,7 +79,7 @@ Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
     merged.add_sinks<T>(call.sink, heads, queries);
     for (std::size_t row = 0; row < rows; ++row)
         answer.logsumexp.data()[row] =
-            static_cast<T>(merged.finish(row, answer.context.data() + row * d_v));
+            static_cast<T>(merged.finish(row, answer.context.data() + row * d_v).logsumexp());
     return answer;
 }
 
@@ -114,6 +124,76 @@ TEST_CASE("parts, generated: float32 parts joined in any order are the whole") {
 
 TEST_CASE("parts, generated: float64 parts joined in any order are the whole") {
     check_generated<double>();
+}
+
+namespace {
+
+/// A question of some of whose keys the scores overflow: -Infinity, +Infinity or NaN.
+template <class T>
+AttentionCall<T> overflowing_call(std::size_t keys, std::size_t queries, std::mt19937& random) {
+    constexpr std::size_t d = 4;
+    constexpr T large = std::numeric_limits<T>::max() / 4,
+                nan = std::numeric_limits<T>::quiet_NaN();
+    AttentionCall<T> call;
+    call.query = Tensor4<T>::from_shape({1, 1, queries, d});
+    call.key = Tensor4<T>::from_shape({1, 1, keys, d});
+    call.value = Tensor4<T>::from_shape({1, 1, keys, d});
+    std::fill(call.query.begin(), call.query.end(), large);
+    for (T& value : call.value) value = static_cast<T>(random() % 64) / 32 - 1;
+    const std::size_t lowest_of_8 = random() % 9;  // 8: all
+    const bool has_others = random() % 4 == 0;
+    // Long runs too, so that whole parts overflow.
+    const std::size_t run = random() % 2 == 0 ? 1 : 1 + keys / 3;
+    for (std::size_t first = 0; first < keys; first += run) {
+        const bool is_lowest = random() % 8 < lowest_of_8;
+        const bool is_other = has_others && random() % keys == 0;
+        const T of_key = is_lowest ? -large : static_cast<T>(random() % 16) / (8 * large);
+        const T of_run = !is_other ? of_key : random() % 2 == 0 ? large : nan;
+        for (std::size_t k = first; k < std::min(keys, first + run); ++k)
+            std::fill_n(&call.key(std::size_t{0}, std::size_t{0}, k, std::size_t{0}), d, of_run);
+    }
+    if (random() % 4 == 0) call.sink = {0.5};
+    return call;
+}
+
+/// Counts of rows that are numbers and of rows that are NaN.
+template <class T>
+std::array<std::size_t, 2> check_overflows() {
+    ThreadPool pool(2);
+    std::array<std::size_t, 2> rows{};
+    for (std::uint32_t seed = 1; seed <= 300; ++seed) {
+        CAPTURE(seed);
+        std::mt19937 random(seed);
+        const std::size_t many = seed % 10 == 0 ? 2500 : 30;  // 2500: in splits of keys
+        const AttentionCall<T> call =
+            overflowing_call<T>(1 + random() % many, 1 + random() % 9, random);
+        const Answer<T> truth = test::reference(call);
+        const std::vector<KeyRange> ranges = divide(call.key.shape(2), random);
+        const auto check = [&](const Answer<T>& got) {
+            for (std::size_t i = 0; i < truth.context.size(); ++i)
+                CHECK(same_number(got.context.data()[i], truth.context.data()[i]));
+            for (std::size_t i = 0; i < truth.logsumexp.size(); ++i)
+                CHECK(same_number(got.logsumexp.data()[i], truth.logsumexp.data()[i]));
+        };
+        for (const T sum : truth.logsumexp) ++rows[std::isnan(sum) ? 1 : 0];
+        for (const Backend& backend : softmax_backends()) {
+            if (!backend.runs_here()) continue;
+            CAPTURE(backend.name);
+            if (backend.is_fused()) check(test::fused(*backend.kernel, call, false));
+            check(joined(backend, call, ranges, pool));
+        }
+    }
+    return rows;
+}
+
+}  // namespace
+
+TEST_CASE("parts: scores that overflow to -Infinity add nothing, unless there are no others") {
+    for (const auto& [numbers, overflowed] :
+         {check_overflows<float>(), check_overflows<double>()}) {
+        CHECK(numbers > 300);
+        CHECK(overflowed > 100);
+    }
 }
 
 TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from the sequence") {
