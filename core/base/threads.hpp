@@ -63,7 +63,7 @@ private:
 template <class Work>
 std::vector<std::thread> start_threads(std::size_t count, const Work& work) {
     std::vector<std::thread> threads;
-    [[maybe_unused]] const SmallStacks small;
+    [[maybe_unused]] const SmallStacks stacks;
     try {
         threads.reserve(count);  // a thread that has started must find its element
         for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work, i);
