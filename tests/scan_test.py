@@ -332,6 +332,16 @@ def check_damage(folder, case, scratch):
     return refused
 
 
+def check_plot(folder, case):
+    """Rows of pictures are named after the layers that were scanned."""
+    text = json.dumps({"token_ids": case["token_ids"]})
+    document = json.loads(run("scan", folder, "-", "--layers", "-1", input=text).stdout)
+    (last,) = {f"{layer['part']} {layer['layer']}" if "part" in layer else str(layer["layer"])
+               for layer in document["sums"]["layers"]}
+    drawn = run("plot", "-", "--array", "sink", input=json.dumps(document)).stdout
+    assert any(line.startswith(last + " ") for line in drawn.splitlines()[2:3]), (last, drawn)
+
+
 def main():
     cases = [json.loads(line) for line in (data / "models" / "families.ndjson").open()]
     cases += [case for case in map(json.loads, (data / "models" / "generation.ndjson").open())
@@ -353,6 +363,7 @@ def main():
         case = next((case for case in cases if len(case["token_ids"]) > 4), cases[0])
         folder = scratch / "joined"
         write_model(folder, case)
+        check_plot(folder, case)
         print(check_joins(folder, case, scratch), "groupings,", check_kills(folder, case, scratch), "kills,",
               check_damage(folder, case, scratch), "changed files refused")
 

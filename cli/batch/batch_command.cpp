@@ -38,7 +38,7 @@ void refuse_defaults(const Request& defaults, const io::OutputFormat* packed) {
     at_locations(defaults, [&] { check_array_names(defaults.settings.emit); });
     if (defaults.has_mode) check_defaults(defaults);
     for (const auto& [key, path] : defaults.operand_files)
-        if (io::split_data_path(path).file == "-")
+        if (io::is_standard_input(path))
             throw Error(ErrorKind::usage, location_of(defaults, key),
                         "standard input, which every record would read again; expected a file");
 }
@@ -105,9 +105,7 @@ std::vector<BatchInput> inputs_of(const Args& args) {
             throw Error(ErrorKind::usage, "REQUESTS '" + word + "'", "is not the name of a file");
         inputs.push_back({word, each});
     }
-    const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
-    if (std::count_if(inputs.begin(), inputs.end(), is_standard) > 1)
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    io::require_one_standard_input(args.names());
     if (inputs.empty() && each)
         throw Error(ErrorKind::usage, "--each", "has no files; expected at least one");
     return inputs;

@@ -15,6 +15,7 @@
 #include "core/check/exact.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -94,19 +95,13 @@ void check_top(const Request& request, const TheirFile& file) {
 
 /// Standard input can be read only once.
 void check_standard_input(const CheckRequest& request) {
-    const auto is_standard = [](const std::string& path) {
-        return io::split_data_path(path).file == "-";
-    };
-    const auto count = std::count_if(request.against.begin(), request.against.end(), is_standard);
-    if (count == 0) return;
-    if (count > 1)
-        throw Error(ErrorKind::usage, "--against -",
-                    "standard input is given twice; expected a file for one of them");
+    io::require_one_standard_input(request.against);
+    if (std::none_of(request.against.begin(), request.against.end(), io::is_standard_input)) return;
     const Request& flags = request.flags;
     const bool is_also_question =
-        is_standard(flags.input) || !flags.names_input() ||
+        io::is_standard_input(flags.input) || !flags.names_input() ||
         std::any_of(flags.operand_files.begin(), flags.operand_files.end(),
-                    [&](const auto& operand) { return is_standard(operand.second); });
+                    [&](const auto& operand) { return io::is_standard_input(operand.second); });
     if (is_also_question)
         throw Error(ErrorKind::usage, "--against -",
                     "standard input is also the question's; expected a file for one of them");
@@ -153,11 +148,13 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
 /// Only arrays with a number for each head and element of attn's can be reproduced.
 void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
     std::vector<TheirArray> theirs;
+    std::vector<std::size_t> places;  // of each in `given`
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
         const bool holds_keys = array.id == "argmax_key" || array.id == "top_keys";
         if (!array.layout || holds_keys || problem_.plan.shown.averages(array.id)) continue;
         theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
+        places.push_back(i);
     }
     if (theirs.empty()) return;
     SearchProgress progress;
@@ -166,6 +163,23 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         progress.show(changes, done, of);
     };
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    // Where several orders of axes fit, the one that was judged is a guess.
+    options.max_changes = 2;
+    for (std::size_t i = 0; i < theirs.size() && judgement.matches.empty(); ++i) {
+        ArrayJudgement& array = judgement.arrays[places[i]];
+        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
+        const GivenArray& from = given[places[i]];
+        const TheirArray judged = theirs[i];
+        for (const Layout& layout : layouts_of(problem_.plan, from.id, from.shape)) {
+            if (layout.axes == array.axes || !layout.ends_with_columns()) continue;
+            theirs[i] = in_layout(from, layout, problem_.plan, array.type);
+            judgement.matches = search_conventions(problem_, theirs, options, pool_);
+            if (judgement.matches.empty()) continue;
+            array = judge_.judge_as(from, layout, array.type);
+            return;
+        }
+        theirs[i] = judged;
+    }
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {

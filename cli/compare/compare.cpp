@@ -265,8 +265,7 @@ std::string json_of(const std::vector<Row>& rows, const Tolerance& tolerance, bo
 }  // namespace
 
 bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
-    if (request.a == "-" && request.b == "-")
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    io::require_one_standard_input({request.a, request.b});
     ThreadPool workers;
     using io::ResultView;
     const ResultView a = ResultView::open(request.a, ResultView::Scope::named),

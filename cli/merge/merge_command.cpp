@@ -1,7 +1,6 @@
 // `attn merge`: the files state what they are; a row of `kinds` joins those of one schema.
 #include "cli/merge/merge_command.hpp"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,8 +43,7 @@ int run_merge(const Args& args) {
     if (words.empty())
         throw Error(ErrorKind::usage, "attn merge",
                     "no files; expected those to join, as in attn merge part*.json -o all.json");
-    if (std::count(words.begin(), words.end(), "-") > 1)
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    io::require_one_standard_input(words);
     std::vector<io::InputFile> files;
     const MergeKind* first = nullptr;
     for (const std::string& word : words) {

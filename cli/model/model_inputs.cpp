@@ -115,20 +115,24 @@ void read_input_arrays(const ModelAsked& asked, ModelInput& input) {
 void check_input(const ModelAsked& asked, std::span<const std::string_view> needed, bool takes_ids,
                  const ModelInput& input) {
     const Args& args = asked.args;
+    const std::string place = asked.file ? asked.file->place : "attn model";
     for (const InputRow& row : input_rows) {
         const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
         if (is_needed && !args.has(row.key))
-            throw Error(
-                ErrorKind::usage, "attn model",
-                "no " + std::string(row.flag) + ", which the model requires; expected a file");
+            throw Error(ErrorKind::usage, place,
+                        asked.file ? "no " + std::string(row.key) +
+                                         ", which the model requires; expected an array"
+                                   : "no " + std::string(row.flag) +
+                                         ", which the model requires; expected a file");
         if (!is_needed && args.has(row.key))
             throw Error(ErrorKind::usage, location_of(*args.find(row.key)),
                         "the model does not take this array; expected " +
                             std::string(takes_ids ? "--token-ids" : "other flags"));
     }
     if (takes_ids && input.ids.empty() && !input.hidden_states)
-        throw Error(ErrorKind::usage, "attn model",
-                    "no input; expected --token-ids, --text or --hidden-states");
+        throw Error(ErrorKind::usage, place,
+                    asked.file ? "no input; expected token_ids, text or hidden_states"
+                               : "no input; expected --token-ids, --text or --hidden-states");
     if (!takes_ids && !input.ids.empty())
         throw setting_error(asked.request, "token_ids",
                             "the model does not take token ids; expected none");

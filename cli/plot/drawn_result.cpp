@@ -161,6 +161,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
         if (is_described) check_shape(*plan, *id, {shape.begin(), shape.end()}, result.place());
         const bool has_labels = !labels.rows.empty() || head.tokens.has_value();
         NamedArray array{view.name, {}, {}};
+        array.layer_labels = head.scanned_layers;
         if (shape.size() == given.axes.size())
             array.axes = given.axes;
         else if (is_described)

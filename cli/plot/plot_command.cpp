@@ -22,10 +22,6 @@
 namespace attn::cli {
 namespace {
 
-bool is_standard_input(const std::string& word) {
-    return io::split_data_path(word).file == "-";
-}
-
 std::vector<std::string> words_in(const Args& args, std::string_view key) {
     const auto text = args.text(key);
     if (!text) return {};
@@ -59,8 +55,7 @@ int run_plot(const Args& args) {
             throw Error(ErrorKind::usage, io::shortened(word),
                         "is the name of a picture; expected a result, and -o " +
                             io::shortened(word) + " for the picture");
-    if (std::count_if(words.begin(), words.end(), is_standard_input) > 1)
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    io::require_one_standard_input(words);
     request.output = args.text("output").value_or("");
     if (args.has("output") && request.output.empty()) args.fail("output");
     if (const auto list = args.text("array")) request.arrays = split_list(*list);

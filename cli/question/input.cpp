@@ -45,13 +45,10 @@ std::string about_operator_input(const Input& opened) {
            "with them (attn self takes one matrix)";
 }
 
-/// Standard input can be read only once.
-void check_standard_input(const Request& request) {
-    std::size_t from_stdin = io::split_data_path(request.input).file == "-" ? 1 : 0;
-    for (const auto& [key, path] : request.operand_files)
-        if (io::split_data_path(path).file == "-") ++from_stdin;
-    if (from_stdin > 1)
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+std::vector<std::string> paths_in(const Request& request) {
+    std::vector<std::string> paths{request.input};
+    for (const auto& [key, path] : request.operand_files) paths.push_back(path);
+    return paths;
 }
 
 bool reads_input(const Request& request) {
@@ -145,7 +142,7 @@ const io::StoredArray* Input::stored(const std::string& key) const {
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
-    check_standard_input(flags);
+    io::require_one_standard_input(paths_in(flags));
     std::optional<Input> input;
     if (line)
         input = Input{std::move(*line), true};

@@ -357,7 +357,7 @@ ReadOperands read_operands(const Request& request, const OperandSources& sources
 std::string path_of(const Request& request, const Input* input, const std::string& key) {
     const std::string& path = request.operand_files.at(key);
     const bool is_piped = input != nullptr && input->file.name == "<stdin>";
-    if (io::split_data_path(path).file == "-") {
+    if (io::is_standard_input(path)) {
         if (request.of_batch || is_piped)
             throw setting_error(request, key,
                                 request.of_batch ? "standard input in a batch; expected a file"

@@ -15,6 +15,7 @@
 #include "core/scan/head_statistics.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 namespace {
@@ -52,9 +53,7 @@ std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
                     "attn scan DIR texts.ndjson");
     std::vector<BatchInput> inputs;
     for (std::size_t i = 1; i < words.size(); ++i) inputs.push_back({words[i], false});
-    const auto is_standard = [](const BatchInput& input) { return input.path == "-"; };
-    if (std::count_if(inputs.begin(), inputs.end(), is_standard) > 1)
-        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+    io::require_one_standard_input(words);
     return inputs;
 }
 

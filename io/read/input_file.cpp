@@ -26,6 +26,15 @@ DataPath split_data_path(const std::string& path) {
     return {path, ""};
 }
 
+bool is_standard_input(const std::string& path) {
+    return split_data_path(path).file == "-";
+}
+
+void require_one_standard_input(const std::vector<std::string>& paths) {
+    if (std::count_if(paths.begin(), paths.end(), is_standard_input) > 1)
+        throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
+}
+
 namespace {
 
 constexpr std::size_t max_magic_length = 64;

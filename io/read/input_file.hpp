@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"
@@ -21,6 +22,12 @@ struct DataPath {
     std::string array;  ///< empty if none is named
 };
 DataPath split_data_path(const std::string& path);
+
+/// Whether the path names standard input, "-", or an array of it.
+bool is_standard_input(const std::string& path);
+
+/// Standard input can be read only once. Errors: kind usage if several paths name it.
+void require_one_standard_input(const std::vector<std::string>& paths);
 
 /// Exactly one of `document` and `arrays` is set, or none for CSV and for lines of NDJSON.
 struct InputFile {

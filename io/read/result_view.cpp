@@ -74,6 +74,16 @@ bool holds_lines(const InputFile& file) {
     return file.format == ndjson_input && first != std::string_view::npos && text[first] == '{';
 }
 
+/// The layers of statistics of attn scan, in the order of their rows: "3", "decoder 0".
+std::vector<std::string> names_of_layers(const json& sums) {
+    std::vector<std::string> names;
+    for (const json& layer : member(sums, "layers")) {
+        const json part = member(layer, "part"), number = member(layer, "layer");
+        names.push_back((part.is_string() ? part.get<std::string>() + " " : "") + number.dump());
+    }
+    return names;
+}
+
 }  // namespace
 
 std::string schema_of(const InputFile& file) {
@@ -98,6 +108,7 @@ ResultHead::ResultHead(const InputFile& file)
                     : file.holds_object() ? layer_numbers_of(*file.document)
                                           : std::vector<std::size_t>();
     if (name.is_string()) mode = name.get<std::string>();
+    scanned_layers = names_of_layers(head_member(file, "sums"));
     if (number.is_string()) id = number.get<std::string>();
     if (number.is_number()) id = "id " + number.dump();
 }

@@ -24,6 +24,8 @@ std::span<const std::string> labels_of(const Report& report, std::string_view ax
 std::span<const std::string> labels_of(const Report& report, const NamedArray& array,
                                        std::size_t axis) {
     const std::string_view name = array.axes[axis];
+    const std::vector<std::string>& layers = array.layer_labels;
+    if (name == "layer" && layers.size() == shape_of(array)[axis]) return layers;
     const bool of_encoder = array.name.starts_with("encoder_") ||
                             (array.name.starts_with("cross_") && name == "kv_len");
     if (report.labels_encoder && !of_encoder) return {};
