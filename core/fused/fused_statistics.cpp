@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/base/worker_slots.hpp"
@@ -60,9 +61,12 @@ private:
     void allocate(Worker& worker) const {
         const std::size_t d_k = call_.query.shape(3);
         worker.fused.plans[0].reserve(call_.mask, grid_.sizes.keys, entries_.vector_lanes, false);
-        worker.fused.scratch.reserve(d_k * entries_.lanes);
+        worker.fused.scratch.reserve(kernels::scratch_size(entries_.lanes, d_k, 0));
         worker.fused.weights.reserve(kernels::block_keys * entries_.lanes);
         worker.top.reserve(kernels::max_lanes, arrays_.top());
+        kernels::Tile<T>& tile = worker.fused.tiles[0];
+        std::fill_n(tile.context, kernels::max_lanes, nullptr);  // rows of 0 elements
+        tile.weights[0] = tile.scores[0] = nullptr;
     }
 
     /// Every parts_-th tile of a head.
@@ -85,8 +89,14 @@ private:
         fused_.fill_tile(place, 0, worker.fused);
         kernels::Tile<T>& tile = worker.fused.tiles[0];
         worker.lanes = tile.lanes;
-        total_rows(tile, worker);
+        for (std::size_t l = 0; l < tile.lanes; ++l) worker.top.clear(l);
+        if (arrays_.per_row())
+            total_rows(tile, worker);
+        else
+            sum_rows(tile, worker);
         for (std::size_t l = 0; l < tile.lanes; ++l) {
+            if ((worker.totals.out_of_range >> l & 1) != 0)
+                worker.rows[l] = plain_row(tile, l, worker);
             worker.rows[l].finish(tile.has_sink ? std::optional<double>(tile.sink[l])
                                                 : std::nullopt);
             arrays_.set_row(matrix * grid_.sizes.queries + place.query(l), worker.rows[l],
@@ -102,17 +112,22 @@ private:
         totals.offer = arrays_.top() == 0 ? nullptr : take_offer;
         totals.taker = &worker;
         std::fill_n(totals.threshold, kernels::max_lanes, -std::numeric_limits<T>::infinity());
-        for (std::size_t l = 0; l < tile.lanes; ++l) worker.top.clear(l);
         entries_.total_rows(tile, totals);
-        for (std::size_t l = 0; l < tile.lanes; ++l) {
-            if ((totals.out_of_range >> l & 1) != 0)
-                worker.rows[l] = plain_row(tile, l, worker);
-            else
-                worker.rows[l] = {static_cast<double>(totals.peak[l]),
-                                  static_cast<double>(totals.sum[l]),
-                                  static_cast<double>(totals.score_sum[l]),
-                                  static_cast<double>(totals.distance_sum[l])};
-        }
+        for (std::size_t l = 0; l < tile.lanes; ++l)
+            worker.rows[l] = {static_cast<double>(totals.peak[l]),
+                              static_cast<double>(totals.sum[l]),
+                              static_cast<double>(totals.score_sum[l]),
+                              static_cast<double>(totals.distance_sum[l])};
+    }
+
+    /// The sums alone, for weights by key, relative to any number near the row's largest score.
+    void sum_rows(kernels::Tile<T>& tile, Worker& worker) {
+        const bool has_sink = std::exchange(tile.has_sink, false);
+        entries_.attend(&tile, 1);
+        tile.has_sink = has_sink;
+        worker.totals.out_of_range = tile.out_of_range;
+        for (std::size_t l = 0; l < tile.lanes; ++l)
+            worker.rows[l] = {static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l])};
     }
 
     static void take_offer(void* taker, const T* scores, const T* peaks, std::size_t lane,
@@ -160,7 +175,7 @@ private:
         for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
             const bool counts = l < tile.lanes && (rows.out_of_range >> l & 1) == 0;
             if (counts) totals.lanes |= std::uint64_t{1} << l;
-            totals.peak[l] = counts ? rows.peak[l] : T{0};
+            totals.shift[l] = counts ? static_cast<T>(worker.rows[l].peak) : T{0};
             totals.factor[l] =
                 counts ? static_cast<T>(worker.rows[l].factor() / kernels::weight_unit) : T{0};
         }

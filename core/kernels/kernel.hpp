@@ -90,6 +90,8 @@ struct Tile {
     T* scores[max_lanes];   ///< rows of kv_len, unscaled; scores[0] null: not wanted
     /// Per lane: the sum of e^(score - shift) over keys and the sink; 0 if there are neither.
     T shift[max_lanes], sum[max_lanes];
+    /// Bit l: lane l was computed plainly, or sees no key. Not set row by row.
+    std::uint64_t out_of_range;
 
     /// scratch_size(...) elements, aligned to 64 bytes; row by row row_scratch_size(...).
     T* scratch;
@@ -123,8 +125,8 @@ struct RowTotals {
 template <class T>
 struct KeyTotals {
     std::uint64_t lanes;  ///< bit l: lane l counts
-    /// A weight is weight_unit e^(score - peak) times the factor.
-    T peak[max_lanes], factor[max_lanes];
+    /// A weight is weight_unit e^(score - shift) times the factor.
+    T shift[max_lanes], factor[max_lanes];
     double* sum;  ///< kv_len elements, which are added to; null: not wanted
     T* most;      ///< kv_len elements, which are raised to the largest weight; null: not wanted
 };

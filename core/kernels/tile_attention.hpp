@@ -310,7 +310,7 @@ private:
     /// out of range.
     void finish() {
         if (t_.has_sink) add_sinks();
-        const std::uint64_t again = lanes_out_of_range();
+        t_.out_of_range = lanes_out_of_range();
         T reciprocal[L];
         for (std::size_t l = 0; l < L; l += W) {
             // The sum of a lane with a visible key is at least about 1; the others are all 0
@@ -326,7 +326,7 @@ private:
             t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
         }
         for (std::size_t l = 0; l < t_.lanes; ++l)
-            if ((again >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
+            if ((t_.out_of_range >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
     }
 
     void write_weights(const T* reciprocal) {

@@ -6,6 +6,7 @@
 // e^(score - shift) times a difference of scores do not cancel.
 #pragma once
 
+#include "core/kernels/fetch_ahead.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
@@ -154,58 +155,109 @@ class TotalKeys {
 
 public:
     TotalKeys(Tile<T>& tile, const KeyTotals<T>& totals)
-        : t_(tile), to_(totals), query_(tile.scratch), weights_(tile.weights_buffer) {}
+        : t_(tile), to_(totals), query_(tile.scratch), scores_(tile.weights_buffer), fetch_(tile) {}
 
     void run() {
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
-        for (std::size_t i = 0; i < t_.strip_count; ++i) {
-            const Strip& s = t_.strips[i];
-            T peak[L];
-            for (std::size_t l = 0; l < L; l += W) V::set(0).store(peak + l);
-            score_strip<V>(t_, s, query_, weights_, peak);
-            weigh(s);
-            for (std::size_t k = 0; k < s.keys; k += W) reduce(s, k);
+        fetch_.start(0, 1);
+        const Strip* const end = t_.strips + t_.strip_count;
+        for (const Strip* s = t_.strips; s != end; ++s) {
+            if (s == t_.strips || s[-1].ends_block) {
+                const Strip* next = s;
+                while (!next++->ends_block) {
+                }
+                fetch_.start_block(next);
+            }
+            add_strip(*s);
+            for (std::size_t k = 0; k < s->keys; k += W) reduce(*s, k);
         }
     }
 
 private:
-    void weigh(const Strip& s) const {
-        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
-            const V peak = V::load(to_.peak + v * W), factor = V::load(to_.factor + v * W);
-            const std::uint64_t lanes = to_.lanes >> (v * W);
-            for (std::size_t k = 0; k < s.keys; ++k) {
-                T* at = weights_ + k * L + v * W;
-                const V weight = V::mul(exponential(V::sub(V::load(at), peak)), factor);
-                V::where(lanes, weight, V::set(0)).store(at);
-            }
+    /// The target of a product that adds a tile's weights while its scores are in the first-level
+    /// cache.
+    struct Add {
+        const TotalKeys& in;
+        const Strip& strip;
+
+        void begin(std::size_t row, std::size_t rows) const {
+            const std::size_t key = (strip.first_key + row) % block_keys;
+            in.fetch_.rows(key, key + rows);
+        }
+        V start(std::size_t, std::size_t) const { return V::set(0); }
+
+        template <std::size_t R, std::size_t M>
+        void finish(std::size_t row, V (&score)[R][M]) const {
+            T* tile = in.scores_ + row * L + strip.first_vector * W;
+#pragma GCC unroll 16
+            for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 16
+                for (std::size_t n = 0; n < M; ++n) score[r][n].store(tile + r * L + n * W);
+            in.template add<R>(strip, row);
+        }
+    };
+
+    void add_strip(const Strip& s) {
+        if (has_steps(t_)) {
+            T peak[L];
+            for (std::size_t l = 0; l < L; l += W) V::set(0).store(peak + l);
+            score_strip<V>(t_, s, query_, scores_, peak);
+            for (std::size_t k = 0; k < s.keys; ++k) add<1>(s, k);
+        } else {
+            multiply<V>(s.end_vector - s.first_vector, s.keys,
+                        Rows<T, false>{t_.key + s.first_key * t_.key_stride, t_.key_stride},
+                        Vectors<T>{query_ + s.first_vector * W, L}, t_.d_k, Add{*this, s});
         }
     }
 
-    /// W keys of the strip from the k-th on, over all lanes.
+    /// The vectors of R keys from the strip's k-th on become one vector per key, of sums and of
+    /// largest weights.
+    template <std::size_t R>
+    void add(const Strip& s, std::size_t k) const {
+        V sum[R], most[R];
+#pragma GCC unroll 16
+        for (std::size_t r = 0; r < R; ++r) sum[r] = most[r] = V::set(0);
+#pragma GCC unroll 1
+        for (std::size_t v = s.first_vector; v < s.end_vector; ++v) {
+            const V shift = V::load(to_.shift + v * W), factor = V::load(to_.factor + v * W);
+            const T* column = scores_ + k * L + v * W;
+#pragma GCC unroll 16
+            for (std::size_t r = 0; r < R; ++r) {
+                const std::uint64_t seen =
+                    s.visible == nullptr ? to_.lanes : to_.lanes & s.visible[k + r];
+                const V power = exponential(V::sub(V::load(column + r * L), shift));
+                const V weight = V::where(seen >> (v * W), V::mul(power, factor), V::set(0));
+                sum[r] = V::add(sum[r], weight);
+                most[r] = V::max(weight, most[r]);
+            }
+        }
+#pragma GCC unroll 16
+        for (std::size_t r = 0; r < R; ++r) {
+            sum[r].store(sums_ + (k + r) * W);
+            most[r].store(most_ + (k + r) * W);
+        }
+    }
+
+    /// W keys of the strip from the k-th on.
     void reduce(const Strip& s, std::size_t k) const {
         const std::size_t filled = s.keys - k < W ? s.keys - k : W, first = s.first_key + k;
         if (to_.sum != nullptr) {
             T sums[W];
-            fold(s, k, filled, [](V a, V b) { return V::add(a, b); }).store(sums);
+            fold(sums_ + k * W, filled, [](V a, V b) { return V::add(a, b); }).store(sums);
             for (std::size_t i = 0; i < filled; ++i)
                 to_.sum[first + i] += static_cast<double>(sums[i]);
         }
         if (to_.most != nullptr) {
-            const V most = fold(s, k, filled, [](V a, V b) { return V::max(a, b); });
+            const V most = fold(most_ + k * W, filled, [](V a, V b) { return V::max(a, b); });
             V::max(most, V::load_first(to_.most + first, filled))
                 .store_first(to_.most + first, filled);
         }
     }
 
     template <class Combine>
-    V fold(const Strip& s, std::size_t k, std::size_t filled, Combine combine) const {
+    static V fold(const T* rows, std::size_t filled, Combine combine) {
         V key[W];
-        for (std::size_t i = 0; i < W; ++i) {
-            const T* row = weights_ + (k + (i < filled ? i : 0)) * L;
-            key[i] = V::load(row + s.first_vector * W);
-            for (std::size_t v = s.first_vector + 1; v < s.end_vector; ++v)
-                key[i] = combine(key[i], V::load(row + v * W));
-        }
+        for (std::size_t i = 0; i < W; ++i) key[i] = V::load(rows + (i < filled ? i : 0) * W);
         V::transpose(key);
 #pragma GCC unroll 8
         for (std::size_t half = W / 2; half != 0; half /= 2)
@@ -216,7 +268,9 @@ private:
 
     Tile<T>& t_;
     const KeyTotals<T>& to_;
-    T *query_, *weights_;
+    T *query_, *scores_;
+    FetchAhead<T> fetch_;
+    mutable T sums_[block_keys * W], most_[block_keys * W];  // a vector for each key of a strip
 };
 
 template <class V, class T = typename V::Scalar>
