@@ -4,7 +4,7 @@
     python3 tests/mpi_test.py ATTN [COUNT] [SEED]
 
 Random questions: modes x options x types x shapes, also with fewer rows than ranks. Then what must be refused,
-bad files, full disks, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
+bad files, full disks, failing memory, killed ranks, and batches. Needs NumPy and a build with -DATTN_MPI=ON. Exit code 77: skipped.
 """
 
 import json
@@ -168,7 +168,8 @@ def answers_are_those_of_one_process():
             continue
         check(alone.returncode == 0, *words, alone.stderr)
         ranks = rng.choice((2, 3, 4)) if number else 1
-        run(ranks, *words, "-o", "many" + suffix)
+        notes = run(ranks, *words, "-o", "many" + suffix)
+        check(notes == alone.stderr, ranks, *words, "notes:", notes, alone.stderr)
         check_equal(one, "many" + suffix, ranks, *words)
         compared += 1
         if number % 4 == 0:
@@ -179,6 +180,13 @@ def answers_are_those_of_one_process():
                 check(first == pathlib.Path(one).read_bytes(), "one rank differs from a process")
     check(compared > COUNT // 2, "compared", compared, "of", COUNT)
     print("mpi:", compared, "answers are those of one process")
+
+
+def notes_are_shown_once():
+    write("q.npy", 2, 5, 8)
+    notes = run(3, "sdpa", "--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "--heads", 2, "-o", "many.npy")
+    check(notes.count("attn: note: --heads 2: query (2, 5, 8) is read as 2 batch entries") == 1, notes)
+    print("mpi: notes are shown once")
 
 
 def check_nothing_left():
@@ -211,6 +219,13 @@ def what_is_refused():
         error = run(rng.choice((2, 3)), *words, code=code)
         check(expected in error, expected, error)
         check_nothing_left()
+    # A machine whose file of this name is another one.
+    pathlib.Path("other").mkdir()
+    write("other/x.npy", 9, 4)
+    elsewhere = ("sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || cd other; exec \"$@\"", "sh")
+    error = run(3, "self", "x.npy", "-o", pathlib.Path("out.npy").resolve(), code=3, launcher=elsewhere)
+    check("inputs: (9, 4) on rank 1, (8, 4) on rank 0" in error, error)
+    check_nothing_left()
     done = subprocess.run(["mpirun", "-n", "3", ATTN, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
     page = subprocess.run(["mpirun", "-n", "2", ATTN, "help", "mpi"], env=ENVIRONMENT, capture_output=True, text=True)
     check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)
@@ -225,6 +240,45 @@ def disks_may_be_full():
     check(done.returncode == 4 and done.stderr.count("attn: error: out.npy: ") == 1, done.returncode, done.stderr)
     check_nothing_left()
     print("mpi: a full disk leaves nothing")
+
+
+# Preloaded: what attn allocates for arrays fails from number FAIL_AT on.
+FAILING_MEMORY = """
+#include <errno.h>
+#include <stdlib.h>
+static long count;
+void* aligned_alloc(size_t alignment, size_t size) {
+    const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char* failing = getenv("FAIL_RANK");
+    void* memory = 0;
+    if (rank && (*failing == 'a' || *failing == *rank) && __sync_add_and_fetch(&count, 1) >= atol(getenv("FAIL_AT")))
+        return errno = ENOMEM, memory;
+    return posix_memalign(&memory, alignment, size) == 0 ? memory : 0;
+}
+"""
+
+
+def memory_may_fail():
+    compiler = shutil.which("cc")
+    check(compiler is not None, "no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", "failing.so"], input=FAILING_MEMORY, text=True,
+                   check=True)
+    numpy.save("q.npy", numpy.random.default_rng(0).standard_normal((300, 64)))
+    words = ["sdpa", "--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "-o", "out.npy"]
+    failed = 0
+    for rank in ("1", "all"):  # at reading, in the first and the last step of the ring, and at writing
+        for number in range(1, 90, 11):
+            launch = ["mpirun", "-n", "3", "-x", f"LD_PRELOAD={os.getcwd()}/failing.so", "-x", f"FAIL_AT={number}",
+                      "-x", f"FAIL_RANK={rank}", ATTN, *words]
+            done = subprocess.run(launch, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+            if done.returncode == 0:  # it needed less
+                os.unlink("out.npy")
+                continue
+            check(done.returncode == 3 and done.stderr.count("attn: error: memory: ") == 1, rank, number, done.stderr)
+            check_nothing_left()
+            failed += 1
+    check(failed > 8, "failed only", failed, "times")
+    print("mpi: memory that fails ends the job with one error,", failed, "times")
 
 
 def ranks_may_be_killed():
@@ -289,7 +343,9 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     answers_are_those_of_one_process()
     if COUNT <= 100:
+        notes_are_shown_once()
         what_is_refused()
         disks_may_be_full()
+        memory_may_fail()
         ranks_may_be_killed()
         batches_have_shards()

@@ -148,11 +148,13 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
 /// Only arrays with a number for each head and element of attn's can be reproduced.
 void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
     std::vector<TheirArray> theirs;
+    std::vector<std::size_t> places;  // of each in `given`
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
         const bool holds_keys = array.id == "argmax_key" || array.id == "top_keys";
         if (!array.layout || holds_keys || problem_.plan.shown.averages(array.id)) continue;
         theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
+        places.push_back(i);
     }
     if (theirs.empty()) return;
     SearchProgress progress;
@@ -161,6 +163,23 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         progress.show(changes, done, of);
     };
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    // Where several orders of axes fit, the one that was judged is a guess.
+    options.max_changes = 2;
+    for (std::size_t i = 0; i < theirs.size() && judgement.matches.empty(); ++i) {
+        ArrayJudgement& array = judgement.arrays[places[i]];
+        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
+        const GivenArray& from = given[places[i]];
+        const TheirArray judged = theirs[i];
+        for (const Layout& layout : layouts_of(problem_.plan, from.id, from.shape)) {
+            if (layout.axes == array.axes || !layout.ends_with_columns()) continue;
+            theirs[i] = in_layout(from, layout, problem_.plan, array.type);
+            judgement.matches = search_conventions(problem_, theirs, options, pool_);
+            if (judgement.matches.empty()) continue;
+            array = judge_.judge_as(from, layout, array.type);
+            return;
+        }
+        theirs[i] = judged;
+    }
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {

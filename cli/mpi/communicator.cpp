@@ -60,8 +60,13 @@ Communicator Communicator::split(std::size_t color) const {
     return Communicator(std::make_shared<const Handle>(part, handle_));
 }
 
-void Communicator::barrier() const {
-    MPI_Barrier(handle_->comm);
+std::size_t Communicator::on_this_machine() const {
+    MPI_Comm machine = MPI_COMM_NULL;
+    MPI_Comm_split_type(handle_->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    int ranks = 0;
+    MPI_Comm_size(machine, &ranks);
+    MPI_Comm_free(&machine);
+    return static_cast<std::size_t>(ranks);
 }
 
 std::string Communicator::from_first(std::string text) const {
@@ -88,49 +93,54 @@ void Communicator::together(FunctionRef<void()> act) const {
     throw FailedElsewhere{first[1]};
 }
 
-void Communicator::or_end_job(FunctionRef<void()> act) const {
-    try {
-        act();
-    } catch (...) {
-        MPI_Abort(handle_->comm, show_error(current_error()));
-    }
-}
-
 struct Communicator::Passing::State {
+    struct Message {
+        std::span<std::byte> in;         ///< not empty: to receive
+        std::span<const std::byte> out;  ///< otherwise to send
+    };
+
     int next, previous;
     MPI_Comm comm;
-    std::vector<MPI_Request> requests;
+    std::vector<Message> messages;
+    std::vector<MPI_Request> requests;  ///< of each message
 };
 
 Communicator::Passing::Passing(const Communicator& ring) {
     const int rank = ring.handle_->rank, size = ring.handle_->size;
     state_ = std::make_unique<State>(
-        State{(rank + 1) % size, (rank + size - 1) % size, ring.handle_->comm, {}});
+        State{(rank + 1) % size, (rank + size - 1) % size, ring.handle_->comm, {}, {}});
 }
 
 Communicator::Passing::~Passing() {
     wait();
 }
 
-void Communicator::Passing::pass(std::span<const std::byte> out, std::span<std::byte> in) {
+void Communicator::Passing::add(std::span<const std::byte> out, std::span<std::byte> in) {
+    for (std::size_t at = 0; at < in.size(); at += message_piece)
+        state_->messages.push_back({in.subspan(at, std::min(message_piece, in.size() - at)), {}});
+    for (std::size_t at = 0; at < out.size(); at += message_piece)
+        state_->messages.push_back({{}, out.subspan(at, std::min(message_piece, out.size() - at))});
+    state_->requests.resize(state_->messages.size(), MPI_REQUEST_NULL);
+}
+
+void Communicator::Passing::start() {
     constexpr int tag = 0;  // messages between two ranks arrive in the order of their sending
-    for (std::size_t at = 0; at < in.size(); at += message_piece) {
-        const int count = static_cast<int>(std::min(message_piece, in.size() - at));
-        MPI_Irecv(in.data() + at, count, MPI_BYTE, state_->previous, tag, state_->comm,
-                  &state_->requests.emplace_back());
+    for (std::size_t i = 0; i < state_->messages.size(); ++i) {
+        const auto& [in, out] = state_->messages[i];
+        if (in.empty())
+            MPI_Isend(out.data(), static_cast<int>(out.size()), MPI_BYTE, state_->next, tag,
+                      state_->comm, &state_->requests[i]);
+        else
+            MPI_Irecv(in.data(), static_cast<int>(in.size()), MPI_BYTE, state_->previous, tag,
+                      state_->comm, &state_->requests[i]);
     }
-    for (std::size_t at = 0; at < out.size(); at += message_piece) {
-        const int count = static_cast<int>(std::min(message_piece, out.size() - at));
-        MPI_Isend(out.data() + at, count, MPI_BYTE, state_->next, tag, state_->comm,
-                  &state_->requests.emplace_back());
-    }
+    state_->messages.clear();
 }
 
 void Communicator::Passing::progress() {
     int are_done = 0;
     MPI_Testall(static_cast<int>(state_->requests.size()), state_->requests.data(), &are_done,
                 MPI_STATUSES_IGNORE);
-    if (are_done != 0) state_->requests.clear();
 }
 
 void Communicator::Passing::wait() {

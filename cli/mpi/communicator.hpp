@@ -29,22 +29,18 @@ public:
     /// The ranks that call it with the same `color`, in the same order.
     Communicator split(std::size_t color) const;
 
-    /// Waits for all ranks to call it.
-    void barrier() const;
+    /// How many of the ranks share this one's machine, itself included. All ranks must call it.
+    std::size_t on_this_machine() const;
 
     /// The text of rank 0.
     std::string from_first(std::string text) const;
 
     /// Runs `act` on every rank, and waits for all of them. If it throws on some, the lowest of
     /// these throws its error, and the others throw FailedElsewhere with the error's exit code.
-    /// `act` must not communicate.
+    /// `act` must not wait for other ranks, which may have failed.
     void together(FunctionRef<void()> act) const;
 
-    /// Runs `act`, which communicates. If it throws, the other ranks wait for messages that will
-    /// not come: reports the error and ends the whole job with its exit code.
-    void or_end_job(FunctionRef<void()> act) const;
-
-    /// A send to the next rank and a receive from the previous one, both in progress.
+    /// Sends to the next rank and receives from the previous one.
     class Passing {
     public:
         explicit Passing(const Communicator& ring);
@@ -54,7 +50,11 @@ public:
 
         /// Adds bytes to send, which must not change, and space to fill, until wait(). The next
         /// rank's space must have the size of these bytes.
-        void pass(std::span<const std::byte> out, std::span<std::byte> in);
+        void add(std::span<const std::byte> out, std::span<std::byte> in);
+
+        /// Starts to send and receive what was added. Allocates nothing, so that either all ranks
+        /// start or, if add() failed on one, none.
+        void start();
 
         /// Lets MPI work: it may send and receive only while one of its functions runs.
         void progress();

@@ -97,6 +97,20 @@ OpenQuestion open_question(const Args& args, const Runtime& runtime) {
     return open;
 }
 
+/// Each rank opens the files for itself: they may be others on another machine, or change
+/// meanwhile. Ranks with other sizes would wait for each other for ever. Errors: kind shape.
+void require_same_shapes(const OperandShapes& operands, const Communicator& world) {
+    for (const OperandShapeRow& row : operand_shape_rows) {
+        const std::string own = shape_text(operands.*row.shape), first = world.from_first(own);
+        world.together([&] {
+            if (own != first)
+                throw Error(ErrorKind::shape, row.key,
+                            own + " on rank " + std::to_string(world.rank()) + ", " + first +
+                                " on rank 0; expected the same file on every rank");
+        });
+    }
+}
+
 /// The plan of a share's batch entries and heads.
 Plan plan_of_share(const Plan& plan, const Share& share) {
     Plan part = plan;
@@ -106,9 +120,9 @@ Plan plan_of_share(const Plan& plan, const Share& share) {
     return part;
 }
 
-/// Errors: kind input, if this rank's rows need too much memory: queries, keys and values, another
-/// rank's keys and values, and the context in float64.
-void require_memory_of_share(const Plan& part, const Share& share) {
+/// Errors: kind input, if the rows of the ranks on this machine need too much memory: of each, its
+/// queries, keys and values, another rank's keys and values, and the context in float64.
+void require_memory_of_share(const Plan& part, const Share& share, std::size_t ranks) {
     const auto rows = [&](std::size_t length) {
         return static_cast<double>(part.batch * (length + share.ring_size - 1)) /
                static_cast<double>(share.ring_size);
@@ -117,9 +131,11 @@ void require_memory_of_share(const Plan& part, const Share& share) {
                key = static_cast<double>(part.kv_heads * (part.d_k + part.d_v)),
                query = static_cast<double>(part.heads * (part.d_k + 2 * part.d_v)),
                sums = static_cast<double>(part.heads * part.d_v * sizeof(double));
+    const std::string all = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks";
     require_memory(
         rows(part.kv_len) * 2 * key * element + rows(part.rows) * (query * element + sums),
-        part.projects ? "inputs" : "query", "the rows of one rank");
+        part.projects ? "inputs" : "query", "the work of " + all + " on this machine",
+        static_cast<double>(ranks));
 }
 
 template <class T>
@@ -131,13 +147,14 @@ public:
 
     void run() {
         const Communicator ring = world_.split(share_.ring);
+        const std::size_t neighbours = world_.on_this_machine();
         FileLayout layout;
         LayerParts<T> parts;
         OwnRows<T> own;
         world_.together([&] {
             at_locations(request(), [&] {
                 layout = layout_of(open_.question, open_.plan, pool_);
-                require_memory_of_share(part_, share_);
+                require_memory_of_share(part_, share_, neighbours);
                 parts = take_parts<T>(part_, open_.question.operands);
                 own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
                                     parts.weights.get(), pool_);
@@ -146,9 +163,8 @@ public:
         std::array<std::size_t, 2> first_rows{};
         for (std::size_t i = 0; i < first_rows.size(); ++i)
             first_rows[i] = own.queries[i].first - open_.plan.first_query;
-        std::array<RingResult<T>, 2> results;
-        world_.or_end_job(
-            [&] { results = attend_in_ring(part_, parts.call, std::move(own), ring, pool_); });
+        std::array<RingResult<T>, 2> results =
+            attend_in_ring(part_, parts.call, std::move(own), ring, world_, pool_);
         write_divided(request().output, layout, world_, [&](auto write) {
             for (std::size_t i = 0; i < results.size(); ++i)
                 write_chunk(std::move(results[i]), first_rows[i], parts.weights.get(), write);
@@ -210,6 +226,7 @@ void run_divided(const Args& args, const Communicator& world) {
     const Runtime runtime{pool, models};
     std::optional<OpenQuestion> open;
     world.together([&] { open = open_question(args, runtime); });
+    require_same_shapes(open->plan.operands, world);
     const Share share = share_of(open->plan, world.rank(), world.size());
     for_dtype(open->plan.dtype,
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });

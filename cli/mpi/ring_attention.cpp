@@ -1,6 +1,7 @@
 #include "cli/mpi/ring_attention.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -81,56 +82,96 @@ bool is_hidden(const AttentionCall<T>& call) {
     return true;
 }
 
+/// What fails on one rank fails in `together` on all of them, so that none waits for messages that
+/// will not come.
+template <class T>
+class RingAttention {
+public:
+    RingAttention(const Plan& plan, const AttentionCall<T>& rules, OwnRows<T> own,
+                  const Communicator& ring, const Communicator& world, ThreadPool& pool)
+        : plan_(plan), rules_(rules), ring_(ring), world_(world), pool_(pool),
+          queries_(std::move(own.queries)), here_(std::move(own.keys)) {}
+
+    std::array<RingResult<T>, 2> run() {
+        world_.together([&] {
+            for (const QueryRows<T>& queries : queries_)
+                joined_.emplace_back(shape_of_context(queries, plan_));
+            passing_.emplace(ring_);
+        });
+        for (std::size_t step = 0; step < ring_.size(); ++step) {
+            world_.together([&] { prepare_to_pass(step); });
+            passing_->start();
+            world_.together([&] {
+                for (KeyRows<T>& keys : here_)
+                    if (keys.key.shape(2) != 0) attend_to(keys);
+            });
+            passing_->wait();
+            std::swap(here_, there_);
+        }
+        std::array<RingResult<T>, 2> results;
+        world_.together([&] {
+            for (std::size_t i = 0; i < results.size(); ++i)
+                results[i] = joined_[i].finish(rules_.sink);
+        });
+        return results;
+    }
+
+private:
+    void prepare_to_pass(std::size_t step) {
+        const std::size_t size = ring_.size();
+        if (step + 1 == size) return;
+        // The previous rank has those of the rank that many places before it.
+        there_ = space_for_keys<T>(plan_, (ring_.rank() + size - step - 1) % size, size);
+        for (std::size_t i = 0; i < here_.size(); ++i) {
+            passing_->add(bytes_of(here_[i].key), bytes_of(there_[i].key));
+            passing_->add(bytes_of(here_[i].value), bytes_of(there_[i].value));
+        }
+    }
+
+    void attend_to(KeyRows<T>& keys) {
+        call_ = rules_;
+        call_.sink.clear();  // counts once for all keys
+        number_keys_from(call_, keys.first, plan_.kv_len);
+        // Moved, not copied: the addresses that are being sent from stay.
+        call_.key = std::move(keys.key);
+        call_.value = std::move(keys.value);
+        for (std::size_t i = 0; i < queries_.size(); ++i) {
+            call_.first_query = queries_[i].first;
+            call_.query = std::move(queries_[i].query);
+            if (call_.query.size() != 0 && !is_hidden(call_)) joined_[i].add(plan_, call_, pool_);
+            queries_[i].query = std::move(call_.query);
+            passing_->progress();
+        }
+        keys.key = std::move(call_.key);
+        keys.value = std::move(call_.value);
+    }
+
+    const Plan& plan_;
+    const AttentionCall<T>& rules_;
+    const Communicator& ring_;
+    const Communicator& world_;
+    ThreadPool& pool_;
+    OwnQueries<T> queries_;
+    std::vector<JoinedRows<T>> joined_;  ///< of each chunk of queries
+    OwnKeys<T> here_, there_;
+    AttentionCall<T> call_;  ///< of some keys of `here_`, which it keeps if it fails
+    std::optional<Communicator::Passing> passing_;  ///< ends before what it sends and fills
+};
+
 }  // namespace
 
 template <class T>
 std::array<RingResult<T>, 2> attend_in_ring(const Plan& plan, const AttentionCall<T>& rules,
                                             OwnRows<T> own, const Communicator& ring,
-                                            ThreadPool& pool) {
-    const std::size_t size = ring.size(), place = ring.rank();
-    std::array<JoinedRows<T>, 2> joined{JoinedRows<T>(shape_of_context(own.queries[0], plan)),
-                                        JoinedRows<T>(shape_of_context(own.queries[1], plan))};
-    OwnKeys<T> here = std::move(own.keys), there;
-    for (std::size_t step = 0; step < size; ++step) {
-        Communicator::Passing passing(ring);
-        if (step + 1 < size) {
-            // The previous rank has those of the rank that many places before it.
-            there = space_for_keys<T>(plan, (place + size - step - 1) % size, size);
-            for (std::size_t i = 0; i < here.size(); ++i) {
-                passing.pass(bytes_of(here[i].key), bytes_of(there[i].key));
-                passing.pass(bytes_of(here[i].value), bytes_of(there[i].value));
-            }
-        }
-        for (KeyRows<T>& keys : here) {
-            if (keys.key.shape(2) == 0) continue;
-            AttentionCall<T> call = rules;
-            call.sink.clear();  // counts once for all keys
-            number_keys_from(call, keys.first, plan.kv_len);
-            // Moved, not copied: the addresses that are being sent from stay.
-            call.key = std::move(keys.key);
-            call.value = std::move(keys.value);
-            for (std::size_t i = 0; i < joined.size(); ++i) {
-                QueryRows<T>& queries = own.queries[i];
-                call.first_query = queries.first;
-                call.query = std::move(queries.query);
-                if (call.query.size() != 0 && !is_hidden(call)) joined[i].add(plan, call, pool);
-                queries.query = std::move(call.query);
-                passing.progress();
-            }
-            keys.key = std::move(call.key);
-            keys.value = std::move(call.value);
-        }
-        passing.wait();
-        std::swap(here, there);
-    }
-    return {joined[0].finish(rules.sink), joined[1].finish(rules.sink)};
+                                            const Communicator& world, ThreadPool& pool) {
+    return RingAttention<T>(plan, rules, std::move(own), ring, world, pool).run();
 }
 
 template std::array<RingResult<float>, 2> attend_in_ring(const Plan&, const AttentionCall<float>&,
                                                          OwnRows<float>, const Communicator&,
-                                                         ThreadPool&);
+                                                         const Communicator&, ThreadPool&);
 template std::array<RingResult<double>, 2> attend_in_ring(const Plan&, const AttentionCall<double>&,
                                                           OwnRows<double>, const Communicator&,
-                                                          ThreadPool&);
+                                                          const Communicator&, ThreadPool&);
 
 }  // namespace attn::cli

@@ -19,10 +19,11 @@ struct RingResult {
 /// The attention of this rank's queries over the keys of all ranks of the ring, whose blocks travel
 /// from each rank to the next while the block before is computed. Parts are joined in float64, in
 /// the order of their arrival, which does not depend on time. `rules` is a call without queries,
-/// keys and values. All ranks of the ring must call it. Source: Liu et al. 2023, arXiv 2310.01889.
+/// keys and values. All ranks of the `world` must call it, whose rings have one size; if a rank
+/// fails, all of them throw after the step. Source: Liu et al. 2023, arXiv 2310.01889.
 template <class T>
 std::array<RingResult<T>, 2> attend_in_ring(const Plan& plan, const AttentionCall<T>& rules,
                                             OwnRows<T> own, const Communicator& ring,
-                                            ThreadPool& pool);
+                                            const Communicator& world, ThreadPool& pool);
 
 }  // namespace attn::cli

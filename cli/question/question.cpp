@@ -127,6 +127,8 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         return make_plan(std::move(request.settings), shapes, options);
     });
     question.request.settings = plan.config;
+    std::string note = note_of_packed_heads(question.request, plan);
+    if (!note.empty()) question.notes.push_back(std::move(note));
     return plan;
 }
 
@@ -143,8 +145,6 @@ PlannedQuestion with_cost(Question question, Plan plan) {
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
     cost.answer_memory += question.text_bytes;
     at_locations(question.request, [&] { require_memory(plan, cost); });
-    std::string note = note_of_packed_heads(question.request, plan);
-    if (!note.empty()) question.notes.push_back(std::move(note));
     return {std::move(question), std::move(plan), cost};
 }
 

@@ -51,8 +51,8 @@ struct Answer {
 Question read_question(RequestWithInput&& asked, const Runtime& runtime,
                        OperandRows* rows = nullptr);
 
-/// The plan of a question, whose request gets the plan's settings. Errors: those of make_plan, at
-/// their locations in the request.
+/// The plan of a question, which gets the plan's settings and a note on them. Errors: those of
+/// make_plan, at their locations in the request.
 Plan plan_of(Question& question, const PlanOptions& options);
 
 /// Errors: those of make_plan and of memory, at their locations in the request.

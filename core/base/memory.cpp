@@ -30,10 +30,11 @@ std::string in_words(double bytes) {
 
 }  // namespace
 
-void require_memory(double bytes, const std::string& where, const std::string& purpose) {
+void require_memory(double bytes, const std::string& where, const std::string& purpose,
+                    double processes) {
     if (bytes <= of_program) return;
-    const double need = bytes + of_program;
-    const MemoryLimit limit = memory_limit();
+    const double need = processes * (bytes + of_program);
+    const MemoryLimit limit = memory_limit(processes);
     if (need > limit.bytes)
         throw SettingError(ErrorKind::input, where,
                            purpose + " needs about " + in_words(need) + " of memory; " +

@@ -11,8 +11,9 @@ namespace attn {
 
 /// Throws a SettingError of kind input if `bytes` plus the program's own memory exceed the limit
 /// (memory_limit.hpp); `where` is the key that requires the memory. Throws BeyondShare if they
-/// exceed only this thread's share.
-void require_memory(double bytes, const std::string& where, const std::string& purpose);
+/// exceed only this thread's share. `processes` on this machine each need as much.
+void require_memory(double bytes, const std::string& where, const std::string& purpose,
+                    double processes = 1);
 
 /// A thread's work needs more than its share: it must be restarted with the whole memory.
 struct BeyondShare {};

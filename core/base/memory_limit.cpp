@@ -42,16 +42,16 @@ bool has_controller(std::string_view controllers, std::string_view name) {
     return false;
 }
 
-void lower_by_resource(MemoryLimit& limit, int resource, const char* words) {
+void lower_by_resource(MemoryLimit& limit, int resource, double processes, const char* words) {
     struct rlimit allowed {};
     if (::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &allowed) == 0 &&
         allowed.rlim_cur != RLIM_INFINITY)
-        lower(limit, static_cast<double>(allowed.rlim_cur), words);
+        lower(limit, processes * static_cast<double>(allowed.rlim_cur), words);
 }
 
 }  // namespace
 
-MemoryLimit memory_limit(const std::string& groups, const std::string& own) {
+MemoryLimit memory_limit(double processes, const std::string& groups, const std::string& own) {
     MemoryLimit limit{static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
                           static_cast<double>(::sysconf(_SC_PAGESIZE)),
                       "this machine has"};
@@ -67,8 +67,8 @@ MemoryLimit memory_limit(const std::string& groups, const std::string& own) {
         else if (has_controller(controllers, "memory"))
             lower_by_groups(limit, groups + "/memory", path);
     }
-    lower_by_resource(limit, RLIMIT_AS, "ulimit -v allows");
-    lower_by_resource(limit, RLIMIT_DATA, "ulimit -d allows");
+    lower_by_resource(limit, RLIMIT_AS, processes, "ulimit -v allows");
+    lower_by_resource(limit, RLIMIT_DATA, processes, "ulimit -d allows");
     return limit;
 }
 

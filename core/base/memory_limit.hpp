@@ -15,7 +15,8 @@ struct MemoryLimit {
 /// limit does not depend on free memory: a question has the same answer whatever else runs.
 /// `groups` is the mount point of control groups, `own` the file that lists the process's; without
 /// them that limit does not apply. Sources: cgroups(7), getrlimit(2).
-MemoryLimit memory_limit(const std::string& groups = "/sys/fs/cgroup",
+/// Of several equal processes on this machine together, each has `ulimit` for itself.
+MemoryLimit memory_limit(double processes = 1, const std::string& groups = "/sys/fs/cgroup",
                          const std::string& own = "/proc/self/cgroup");
 
 }  // namespace attn

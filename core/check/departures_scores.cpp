@@ -278,7 +278,10 @@ std::vector<Alternative> alternatives::sinks(const Problem& problem) {
         std::transform(sink.begin(), sink.end(), sink.begin(), change);
         return sink;
     };
-    add(changed([&](double s) { return s * problem.asked.scale; }), "times the scale");
+    if (problem.asked.scale != 1)
+        found.push_back({words, "times the scale", [](Conventions& c) {
+                             for (double& one : c.sink) one *= c.scale;
+                         }});
     add({asked[0]}, "that of the first head");
     add({asked.rbegin(), asked.rend()}, "of the heads in the opposite order");
     add(std::vector<double>(asked.size(), 0), "0");
@@ -290,9 +293,15 @@ std::vector<Alternative> alternatives::sinks(const Problem& problem) {
 
 std::vector<Alternative> alternatives::softmax_axes(const Problem& problem) {
     std::vector<Alternative> found;
-    if (problem.plan.q_len > 1)
-        found.push_back({"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }});
-    if (problem.plan.heads > 1)
+    const Plan& plan = problem.plan;
+    // One row requires the scores of all queries.
+    const double products = static_cast<double>(plan.q_len) * static_cast<double>(plan.kv_len) *
+                            static_cast<double>(plan.d_k);
+    const std::size_t most = products > 0x1p20 ? 2 : 3;
+    if (plan.q_len > 1)
+        found.push_back(
+            {"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }, 0, most});
+    if (plan.heads > 1)
         found.push_back({"keys", "heads", [](Conventions& c) { c.axis = SoftmaxAxis::heads; }});
     return found;
 }

@@ -54,12 +54,13 @@ public:
     double rounding(double x) const { return unit_ * std::abs(x) + row_->least; }
 
     /// The error of x, which the type holds with this error before it is stored; infinite where
-    /// numbers of that size overflow. A number that is infinite or NaN has none.
+    /// numbers of that size overflow: those that are nearer to what would follow the largest
+    /// number. A number that is infinite or NaN has none.
     double stored(double x, double error) const {
         if (!std::isfinite(x)) return 0;
-        error += rounding(x);
-        return std::abs(x) + error <= row_->largest ? error
-                                                    : std::numeric_limits<double>::infinity();
+        return std::abs(x) + error <= row_->largest * (1 + row_->unit / 2)
+                   ? error + rounding(x)
+                   : std::numeric_limits<double>::infinity();
     }
 
     /// The error of an operand that is rounded to the type.

@@ -290,14 +290,16 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     return judgement;
 }
 
-/// attn's own order of axes, unless it does not fit, or another one is right or far nearer.
+/// attn's own order of axes, or else one that ends with columns, unless it does not fit, or another
+/// one is right or far nearer.
 ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                   Precision type) {
     ArrayJudgement best = judge_as(given, layouts.front(), type);
     constexpr double far = 0.01;
-    const double nearer = layouts.front().axes.empty() ? far : 1;
     for (std::size_t i = 1; i < layouts.size() && best.verdict == Verdict::wrong; ++i) {
         ArrayJudgement other = judge_as(given, layouts[i], type);
+        const bool is_unusual = best.layout->ends_with_columns() && !layouts[i].ends_with_columns();
+        const double nearer = best.axes.empty() || is_unusual ? far : 1;
         const bool is_nearer = other.unlike <= best.unlike && other.rms < nearer * best.rms;
         if (other.verdict != Verdict::wrong || is_nearer) best = std::move(other);
     }

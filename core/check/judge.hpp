@@ -61,6 +61,8 @@ public:
     ~Judge();
 
     ArrayJudgement judge(const GivenArray& given);
+    /// By this layout and type.
+    ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
 
     /// Forgets the types of earlier arrays, for those of another program.
     void begin_program() { coarsest_ = Precision::float64; }
@@ -69,7 +71,6 @@ private:
     struct Tally;
     class Row;
 
-    ArrayJudgement judge_as(const GivenArray& given, const Layout& layout, Precision type);
     ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                Precision type);
     Tally tally(const GivenArray& given, const Layout& layout, Precision type);

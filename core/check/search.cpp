@@ -9,6 +9,7 @@
 
 #include "core/check/comparison.hpp"
 #include "core/check/departures.hpp"
+#include "core/check/fitted_numbers.hpp"
 #include "core/check/relevant.hpp"
 #include "core/check/seen_dropout.hpp"
 
@@ -34,8 +35,8 @@ constexpr std::size_t chunk = 32;
 
 /// A candidate costs about as much as this many products of numbers besides those of its row.
 constexpr double fixed_cost = 20000;
-/// Triples are limited to these products: ten seconds of two processors.
-constexpr double triple_products = 1e10;
+/// Triples are limited to these products, less those of pairs: ten seconds of two processors.
+constexpr double product_limit = 1e10;
 
 /// Bounds may be so wide that they say nothing. So a match also has clearly smaller errors than the
 /// question's own conventions, and none beyond their bounds where they are right, but for one
@@ -121,6 +122,7 @@ public:
                 (best.empty() || smallest_error(found) * as_good < smallest_error(best)))
                 best = std::move(found);
             if (was_poor || (!best.empty() && smallest_error(best) <= few_ulp)) break;
+            if (size == 2 && best.empty()) best = try_fitted();
         }
         return best.empty() ? std::vector<Match>{} : matches(std::move(best));
     }
@@ -171,7 +173,7 @@ private:
         for (std::size_t i = 0; i < options_.size(); ++i)
             if (options_[i].alternative.max_changes >= size) usable.push_back(i);
         if (size < 3) return usable;
-        const double row = row_products() + fixed_cost;
+        const double row = row_products() + fixed_cost, pairs = static_cast<double>(pairs_) * row;
         const auto cost = [&](std::size_t count) {
             const auto n = static_cast<double>(count);
             return n * (n - 1) * (n - 2) / 6 * row;
@@ -179,7 +181,7 @@ private:
         std::stable_sort(usable.begin(), usable.end(), [&](std::size_t a, std::size_t b) {
             return probe_errors_[a].bounds < probe_errors_[b].bounds;
         });
-        while (usable.size() > 3 && cost(usable.size()) > triple_products) usable.pop_back();
+        while (usable.size() > 3 && cost(usable.size()) > product_limit - pairs) usable.pop_back();
         std::sort(usable.begin(), usable.end());
         return usable;
     }
@@ -187,6 +189,7 @@ private:
     std::vector<Found> try_all(std::size_t size) {
         const std::vector<Combination> all =
             neighbours_together(combinations(options_, usable_options(size), size));
+        if (size == 2) pairs_ = all.size();
         const std::size_t chunks = (all.size() + chunk - 1) / chunk;
         std::vector<std::vector<Found>> found(chunks);
         std::size_t done = 0;
@@ -205,6 +208,23 @@ private:
         std::sort(joined.begin(), joined.end(),
                   [](const Found& a, const Found& b) { return a.changes < b.changes; });
         return joined;
+    }
+
+    /// Numbers that no list has: of each convention the first that fits.
+    std::vector<Found> try_fitted() {
+        std::vector<Found> found;
+        for (FittedNumber& number : fitted_numbers(comparison_)) {
+            std::optional<Fit> fit;
+            for (Alternative& one : number.alternatives) {
+                if (fit) break;
+                options_.push_back({number.convention, std::move(one)});
+                probe_errors_.push_back({});
+                const Combination change{options_.size() - 1};
+                fit = fit_of(change);
+                if (fit) found.push_back({change, *fit});
+            }
+        }
+        return found;
     }
 
     /// Sorted by the heads that they make, which are kept only while few others are.
@@ -358,6 +378,7 @@ private:
     ThreadPool& pool_;
     std::vector<Option> options_;
     std::string asked_key_;
+    std::size_t pairs_ = 0;
     std::vector<ProbeError> probe_errors_;  ///< of each option alone, at the first probe
     std::mutex rejected_mutex_, progress_mutex_;
     /// By array: keys of conventions that do not reproduce it.

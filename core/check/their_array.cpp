@@ -148,6 +148,9 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
     const bool has_split = array == "context_vectors" && !plan.parameters.out_proj &&
                            !plan.shown.separate_heads && plan.heads > 1;
     if (has_split) add_orders(axes_of_array(plan, array, true), true);
+    const bool has_own = !layouts.empty() && layouts.front().axes.empty();
+    std::stable_partition(layouts.begin() + (has_own ? 1 : 0), layouts.end(),
+                          [](const Layout& layout) { return layout.ends_with_columns(); });
     return layouts;
 }
 

@@ -47,6 +47,9 @@ struct Layout {
     std::vector<std::string> axes;
 
     std::size_t offset(const std::array<std::size_t, 4>& index) const;
+
+    /// Whether the last axis is that of attn's columns, as programs nearly always have it.
+    bool ends_with_columns() const { return !parts.empty() && parts.front().place == 3; }
 };
 
 /// (batch, heads, rows, columns) of an array as the answer to the question has it, with all axes;
@@ -59,7 +62,8 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array);
 std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array);
 
 /// All ways to read an array of this shape as attn's: axes in any order, neighbours merged, with
-/// more or fewer axes of size 1. attn's own order is first, if it fits. Empty: none fits.
+/// more or fewer axes of size 1. attn's own order is first, if it fits, then those that end with
+/// columns. Empty: none fits.
 std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
                                const std::vector<std::size_t>& shape);
 

@@ -6,10 +6,21 @@
 namespace attn {
 namespace {
 
-/// Whether something besides the operands depends on the index of a batch entry or a head.
-bool counts_from_first(const Plan& plan) {
-    return !plan.operands.mask.empty() || !plan.operands.key_padding_mask.empty() ||
-           !plan.kv_lengths.empty() || plan.sink.size() > 1 || plan.alibi || plan.dropout.p != 0;
+/// Whether a mask from a file differs along an axis, which counts from the last one, 1.
+bool has_axis(const Shape& mask, std::size_t axis) {
+    return mask.size() >= axis && mask[mask.size() - axis] > 1;
+}
+
+/// Whether something besides the operands depends on the index of a batch entry.
+bool counts_entries(const Plan& plan) {
+    return has_axis(plan.operands.mask, 4) || has_axis(plan.operands.key_padding_mask, 2) ||
+           !plan.kv_lengths.empty() || plan.dropout.p != 0;
+}
+
+/// Whether something besides the operands depends on the index of a head.
+bool counts_heads(const Plan& plan) {
+    return has_axis(plan.operands.mask, 3) || plan.sink.size() > 1 || plan.alibi ||
+           plan.dropout.p != 0;
 }
 
 /// Part `part` of `parts` equal parts.
@@ -20,9 +31,8 @@ IndexRange part_of(std::size_t count, std::size_t part, std::size_t parts) {
 }  // namespace
 
 Share share_of(const Plan& plan, std::size_t rank, std::size_t ranks) {
-    const bool divides_entries = !counts_from_first(plan);
-    const bool divides_heads = divides_entries && !plan.projects && !plan.packed;
-    const std::size_t batch_parts = divides_entries ? std::gcd(plan.batch, ranks) : 1;
+    const bool divides_heads = !counts_heads(plan) && !plan.projects && !plan.packed;
+    const std::size_t batch_parts = counts_entries(plan) ? 1 : std::gcd(plan.batch, ranks);
     const std::size_t head_parts = divides_heads ? std::gcd(plan.kv_heads, ranks / batch_parts) : 1;
     Share share;
     share.head_parts = head_parts;

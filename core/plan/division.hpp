@@ -28,9 +28,9 @@ struct Share {
 
 /// The share of process `rank` of `ranks`. Batch entries are divided as far as their number and
 /// `ranks` have a common divisor, then key heads with the rest of the ranks, then rows, so that all
-/// shares have the same size, up to a row. Only rows are divided if a mask from a file, lengths,
-/// sinks, alibi or dropout count batch entries and heads from the first; heads are not divided if
-/// the columns of the result concatenate them.
+/// shares have the same size, up to a row. Batch entries are not divided if a mask from a file,
+/// lengths or dropout count them from the first; nor heads, if such a mask, sinks, alibi or dropout
+/// do, or if the columns of the result concatenate them.
 Share share_of(const Plan& plan, std::size_t rank, std::size_t ranks);
 
 /// Rows of a sequence of `length` rows that the process at `place` has: of twice as many chunks as

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "core/plan/division.hpp"
@@ -19,7 +20,7 @@ void for_each_division(Use use) {
         for (std::size_t kv_heads = 1; kv_heads <= 6; ++kv_heads)
             for (std::size_t group = 1; group <= 2; ++group)
                 for (std::size_t ranks = 1; ranks <= 12; ++ranks)
-                    for (unsigned kind = 0; kind < 8; ++kind) {
+                    for (unsigned kind = 0; kind < 64; ++kind) {
                         Plan plan;
                         plan.batch = batch;
                         plan.kv_heads = kv_heads;
@@ -27,6 +28,9 @@ void for_each_division(Use use) {
                         plan.projects = (kind & 1U) != 0;
                         plan.packed = (kind & 2U) != 0;
                         plan.alibi = (kind & 4U) != 0;
+                        if ((kind & 8U) != 0) plan.kv_lengths.resize(batch);
+                        if ((kind & 16U) != 0) plan.operands.mask = {kv_heads * group, 2, 2};
+                        if ((kind & 32U) != 0) plan.operands.key_padding_mask = {batch, 2};
                         use(plan, ranks);
                     }
 }
@@ -43,9 +47,15 @@ TEST_CASE("division: every batch entry, head and row belongs to one rank") {
             REQUIRE(share.heads.count * plan.kv_heads == share.kv_heads.count * plan.heads);
             REQUIRE(share.heads.first * plan.kv_heads == share.kv_heads.first * plan.heads);
             REQUIRE(share.heads.count * share.head_parts == plan.heads);
-            const bool heads_whole = plan.projects || plan.packed || plan.alibi;
+            const bool heads_whole = plan.projects || plan.packed || plan.alibi ||
+                                     (!plan.operands.mask.empty() && plan.heads > 1);
+            const bool batch_whole =
+                !plan.kv_lengths.empty() || !plan.operands.key_padding_mask.empty();
             REQUIRE((!heads_whole || share.head_parts == 1));
-            REQUIRE((!plan.alibi || share.batches.count == plan.batch));
+            const std::size_t batch_parts = batch_whole ? 1 : std::gcd(plan.batch, ranks);
+            REQUIRE(share.batches.count * batch_parts == plan.batch);
+            if (!heads_whole)
+                REQUIRE(share.head_parts == std::gcd(plan.kv_heads, ranks / batch_parts));
             for (std::size_t b = 0; b < share.batches.count; ++b)
                 for (std::size_t h = 0; h < share.heads.count; ++h)
                     for (const IndexRange& chunk : chunks_of(rows, share.place, share.ring_size))

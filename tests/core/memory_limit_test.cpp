@@ -36,7 +36,7 @@ struct Groups {
     }
     MemoryLimit limit(const std::string& lines) const {
         test::write_text(own, lines);
-        return memory_limit(mount, own);
+        return memory_limit(1, mount, own);
     }
 };
 
@@ -48,7 +48,7 @@ TEST_CASE("memory limit: without control groups it is the machine's, or the proc
     CHECK(machine > 64 * mib);
     for (const char* lines : {"0::/a/b\n", "4:memory:/a\n", "no line of groups\n", "::\n", "0::\n"})
         CHECK(groups.limit(lines).bytes == machine);
-    CHECK(memory_limit(groups.mount, groups.mount + "/no such file").bytes == machine);
+    CHECK(memory_limit(1, groups.mount, groups.mount + "/no such file").bytes == machine);
 }
 
 TEST_CASE("memory limit: the least of a group and its ancestors applies, for any file") {
@@ -99,7 +99,7 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
             rlimit kept{};
             if (::getrlimit(resource, &kept) != 0 || kept.rlim_cur != allowed.rlim_cur)
                 ::_exit(not_kept);
-            const MemoryLimit limit = memory_limit(groups.mount, groups.own);
+            const MemoryLimit limit = memory_limit(1, groups.mount, groups.own);
             // The machine may have less.
             const bool is_right = limit.bytes <= 0x1p32 &&
                                   (limit.bytes < 0x1p32 || limit.words == std::string(words));
@@ -117,15 +117,18 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
 
 TEST_CASE("memory limit: a share is a part of the whole, and needs above a share are reported") {
     const double whole = memory_limit().bytes;
-    const auto outcome = [&](double part) {
+    const auto outcome = [&](double part, double processes = 1) {
         try {
-            return test::error_of([&] { require_memory(part * whole, "d_out", "a layer"); });
+            return test::error_of(
+                [&] { require_memory(part * whole, "d_out", "a layer", processes); });
         } catch (const BeyondShare&) {
             return std::string("alone");
         }
     };
     CHECK(outcome(0.5).empty());
     CHECK(outcome(1).starts_with("d_out: a layer needs about "));
+    CHECK(outcome(0.2, 4).empty());
+    CHECK(outcome(0.3, 4).starts_with("d_out: a layer needs about "));
     {
         const MemoryShare share(4);
         CHECK(outcome(0.2).empty());
