@@ -342,6 +342,21 @@ def check_plot(folder, case):
     assert any(line.startswith(last + " ") for line in drawn.splitlines()[2:3]), (last, drawn)
 
 
+def check_words(folder, case):
+    """Ids beyond the tokenizer's, which tables of models have room for, are not special; a text without tokens is named."""
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"] = {f"w{i}": i for i in range(3)}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    ids = [*case["token_ids"], 1]
+    assert max(ids) >= 3
+    lines = json.dumps({"token_ids": ids[1:]}) + '\n{"text": ""}\n{}\n'
+    document = json.loads(run("scan", folder, "-", "--skip-special", code=1, input=lines).stdout)
+    assert document["sums"]["entropy"]["count"][0][0] == sum(i not in SPECIAL for i in ids[1:]), document
+    failed = [(record["record"], record["where"]) for record in document["corpus"]["failed"]["first"]]
+    assert [record for record, _ in failed] == [2, 3], failed
+    assert all(where.startswith(f"<stdin>:{record}") for record, where in failed), failed
+
+
 def main():
     cases = [json.loads(line) for line in (data / "models" / "families.ndjson").open()]
     cases += [case for case in map(json.loads, (data / "models" / "generation.ndjson").open())
@@ -366,6 +381,7 @@ def main():
         check_plot(folder, case)
         print(check_joins(folder, case, scratch), "groupings,", check_kills(folder, case, scratch), "kills,",
               check_damage(folder, case, scratch), "changed files refused")
+        check_words(folder, case)
 
 
 main()

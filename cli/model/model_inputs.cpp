@@ -55,7 +55,8 @@ void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& inp
     const io::TokenizedText tokens =
         pair ? tokenizer.encode_pair(text, *pair, adds) : tokenizer.encode(text, adds);
     if (tokens.ids.empty())
-        throw Error(ErrorKind::usage, "--text", "the text has no tokens; expected at least one");
+        throw Error(ErrorKind::usage, location_of(*args.find("text")),
+                    "the text has no tokens; expected at least one");
     input.ids.assign(tokens.ids.begin(), tokens.ids.end());
     if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
 }

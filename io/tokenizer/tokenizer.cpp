@@ -88,7 +88,8 @@ std::string Tokenizer::piece(std::uint32_t id) const {
 }
 
 bool Tokenizer::is_special(std::uint32_t id) const {
-    return parts_->added->is_special(parts_->piece(id));
+    const AddedToken* const token = parts_->added->find(id);
+    return token != nullptr && token->is_special;
 }
 
 std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {

@@ -49,7 +49,8 @@ public:
 
     std::optional<std::uint32_t> id(std::string_view piece) const;
 
-    /// Whether decode() can skip it. Errors: as decode.
+    /// Whether decode() can skip it. False for ids beyond the vocabulary, which the
+    /// tables of models may have.
     bool is_special(std::uint32_t id) const;
 
     /// The number of pieces, including added tokens.
