@@ -163,7 +163,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
             write_outputs({{std::move(request), {}, {}}, plan, std::move(result), {}}, pool));
         return;
     }
-    const std::string missed = "the keys " + text_of_ranges(missing) + " are missing";
+    const std::string missed = "keys " + text_of_ranges(missing) + " are missing";
     if (const io::OutputFormat* const format = format_of_suffix(io::output_formats, request.output);
         format != nullptr && !format->holds_weights)
         throw Error(ErrorKind::usage, "--output " + request.output,
@@ -173,7 +173,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     write_part(request.output,
                {"", ranges, question, part_of_rows(rows, false, plan, std::move(parts[0].part))},
                pool);
-    show_notes({missed + ": the output is a part again, for attn merge"});
+    show_notes({missed + ": the output is another part, for attn merge"});
 }
 
 }  // namespace attn::cli

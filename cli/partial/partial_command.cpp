@@ -24,6 +24,15 @@ namespace {
 
 constexpr std::string_view arrays_of_parts[] = {"context_vectors", "head_outputs", "logsumexp"};
 
+/// The request of MODE [INPUT].
+Request request_of_words(const std::vector<std::string>& words) {
+    const std::string expected = "; expected " + listed_modes() + ", then INPUT";
+    if (words.empty()) throw Error(ErrorKind::usage, "attn partial", "no mode" + expected);
+    if (mode_named(words[0]) == nullptr)
+        throw Error(ErrorKind::usage, io::shortened(words[0]), "is not a mode" + expected);
+    return request_of_mode(words);
+}
+
 KeyRange range_in(const Args& args) {
     const std::string text = args.text("kv_range").value_or("");
     if (text.empty())
@@ -47,11 +56,11 @@ void check_part(const Request& request) {
                                     "head_outputs or logsumexp, or the mode without partial");
     if (request.settings.mask_method != MaskMethod::neg_inf)
         throw setting_error(request, "mask_method",
-                            "the weights are divided by a sum over all keys; expected neg_inf");
+                            "the weights are divided by a sum over all keys; expected neg-inf");
 }
 
 int run_partial(const Args& args) {
-    Request flags = with_flags(request_of_mode(args.names()), args);
+    Request flags = with_flags(request_of_words(args.names()), args);
     if (row_of(flags.settings.mode).mechanism != Mechanism::softmax)
         throw Error(ErrorKind::usage, "attn partial linear",
                     "linear attention has no softmax, so its parts cannot be merged; expected "

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/notes.hpp"
 #include "cli/scan/scan_stats.hpp"
 #include "cli/scan/stats_file.hpp"
 #include "core/base/error.hpp"
@@ -69,6 +70,10 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
     io::OutputFile out(output);
     out.fill([&](io::Output& to) { to << stats_text(*all); });
     out.commit();
+    const std::size_t held = all->shards.held().size();
+    if (held != all->shards.of())
+        show_notes({std::to_string(held) + " of " + std::to_string(all->shards.of()) +
+                    " shards: attn merge joins the output with the others"});
 }
 
 }  // namespace attn::cli

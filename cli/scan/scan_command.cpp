@@ -22,11 +22,11 @@ namespace {
 
 constexpr int some_texts_failed = 1;
 
-/// Places in head_statistics(), ascending; all without the flag. Errors: kind usage.
+/// Places in head_statistics(), ascending; all by default. Errors: kind usage.
 std::vector<std::size_t> statistics_of(const Args& args) {
     const auto all = head_statistics();
     std::vector<std::size_t> places;
-    if (const auto list = args.text("stats")) {
+    if (const auto list = args.text("stats"); list && *list != "all") {
         for (const std::string& word : split_list(*list)) {
             const auto row = std::find_if(all.begin(), all.end(), [&](const HeadStatistic& known) {
                 return known.name == word;

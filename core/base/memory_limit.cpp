@@ -67,8 +67,10 @@ MemoryLimit memory_limit(double processes, const std::string& groups, const std:
         else if (has_controller(controllers, "memory"))
             lower_by_groups(limit, groups + "/memory", path);
     }
-    lower_by_resource(limit, RLIMIT_AS, processes, "ulimit -v allows");
-    lower_by_resource(limit, RLIMIT_DATA, processes, "ulimit -d allows");
+    lower_by_resource(limit, RLIMIT_AS, processes,
+                      processes == 1 ? "ulimit -v allows" : "ulimit -v allows them together");
+    lower_by_resource(limit, RLIMIT_DATA, processes,
+                      processes == 1 ? "ulimit -d allows" : "ulimit -d allows them together");
     return limit;
 }
 

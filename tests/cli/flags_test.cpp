@@ -190,6 +190,23 @@ TEST_CASE("unknown words: what is far from all is not guessed at") {
     }
 }
 
+TEST_CASE("words: every command answers missing, empty and odd words with one line") {
+    test::scratch_folder();
+    for (const CommandRow* command : attn_program().commands)
+        for (const Words& words : {Words{}, Words{""}, Words{"nothing"}, Words{"."}, Words{"-"},
+                                   Words{"nothing", "nothing"}, Words{"", ""}, Words{"-", "-"}}) {
+            Words all{std::string(command->name)};
+            all.insert(all.end(), words.begin(), words.end());
+            CAPTURE(all);
+            const Outcome outcome = run_attn(all);
+            const bool fails = outcome.code >= 2 && outcome.code <= 4;
+            CHECK((fails || outcome.code == 0));
+            if (!fails) continue;
+            CHECK(outcome.out.empty());
+            CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+        }
+}
+
 TEST_CASE("flags: the last of those that are given twice wins, unless each adds a value") {
     for (const CommandRow* command : attn_program().commands)
         for (const auto& entry : flags_of(*command)) {
