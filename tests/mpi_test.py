@@ -225,7 +225,17 @@ def what_is_refused():
     elsewhere = ("sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || cd other; exec \"$@\"", "sh")
     error = run(3, "self", "x.npy", "-o", pathlib.Path("out.npy").resolve(), code=3, launcher=elsewhere)
     check("inputs: (9, 4) on rank 1, (8, 4) on rank 0" in error, error)
-    check_nothing_left()
+    shutil.copy("x.npy", "other/x.npy")
+    words = ["multihead", "x.npy", "--heads", "2"]
+    for rank, flags in ((0, ["--d-out", "4"]), (1, ["--d-out", "6"]), (1, ["--d-out", "4", "--qkv-bias"])):
+        saved = ("w.safetensors", "other/w.safetensors")[rank]
+        subprocess.run([ATTN, *words, *flags, "--save-weights", saved, "--format", "none"], check=True)
+        if rank == 0:
+            continue
+        error = run(2, *words, "--weights", "w.safetensors", "-o", pathlib.Path("out.npy").resolve(), code=3,
+                    launcher=elsewhere)
+        check("rank 1: has other settings or sizes than rank 0; expected the same files" in error, flags, error)
+        check_nothing_left()
     done = subprocess.run(["mpirun", "-n", "3", ATTN, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
     page = subprocess.run(["mpirun", "-n", "2", ATTN, "help", "mpi"], env=ENVIRONMENT, capture_output=True, text=True)
     check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)

@@ -10,6 +10,7 @@
 #include "cli/mpi/divided_output.hpp"
 #include "cli/mpi/own_rows.hpp"
 #include "cli/mpi/ring_attention.hpp"
+#include "cli/output/head.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/question/question.hpp"
@@ -109,6 +110,23 @@ void require_same_shapes(const OperandShapes& operands, const Communicator& worl
                                 " on rank 0; expected the same file on every rank");
         });
     }
+}
+
+/// The same for settings and parameters, which a model's files determine. Errors: kind shape.
+void require_same_plans(const OpenQuestion& open, const Communicator& world) {
+    std::string own;
+    for (const auto& [key, value] : head_of(open.question.request, open.plan))
+        own += key + " " + value + "\n";
+    const Parameters& parameters = open.plan.parameters;
+    for (const bool exists : {parameters.qkv_bias, parameters.out_proj, parameters.out_bias})
+        own += exists ? "true " : "false ";
+    const std::string first = world.from_first(own);
+    world.together([&] {
+        if (own != first)
+            throw Error(ErrorKind::shape, "rank " + std::to_string(world.rank()),
+                        "has other settings or sizes than rank 0; expected the same files on "
+                        "every rank");
+    });
 }
 
 /// The plan of a share's batch entries and heads.
@@ -227,6 +245,7 @@ void run_divided(const Args& args, const Communicator& world) {
     std::optional<OpenQuestion> open;
     world.together([&] { open = open_question(args, runtime); });
     require_same_shapes(open->plan.operands, world);
+    require_same_plans(*open, world);
     const Share share = share_of(open->plan, world.rank(), world.size());
     for_dtype(open->plan.dtype,
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });

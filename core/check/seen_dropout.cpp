@@ -54,9 +54,11 @@ std::optional<Problem> with_seen_dropout(const Problem& problem,
     if (!drops) {
         // Of a few weights, perhaps none was dropped: then all rows add up to the same, more
         // than 1.
+        if (ratios.empty()) return std::nullopt;
         const double p = std::round(100 * (1 - 1 / least_ratio)) / 100;
         const double likely = std::pow(1 - p, static_cast<double>(ratios.size()));
-        if (!(p > 0 && likely > least_likely && largest_ratio < least_ratio * (1 + same_part)))
+        if (!(p > 0 && p < 1 && likely > least_likely &&
+              largest_ratio < least_ratio * (1 + same_part)))
             return std::nullopt;
         ratios = {1 / (1 - p)};
     }
