@@ -19,6 +19,7 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
+#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 using namespace attn;
@@ -198,7 +199,7 @@ TEST_CASE("words: every command answers missing, empty and odd words with one li
             Words all{std::string(command->name)};
             all.insert(all.end(), words.begin(), words.end());
             CAPTURE(all);
-            const Outcome outcome = run_attn(all);
+            const test::Outcome outcome = test::run_attn(all);
             const bool fails = outcome.code >= 2 && outcome.code <= 4;
             CHECK((fails || outcome.code == 0));
             if (!fails) continue;
