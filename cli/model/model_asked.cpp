@@ -104,7 +104,7 @@ ModelAsked model_of_command(const Args& args) {
     asked.request = with_output(asked.request, plan_output(asked.request));
     if (!is_request && !words.empty()) asked.path = words[0];
     if (asked.path.empty())
-        throw Error(ErrorKind::usage, asked.file->place,
+        throw Error(ErrorKind::usage, asked.file ? asked.file->place : "attn model",
                     "no \"model\"; expected the folder or file of a model");
     return asked;
 }
