@@ -343,7 +343,7 @@ def check_plot(folder, case):
 
 
 def check_words(folder, case):
-    """Ids beyond the tokenizer's, which tables of models have room for, are not special; a text without tokens is named."""
+    """Ids that the model has but the tokenizer lacks are not special; a failed record is reported by its line."""
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"] = {f"w{i}": i for i in range(3)}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))

@@ -188,7 +188,8 @@ std::array<std::size_t, 2> check_overflows() {
 
 }  // namespace
 
-TEST_CASE("parts: scores that overflow to -Infinity add nothing, unless there are no others") {
+TEST_CASE(
+    "parts: a score that overflows to -Infinity adds nothing, unless all scores of the row do") {
     for (const auto& [numbers, overflowed] :
          {check_overflows<float>(), check_overflows<double>()}) {
         CHECK(numbers > 300);
