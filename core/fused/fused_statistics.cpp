@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/base/worker_slots.hpp"
@@ -23,13 +22,16 @@ constexpr std::size_t max_parts = 32;
 
 template <class T>
 class FusedStatistics {
+    static constexpr std::size_t max_tiles = kernels::max_tiles_per_item;
+
+    /// The current tiles are the first of each array.
     struct Worker {
         FusedWorker<T> fused;
-        kernels::RowTotals<T> totals;
-        kernels::KeyTotals<T> by_key;
-        RowSums rows[kernels::max_lanes];
+        kernels::RowTotals<T> totals;  // of one tile
         TopKeys top;
-        std::size_t lanes = 0;  // of the current tile
+        std::size_t lanes = 0;
+        kernels::KeyTotals<T> by_key[max_tiles];
+        RowSums rows[max_tiles][kernels::max_lanes];
     };
 
 public:
@@ -41,6 +43,7 @@ public:
           tiles_(grid_.tiles() / (grid_.sizes.batch * grid_.sizes.heads)),
           parts_(arrays.per_key() ? std::min(tiles_, (max_parts + matrices_ - 1) / matrices_)
                                   : tiles_),
+          tiles_at_once_(choose_tiles_at_once()),
           workers_(std::min(threads.threads(), matrices_ * parts_)) {
         for (Worker& worker : workers_) allocate(worker);
         if (!arrays.per_key()) return;
@@ -58,54 +61,78 @@ public:
     }
 
 private:
-    void allocate(Worker& worker) const {
-        const std::size_t d_k = call_.query.shape(3);
-        worker.fused.plans[0].reserve(call_.mask, grid_.sizes.keys, entries_.vector_lanes, false);
-        worker.fused.scratch.reserve(kernels::scratch_size(entries_.lanes, d_k, 0));
-        worker.fused.weights.reserve(kernels::block_keys * entries_.lanes);
-        worker.top.reserve(kernels::max_lanes, arrays_.top());
-        kernels::Tile<T>& tile = worker.fused.tiles[0];
-        std::fill_n(tile.context, kernels::max_lanes, nullptr);  // rows of 0 elements
-        tile.weights[0] = tile.scores[0] = nullptr;
+    /// Several, where a head's keys exceed the cache and each part has that many. It does not
+    /// depend on the number of threads, since the order of the sums by key follows from it.
+    std::size_t choose_tiles_at_once() const {
+        const double key_bytes = static_cast<double>(grid_.sizes.keys * call_.query.shape(3)) *
+                                 static_cast<double>(sizeof(T));
+        const bool many = arrays_.per_key() && outgrow_cache(key_bytes);
+        return many && tiles_ >= parts_ * max_tiles ? max_tiles : 1;
     }
 
-    /// Every parts_-th tile of a head.
+    void allocate(Worker& worker) const {
+        const std::size_t scratch = kernels::scratch_size(entries_.lanes, call_.query.shape(3), 0);
+        worker.fused.scratch.reserve(scratch * tiles_at_once_);
+        worker.fused.weights.reserve(kernels::block_keys * entries_.lanes);
+        worker.top.reserve(kernels::max_lanes, arrays_.top());
+        for (std::size_t i = 0; i < tiles_at_once_; ++i) {
+            worker.fused.plans[i].reserve(call_.mask, grid_.sizes.keys, entries_.vector_lanes,
+                                          false);
+            kernels::Tile<T>& tile = worker.fused.tiles[i];
+            std::fill_n(tile.context, kernels::max_lanes, nullptr);  // rows of 0 elements
+            tile.weights[0] = tile.scores[0] = nullptr;
+        }
+    }
+
+    /// Every parts_-th group of a head's tiles.
     void run_part(std::size_t item, Worker& worker) {
         const std::size_t matrix = item / parts_, keys = arrays_.keys();
         if (arrays_.per_key()) {
-            worker.by_key.sum = mass_.data() + item * keys;
-            worker.by_key.most = most_.data() + item * keys;
-            std::fill_n(worker.by_key.sum, keys, 0.0);
-            std::fill_n(worker.by_key.most, keys, T{0});
+            double* const mass = mass_.data() + item * keys;
+            T* const most = most_.data() + item * keys;
+            std::fill_n(mass, keys, 0.0);
+            std::fill_n(most, keys, T{0});
+            for (kernels::KeyTotals<T>& totals : worker.by_key) {
+                totals.sum = mass;
+                totals.most = most;
+            }
         }
         const std::size_t batch = matrix / arrays_.heads().size(),
                           head = arrays_.heads()[matrix % arrays_.heads().size()];
         const std::size_t first = (batch * grid_.sizes.heads + head) * tiles_;
-        for (std::size_t tile = item % parts_; tile < tiles_; tile += parts_)
-            run_tile(grid_.place(first + tile), matrix, worker);
+        const std::size_t step = parts_ * tiles_at_once_;
+        for (std::size_t tile = item % parts_ * tiles_at_once_; tile < tiles_; tile += step) {
+            if (tiles_ - tile >= tiles_at_once_)
+                run_tiles(first + tile, tiles_at_once_, matrix, worker);
+            else
+                for (std::size_t i = tile; i < tiles_; ++i) run_tiles(first + i, 1, matrix, worker);
+        }
     }
 
-    void run_tile(const TilePlace& place, std::size_t matrix, Worker& worker) {
-        fused_.fill_tile(place, 0, worker.fused);
-        kernels::Tile<T>& tile = worker.fused.tiles[0];
+    /// `count`: 1 or kernels::max_tiles_per_item.
+    void run_tiles(std::size_t first, std::size_t count, std::size_t matrix, Worker& worker) {
+        kernels::Tile<T>* const tiles = worker.fused.tiles;
+        for (std::size_t i = 0; i < count; ++i)
+            fused_.fill_tile(grid_.place(first + i), i, worker.fused);
+        if (!arrays_.per_row()) sum_rows(count, worker);
+        for (std::size_t i = 0; i < count; ++i) {
+            const TilePlace place = grid_.place(first + i);
+            RowSums* const rows = worker.rows[i];
+            if (arrays_.per_row()) total_rows(tiles[i], rows, worker);
+            for (std::size_t l = 0; l < tiles[i].lanes; ++l) {
+                if ((tiles[i].out_of_range >> l & 1) != 0) rows[l] = plain_row(tiles[i], l, worker);
+                rows[l].finish(tiles[i].has_sink ? std::optional<double>(tiles[i].sink[l])
+                                                 : std::nullopt);
+                arrays_.set_row(matrix * grid_.sizes.queries + place.query(l), rows[l],
+                                worker.top.sorted(l));
+            }
+        }
+        if (arrays_.per_key()) total_keys(count, worker);
+    }
+
+    void total_rows(kernels::Tile<T>& tile, RowSums* rows, Worker& worker) {
         worker.lanes = tile.lanes;
         for (std::size_t l = 0; l < tile.lanes; ++l) worker.top.clear(l);
-        if (arrays_.per_row())
-            total_rows(tile, worker);
-        else
-            sum_rows(tile, worker);
-        for (std::size_t l = 0; l < tile.lanes; ++l) {
-            if ((worker.totals.out_of_range >> l & 1) != 0)
-                worker.rows[l] = plain_row(tile, l, worker);
-            worker.rows[l].finish(tile.has_sink ? std::optional<double>(tile.sink[l])
-                                                : std::nullopt);
-            arrays_.set_row(matrix * grid_.sizes.queries + place.query(l), worker.rows[l],
-                            worker.top.sorted(l));
-        }
-        if (arrays_.per_key()) total_keys(tile, worker);
-    }
-
-    void total_rows(kernels::Tile<T>& tile, Worker& worker) {
         kernels::RowTotals<T>& totals = worker.totals;
         totals.wants_scores = arrays_.wants("entropy");
         totals.wants_distances = arrays_.wants("mean_distance");
@@ -113,21 +140,25 @@ private:
         totals.taker = &worker;
         std::fill_n(totals.threshold, kernels::max_lanes, -std::numeric_limits<T>::infinity());
         entries_.total_rows(tile, totals);
+        tile.out_of_range = totals.out_of_range;
         for (std::size_t l = 0; l < tile.lanes; ++l)
-            worker.rows[l] = {static_cast<double>(totals.peak[l]),
-                              static_cast<double>(totals.sum[l]),
-                              static_cast<double>(totals.score_sum[l]),
-                              static_cast<double>(totals.distance_sum[l])};
+            rows[l] = {static_cast<double>(totals.peak[l]), static_cast<double>(totals.sum[l]),
+                       static_cast<double>(totals.score_sum[l]),
+                       static_cast<double>(totals.distance_sum[l])};
     }
 
     /// The sums alone, for weights by key, relative to any number near the row's largest score.
-    void sum_rows(kernels::Tile<T>& tile, Worker& worker) {
-        const bool has_sink = std::exchange(tile.has_sink, false);
-        entries_.attend(&tile, 1);
-        tile.has_sink = has_sink;
-        worker.totals.out_of_range = tile.out_of_range;
-        for (std::size_t l = 0; l < tile.lanes; ++l)
-            worker.rows[l] = {static_cast<double>(tile.shift[l]), static_cast<double>(tile.sum[l])};
+    void sum_rows(std::size_t count, Worker& worker) {
+        kernels::Tile<T>* const tiles = worker.fused.tiles;
+        const bool has_sink = tiles->has_sink;  // of a head, so of all
+        for (std::size_t i = 0; i < count; ++i) tiles[i].has_sink = false;
+        entries_.attend(tiles, count);
+        for (std::size_t i = 0; i < count; ++i) {
+            tiles[i].has_sink = has_sink;
+            for (std::size_t l = 0; l < tiles[i].lanes; ++l)
+                worker.rows[i][l] = {static_cast<double>(tiles[i].shift[l]),
+                                     static_cast<double>(tiles[i].sum[l])};
+        }
     }
 
     static void take_offer(void* taker, const T* scores, const T* peaks, std::size_t lane,
@@ -168,27 +199,37 @@ private:
         return row;
     }
 
-    void total_keys(kernels::Tile<T>& tile, Worker& worker) const {
-        kernels::KeyTotals<T>& totals = worker.by_key;
-        const kernels::RowTotals<T>& rows = worker.totals;
+    void total_keys(std::size_t count, Worker& worker) const {
+        kernels::Tile<T>* const tiles = worker.fused.tiles;
+        for (std::size_t i = 0; i < count; ++i)
+            set_weights(tiles[i], worker.rows[i], worker.by_key[i]);
+        entries_.total_keys(tiles, worker.by_key, count);
+        for (std::size_t i = 0; i < count; ++i)
+            for (std::size_t l = 0; l < tiles[i].lanes; ++l)
+                if ((tiles[i].out_of_range >> l & 1) != 0)
+                    add_plain_row(tiles[i], l, worker.rows[i][l], worker.by_key[i]);
+    }
+
+    /// The weights of the lanes in range.
+    static void set_weights(const kernels::Tile<T>& tile, const RowSums* rows,
+                            kernels::KeyTotals<T>& totals) {
         totals.lanes = 0;
         for (std::size_t l = 0; l < kernels::max_lanes; ++l) {
-            const bool counts = l < tile.lanes && (rows.out_of_range >> l & 1) == 0;
+            const bool counts = l < tile.lanes && (tile.out_of_range >> l & 1) == 0;
             if (counts) totals.lanes |= std::uint64_t{1} << l;
-            totals.shift[l] = counts ? static_cast<T>(worker.rows[l].peak) : T{0};
+            totals.shift[l] = counts ? static_cast<T>(rows[l].peak) : T{0};
             totals.factor[l] =
-                counts ? static_cast<T>(worker.rows[l].factor() / kernels::weight_unit) : T{0};
+                counts ? static_cast<T>(rows[l].factor() / kernels::weight_unit) : T{0};
         }
-        entries_.total_keys(tile, totals);
-        for (std::size_t l = 0; l < tile.lanes; ++l)
-            if ((rows.out_of_range >> l & 1) != 0) {
-                const RowSums& row = worker.rows[l];
-                visit_row(tile, l, [&](std::size_t key, T score) {
-                    const auto weight = static_cast<T>(row.weight_of(static_cast<double>(score)));
-                    totals.sum[key] += static_cast<double>(weight);
-                    raise_to(totals.most[key], weight);
-                });
-            }
+    }
+
+    void add_plain_row(kernels::Tile<T>& tile, std::size_t lane, const RowSums& row,
+                       const kernels::KeyTotals<T>& totals) const {
+        visit_row(tile, lane, [&](std::size_t key, T score) {
+            const auto weight = static_cast<T>(row.weight_of(static_cast<double>(score)));
+            totals.sum[key] += static_cast<double>(weight);
+            raise_to(totals.most[key], weight);
+        });
     }
 
     void merge_parts(std::size_t matrix) {
@@ -210,6 +251,7 @@ private:
     FusedCall<T> fused_;
     const TileGrid& grid_;
     std::size_t matrices_, tiles_, parts_;  // heads of all batch entries, and of each
+    std::size_t tiles_at_once_;
     std::vector<Worker> workers_;
     AlignedArray<double> mass_;
     AlignedArray<T> most_;

@@ -205,7 +205,8 @@ struct Entries {
     /// Without values, context, weights and dropout: the scratch needs d_k * lanes elements and
     /// weights_buffer those of a block.
     void (*total_rows)(Tile<T>&, RowTotals<T>&) noexcept;
-    void (*total_keys)(Tile<T>&, const KeyTotals<T>&) noexcept;
+    /// 1 or max_tiles_per_item tiles, in order; their totals share the arrays.
+    void (*total_keys)(Tile<T>* tiles, const KeyTotals<T>* totals, std::size_t count) noexcept;
     /// visit(visitor, key, score) for every key visible to the lane, in order, its score computed
     /// as plainly as by the reference.
     void (*visit_row)(Tile<T>&, std::size_t lane, void* visitor,

@@ -19,6 +19,7 @@
 #include "core/kernels/row_attention.hpp"
 #include "core/kernels/score_steps.hpp"
 #include "core/kernels/score_strip.hpp"
+#include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -35,21 +36,50 @@ public:
     Attention(Tile<T>& tile)
         : t_(tile), fetch_(tile), query_(tile.scratch), context_(query_ + t_.d_k * L),
           softmax_(context_ + t_.d_v * L), weights_(tile.weights_buffer),
-          kept_shifts_(weights_ + blocks() * block_keys * L), next_(tile.strips) {}
+          kept_shifts_(weights_ + kept_blocks() * block_keys * L), blocks_(tile) {}
 
-    /// Block by block, each for all tiles that it is visible to. The `count` tiles differ in their
-    /// queries.
-    static void run(Attention* tiles, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) tiles[i].start(i, count);
-        for (std::size_t block; (block = first_block(tiles, count)) != no_block;)
-            for (std::size_t i = 0; i < count; ++i)
-                if (tiles[i].next_block() == block) tiles[i].attend_block();
-        for (std::size_t i = 0; i < count; ++i) tiles[i].finish();
+    void start(std::size_t share, std::size_t shares) {
+        if (t_.scores[0] != nullptr) write_scores();
+        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
+        for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
+        softmax_.start();
+        fetch_.start(share, shares);
+    }
+
+    std::size_t next_block() const { return blocks_.next(); }
+
+    void compute_block() {
+        const BlockStrips block = blocks_.take();
+        fetch_.start_block(block.end);
+        attend_strips(block.first, block.end);
+    }
+
+    /// Divides by the sums and writes context, weights and sums; then recomputes the rows that are
+    /// out of range.
+    void finish() {
+        if (t_.has_sink) add_sinks();
+        t_.out_of_range = lanes_out_of_range();
+        T reciprocal[L];
+        for (std::size_t l = 0; l < L; l += W) {
+            // The sum of a lane with a visible key is at least about 1; the others are all 0
+            // already.
+            const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
+            V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
+        }
+        write_rows<false>(t_.context, context_, 0, t_.d_v, reciprocal);
+        if (keeps_weights()) write_weights(reciprocal);
+        V::finish_stores();
+        for (std::size_t l = 0; l < t_.lanes; ++l) {
+            t_.shift[l] = softmax_.shift()[l];
+            t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
+        }
+        for (std::size_t l = 0; l < t_.lanes; ++l)
+            if ((t_.out_of_range >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
     }
 
 private:
     bool keeps_weights() const { return t_.weights[0] != nullptr; }
-    std::size_t blocks() const {
+    std::size_t kept_blocks() const {
         return keeps_weights() ? (t_.kv_len + block_keys - 1) / block_keys : 1;
     }
     std::size_t used_vectors() const { return (t_.lanes + W - 1) / W; }
@@ -84,36 +114,6 @@ private:
                             factors == nullptr ? V::set(1) : V::load(factors + v * W), rows + v * W,
                             key, left < W ? left : W);
         }
-    }
-
-    void start(std::size_t share, std::size_t shares) {
-        if (t_.scores[0] != nullptr) write_scores();
-        pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
-        for (std::size_t i = 0; i < t_.d_v * L; i += W) V::set(0).store(context_ + i);
-        softmax_.start();
-        fetch_.start(share, shares);
-    }
-
-    static constexpr std::size_t no_block = ~std::size_t{0};
-
-    /// The next block of keys.
-    std::size_t next_block() const {
-        return next_ == t_.strips + t_.strip_count ? no_block : next_->first_key / block_keys;
-    }
-
-    static std::size_t first_block(const Attention* tiles, std::size_t count) {
-        std::size_t first = no_block;
-        for (std::size_t i = 0; i < count; ++i)
-            if (tiles[i].next_block() < first) first = tiles[i].next_block();
-        return first;
-    }
-
-    void attend_block() {
-        const Strip* first = next_;
-        while (!next_++->ends_block) {
-        }
-        fetch_.start_block(next_);
-        attend_strips(first, next_);
     }
 
     void attend_strips(const Strip* first, const Strip* end) {
@@ -306,29 +306,6 @@ private:
         }
     }
 
-    /// Divides by the sums and writes context, weights and sums; then recomputes the rows that are
-    /// out of range.
-    void finish() {
-        if (t_.has_sink) add_sinks();
-        t_.out_of_range = lanes_out_of_range();
-        T reciprocal[L];
-        for (std::size_t l = 0; l < L; l += W) {
-            // The sum of a lane with a visible key is at least about 1; the others are all 0
-            // already.
-            const V sum = V::max(V::set(T(0x1p-60)), V::load(softmax_.sum() + l));
-            V::div(V::set(static_cast<T>(t_.kept_value)), sum).store(reciprocal + l);
-        }
-        write_rows<false>(t_.context, context_, 0, t_.d_v, reciprocal);
-        if (keeps_weights()) write_weights(reciprocal);
-        V::finish_stores();
-        for (std::size_t l = 0; l < t_.lanes; ++l) {
-            t_.shift[l] = softmax_.shift()[l];
-            t_.sum[l] = softmax_.sum()[l] * T(1 / weight_unit);
-        }
-        for (std::size_t l = 0; l < t_.lanes; ++l)
-            if ((t_.out_of_range >> l & 1) != 0) PlainRow<T>(t_, l, W).run();
-    }
-
     void write_weights(const T* reciprocal) {
         std::size_t written = 0;
         const auto write_zeros = [&](std::size_t end) {
@@ -360,7 +337,7 @@ private:
     T *query_, *context_;
     OnlineSoftmax<V> softmax_;
     T *weights_, *kept_shifts_;
-    const Strip* next_;  // not yet computed
+    TileBlocks blocks_;
 };
 
 template <class V>
@@ -368,11 +345,13 @@ void attend(Tile<typename V::Scalar>* tiles, std::size_t count) noexcept {
     if (tiles->by_rows) return RowAttention<V>(*tiles).run();
     if (count == 1) {
         Attention<V> alone(*tiles);
-        return Attention<V>::run(&alone, 1);
+        run_tiles(&alone, 1);
+        return alone.finish();
     }
     static_assert(max_tiles_per_item == 4);
     Attention<V> group[] = {tiles[0], tiles[1], tiles[2], tiles[3]};
-    Attention<V>::run(group, max_tiles_per_item);
+    run_tiles(group, max_tiles_per_item);
+    for (Attention<V>& tile : group) tile.finish();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
 #include "core/kernels/score_strip.hpp"
+#include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -37,11 +38,9 @@ public:
             V::set(0).store(to_.score_sum + l);
             V::set(0).store(to_.distance_sum + l);
         }
-        for (const Strip* s = t_.strips; s != t_.strips + t_.strip_count;) {
-            const Strip* const first = s;
-            while (!s++->ends_block) {
-            }
-            add_block(first, s);
+        for (TileBlocks blocks(t_); blocks.next() != no_block;) {
+            const BlockStrips block = blocks.take();
+            add_block(block.first, block.end);
         }
         finish();
     }
@@ -148,26 +147,33 @@ private:
     T *query_, *scores_;
 };
 
+/// A vector for each key of a strip, whose lanes are still to be added, and one of largest weights.
+template <class V>
+struct KeyVectors {
+    typename V::Scalar sum[block_keys * V::lanes], most[block_keys * V::lanes];
+};
+
 template <class V>
 class TotalKeys {
     using T = typename V::Scalar;
     static constexpr std::size_t W = V::lanes, N = V::tile_vectors, L = W * N;
 
 public:
-    TotalKeys(Tile<T>& tile, const KeyTotals<T>& totals)
-        : t_(tile), to_(totals), query_(tile.scratch), scores_(tile.weights_buffer), fetch_(tile) {}
+    TotalKeys(Tile<T>& tile, const KeyTotals<T>& totals, KeyVectors<V>& keys)
+        : t_(tile), to_(totals), keys_(keys), query_(tile.scratch), scores_(tile.weights_buffer),
+          fetch_(tile), blocks_(tile) {}
 
-    void run() {
+    void start(std::size_t share, std::size_t shares) {
         pack<V>(t_.query, t_.lanes, t_.d_k, t_.query_factor, query_);
-        fetch_.start(0, 1);
-        const Strip* const end = t_.strips + t_.strip_count;
-        for (const Strip* s = t_.strips; s != end; ++s) {
-            if (s == t_.strips || s[-1].ends_block) {
-                const Strip* next = s;
-                while (!next++->ends_block) {
-                }
-                fetch_.start_block(next);
-            }
+        fetch_.start(share, shares);
+    }
+
+    std::size_t next_block() const { return blocks_.next(); }
+
+    void compute_block() {
+        const BlockStrips block = blocks_.take();
+        fetch_.start_block(block.end);
+        for (const Strip* s = block.first; s != block.end; ++s) {
             add_strip(*s);
             for (std::size_t k = 0; k < s->keys; k += W) reduce(*s, k);
         }
@@ -233,8 +239,8 @@ private:
         }
 #pragma GCC unroll 16
         for (std::size_t r = 0; r < R; ++r) {
-            sum[r].store(sums_ + (k + r) * W);
-            most[r].store(most_ + (k + r) * W);
+            sum[r].store(keys_.sum + (k + r) * W);
+            most[r].store(keys_.most + (k + r) * W);
         }
     }
 
@@ -243,12 +249,12 @@ private:
         const std::size_t filled = s.keys - k < W ? s.keys - k : W, first = s.first_key + k;
         if (to_.sum != nullptr) {
             T sums[W];
-            fold(sums_ + k * W, filled, [](V a, V b) { return V::add(a, b); }).store(sums);
+            fold(keys_.sum + k * W, filled, [](V a, V b) { return V::add(a, b); }).store(sums);
             for (std::size_t i = 0; i < filled; ++i)
                 to_.sum[first + i] += static_cast<double>(sums[i]);
         }
         if (to_.most != nullptr) {
-            const V most = fold(most_ + k * W, filled, [](V a, V b) { return V::max(a, b); });
+            const V most = fold(keys_.most + k * W, filled, [](V a, V b) { return V::max(a, b); });
             V::max(most, V::load_first(to_.most + first, filled))
                 .store_first(to_.most + first, filled);
         }
@@ -268,9 +274,10 @@ private:
 
     Tile<T>& t_;
     const KeyTotals<T>& to_;
+    KeyVectors<V>& keys_;
     T *query_, *scores_;
     FetchAhead<T> fetch_;
-    mutable T sums_[block_keys * W], most_[block_keys * W];  // a vector for each key of a strip
+    TileBlocks blocks_;
 };
 
 template <class V, class T = typename V::Scalar>
@@ -279,8 +286,18 @@ void total_rows(Tile<T>& tile, RowTotals<T>& totals) noexcept {
 }
 
 template <class V, class T = typename V::Scalar>
-void total_keys(Tile<T>& tile, const KeyTotals<T>& totals) noexcept {
-    TotalKeys<V>(tile, totals).run();
+void total_keys(Tile<T>* tiles, const KeyTotals<T>* totals, std::size_t count) noexcept {
+    KeyVectors<V> keys;
+    if (count == 1) {
+        TotalKeys<V> alone(*tiles, *totals, keys);
+        return run_tiles(&alone, 1);
+    }
+    static_assert(max_tiles_per_item == 4);
+    TotalKeys<V> group[] = {{tiles[0], totals[0], keys},
+                            {tiles[1], totals[1], keys},
+                            {tiles[2], totals[2], keys},
+                            {tiles[3], totals[3], keys}};
+    run_tiles(group, max_tiles_per_item);
 }
 
 template <class V, class T = typename V::Scalar>
