@@ -14,23 +14,7 @@
 namespace attn::cli {
 namespace {
 
-struct RealOperand {
-    const char* key;
-    RealArray Operands::*reals;
-    Shape OperandShapes::*shape;
-};
-
-constexpr RealOperand real_operands[] = {
-    {"inputs", &Operands::inputs, &OperandShapes::inputs},
-    {"context", &Operands::context, &OperandShapes::context},
-    {"query", &Operands::query, &OperandShapes::query},
-    {"key", &Operands::key, &OperandShapes::key},
-    {"value", &Operands::value, &OperandShapes::value},
-    {"past_key", &Operands::past_key, &OperandShapes::past_key},
-    {"past_value", &Operands::past_value, &OperandShapes::past_value},
-};
-
-const RowsInFile* file_of(const OperandRows& rows, const RealOperand& operand) {
+const RowsInFile* file_of(const OperandRows& rows, const RealOperandRow& operand) {
     const auto file = rows.files.find(operand.key);
     return file == rows.files.end() ? nullptr : &file->second;
 }
@@ -79,7 +63,7 @@ void add_weights(Digest& digest, const LayerWeights<T>& weights) {
 
 std::string digest_of(const Operands& operands, const OperandRows& rows, Dtype dtype) {
     Digest digest;
-    for (const RealOperand& operand : real_operands) {
+    for (const RealOperandRow& operand : real_operand_rows) {
         const RealArray& reals = operands.*operand.reals;
         digest.add(reals.dimension());
         if (reals.dimension() == 0) continue;
@@ -102,7 +86,7 @@ std::string digest_of(const Operands& operands, const OperandRows& rows, Dtype d
 
 OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows,
                               const KeyRange& range) {
-    for (const RealOperand& operand : real_operands) {
+    for (const RealOperandRow& operand : real_operand_rows) {
         Shape& shape = shapes.*operand.shape;
         if (file_of(rows, operand) != nullptr) shape[shape.size() - 2] = range.end - range.first;
     }
@@ -111,7 +95,7 @@ OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows,
 
 void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range, Dtype dtype,
                 ThreadPool& pool) {
-    for (const RealOperand& operand : real_operands) {
+    for (const RealOperandRow& operand : real_operand_rows) {
         const RowsInFile* const file = file_of(rows, operand);
         if (file == nullptr) continue;
         Shape shape = file->array.shape;

@@ -20,18 +20,6 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
     return shapes;
 }
 
-constexpr std::pair<Shape OperandShapes::*, RealArray Operands::*> real_operands[] = {
-    {&OperandShapes::inputs, &Operands::inputs},
-    {&OperandShapes::context, &Operands::context},
-    {&OperandShapes::query, &Operands::query},
-    {&OperandShapes::key, &Operands::key},
-    {&OperandShapes::value, &Operands::value},
-    {&OperandShapes::past_key, &Operands::past_key},
-    {&OperandShapes::past_value, &Operands::past_value},
-    {&OperandShapes::past_state, &Operands::past_state},
-    {&OperandShapes::decay, &Operands::decay},
-    {&OperandShapes::beta, &Operands::beta}};
-
 template <class T>
 Projection<T> allocated(const ProjectionShape& s) {
     Projection<T> p;
@@ -54,7 +42,8 @@ AnyLayerWeights allocated(const WeightShapes& s) {
 
 OperandShapes shapes_of(const Operands& operands) {
     OperandShapes shapes;
-    for (const auto& [shape, array] : real_operands) shapes.*shape = (operands.*array).shape();
+    for (const RealOperandRow& row : real_operand_rows)
+        shapes.*row.shape = (operands.*row.reals).shape();
     shapes.mask = operands.mask.shape();
     shapes.key_padding_mask = operands.key_padding_mask.shape();
     shapes.mask_is_boolean = operands.mask_is_boolean;
@@ -70,8 +59,9 @@ OperandShapes shapes_of(const Operands& operands) {
 Operands allocate_operands(const OperandShapes& shapes, Dtype dtype) {
     Operands operands;
     for_dtype(dtype, [&]<class T>(T) {
-        for (const auto& [shape, array] : real_operands)
-            if (!(shapes.*shape).empty()) operands.*array = Array<T>::from_shape(shapes.*shape);
+        for (const RealOperandRow& row : real_operand_rows)
+            if (const Shape& shape = shapes.*row.shape; !shape.empty())
+                operands.*row.reals = Array<T>::from_shape(shape);
         if (shapes.weights) operands.weights = allocated<T>(*shapes.weights);
     });
     if (!shapes.mask.empty()) operands.mask = Array<double>::from_shape(shapes.mask);

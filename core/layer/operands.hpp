@@ -38,6 +38,25 @@ struct Operands {
     std::optional<InputNorm> norm;  ///< applied to the inputs first
 };
 
+/// An operand of real numbers, with the name that requests and results give it.
+struct RealOperandRow {
+    const char* key;
+    RealArray Operands::*reals;
+    Shape OperandShapes::*shape;
+};
+inline constexpr RealOperandRow real_operand_rows[] = {
+    {"inputs", &Operands::inputs, &OperandShapes::inputs},
+    {"context", &Operands::context, &OperandShapes::context},
+    {"query", &Operands::query, &OperandShapes::query},
+    {"key", &Operands::key, &OperandShapes::key},
+    {"value", &Operands::value, &OperandShapes::value},
+    {"past_key", &Operands::past_key, &OperandShapes::past_key},
+    {"past_value", &Operands::past_value, &OperandShapes::past_value},
+    {"past_state", &Operands::past_state, &OperandShapes::past_state},
+    {"decay", &Operands::decay, &OperandShapes::decay},
+    {"beta", &Operands::beta, &OperandShapes::beta},
+};
+
 OperandShapes shapes_of(const Operands& operands);
 
 /// Operands of these shapes for a dry run, in `dtype`: their elements are not set, and they have no
