@@ -165,6 +165,7 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
+    if (judgement.matches.empty()) search_in_own_axes(judgement, given, theirs, places, options);
     for (std::size_t i = 0; i < theirs.size() && judgement.matches.empty(); ++i) {
         ArrayJudgement& array = judgement.arrays[places[i]];
         if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
@@ -180,6 +181,30 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         }
         theirs[i] = judged;
     }
+}
+
+/// Where queries, keys and values are read alike, none of them alone fits another order.
+void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
+                                         const std::vector<GivenArray>& given,
+                                         std::vector<TheirArray> theirs,
+                                         const std::vector<std::size_t>& places,
+                                         const SearchOptions& options) {
+    std::vector<std::pair<std::size_t, Layout>> changed;  // places and what they are read as
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+        const ArrayJudgement& array = judgement.arrays[places[i]];
+        if (array.axes.empty()) continue;
+        const GivenArray& from = given[places[i]];
+        const std::vector<Layout> layouts = layouts_of(problem_.plan, from.id, from.shape);
+        if (!layouts.front().axes.empty()) continue;
+        theirs[i] = in_layout(from, layouts.front(), problem_.plan, array.type);
+        changed.emplace_back(places[i], layouts.front());
+    }
+    if (changed.size() < 2) return;  // one is tried with the other orders
+    judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    if (judgement.matches.empty()) return;
+    for (const auto& [place, layout] : changed)
+        judgement.arrays[place] =
+            judge_.judge_as(given[place], layout, judgement.arrays[place].type);
 }
 
 bool check(const CheckRequest& request, std::vector<std::string>& notes) {

@@ -41,6 +41,7 @@ constexpr std::pair<Convention, std::string_view> beginnings[] = {
     {Convention::dropout, "dropout "},
     {Convention::precision, "rounded: "},
     {Convention::mask_method, ""},
+    {Convention::out_proj, "output projection "},
 };
 static_assert(std::size(beginnings) == std::size(convention_names));
 

@@ -155,7 +155,9 @@ private:
         }
     }
 
-    [[noreturn]] void fail_without_arrays() const {
+    [[noreturn]] void fail_without_arrays() {
+        // An array that the command line names may be missing from the file.
+        if (!file_.array.empty()) read_numbers(view_.arrays().front());
         std::vector<std::string> known;
         for (std::size_t i = 0; i < emitted_arrays.size(); ++i)
             if (exists(ArrayId(i)) && !emitted_arrays[i].is_parameter())
@@ -203,9 +205,13 @@ private:
         return static_cast<int>(std::min<std::uint64_t>(*decimals, 400));
     }
 
-    GivenArray given(ArrayId ours, const io::ArrayView& array) {
+    io::ViewedNumbers read_numbers(const io::ArrayView& array) {
         constexpr std::size_t highest_rank = 8;  // with axes of size 1
-        io::ViewedNumbers numbers = view_.read(array, pool_, options_.csv, nullptr, highest_rank);
+        return view_.read(array, pool_, options_.csv, nullptr, highest_rank);
+    }
+
+    GivenArray given(ArrayId ours, const io::ArrayView& array) {
+        io::ViewedNumbers numbers = read_numbers(array);
         GivenArray given{ours,
                          own_name(array),
                          numbers.values.shape(),

@@ -171,7 +171,7 @@ private:
     Rows query_;  ///< one row
     std::unique_ptr<State> stored_;
     std::vector<QueryRow> rows_;                        ///< of one query, by head
-    std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by batch and head, or batch and row
+    std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head
     std::vector<double> scratch_;
 };

@@ -44,7 +44,8 @@ enum class Convention {
     exchanged,
     dropout,
     precision,
-    mask_method
+    mask_method,
+    out_proj
 };
 inline constexpr std::string_view convention_names[] = {
     "mask_polarity",  "masked_value", "causal_align", "causal",     "window_left",
@@ -52,7 +53,7 @@ inline constexpr std::string_view convention_names[] = {
     "rope_positions", "rope_keys",    "head_groups",  "softcap",    "softcap_order",
     "alibi_sign",     "alibi_slopes", "sink",         "kv_lengths", "softmax_axis",
     "transposed",     "heads_split",  "bias",         "exchanged",  "dropout",
-    "precision",      "mask_method"};
+    "precision",      "mask_method",  "out_proj"};
 
 /// The tensors that projections make, and the output.
 enum class Tensor { query, key, value, out };
@@ -116,7 +117,8 @@ enum class BiasUse {
 /// What kv_lengths and a key_padding_mask exclude.
 enum class PaddingAxis { keys, queries, both };
 
-enum class SoftmaxAxis { keys, queries, heads };
+/// What weights add up to 1 over.
+enum class SoftmaxAxis { keys, queries, heads, batch };
 
 /// The arrays that a program may have rounded to a smaller type.
 enum class Rounded {
@@ -168,6 +170,7 @@ struct Conventions {
     PerTensor<bool> adds_bias{};
     HeadSplit split = HeadSplit::columns;   ///< of queries, keys and values
     HeadSplit merged = HeadSplit::columns;  ///< of the outputs of heads
+    bool projects_out = true;               ///< else the joined heads are the context vectors
     /// The tensor that is used in place of each: {query, key, value} if none are exchanged.
     std::array<Tensor, 3> used{Tensor::query, Tensor::key, Tensor::value};
     /// The source that each is projected from, and the weight and bias that project it.

@@ -117,6 +117,16 @@ std::string method_flag(const Problem& problem, const Conventions& found) {
     return "";
 }
 
+/// Given weights are all in use, --init mha has it always, and without the projection dropout has
+/// other draws.
+std::string projection_flag(const Problem& problem, const Conventions& found) {
+    const Plan& plan = problem.plan;
+    const bool may_lack_it =
+        plan.parameters.source == Parameters::Source::drawn && plan.parameters.init != Init::mha;
+    const bool moves_dropout = plan.dropout.p > 0 && !plan.dropout.has_own_generator;
+    return may_lack_it && !moves_dropout && !found.projects_out ? "--no-out-proj" : "";
+}
+
 }  // namespace
 
 std::string flag_of(Convention convention, const Problem& problem, const Conventions& found) {
@@ -140,6 +150,7 @@ std::string flag_of(Convention convention, const Problem& problem, const Convent
         case Convention::kv_lengths: return lengths_flag(problem, found);
         case Convention::dropout: return found.drops ? "" : "--dropout 0";
         case Convention::mask_method: return method_flag(problem, found);
+        case Convention::out_proj: return projection_flag(problem, found);
         default: return "";
     }
 }

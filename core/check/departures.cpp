@@ -36,6 +36,7 @@ constexpr DepartureRow departure_rows[] = {
     {Convention::dropout, alternatives::dropouts},
     {Convention::precision, alternatives::precisions},
     {Convention::mask_method, alternatives::mask_methods},
+    {Convention::out_proj, alternatives::output_projections},
 };
 static_assert(std::size(departure_rows) == std::size(convention_names));
 

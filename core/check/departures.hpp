@@ -66,6 +66,7 @@ std::vector<Alternative> head_groups(const Problem& problem);
 std::vector<Alternative> transpositions(const Problem& problem);
 std::vector<Alternative> head_splits(const Problem& problem);
 std::vector<Alternative> biases(const Problem& problem);
+std::vector<Alternative> output_projections(const Problem& problem);
 std::vector<Alternative> exchanges(const Problem& problem);
 std::vector<Alternative> dropouts(const Problem& problem);
 std::vector<Alternative> precisions(const Problem& problem);

@@ -156,6 +156,10 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
             found.push_back({asked, "split and merged without transposing",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
                              2});
+        if (!plan.shown.separate_heads)
+            found.push_back({asked, "split and merged by every heads-th column",
+                             [](Conventions& c) { c.split = c.merged = HeadSplit::interleaved; }, 0,
+                             2});
     }
     if (plan.projects && plan.heads == plan.kv_heads && plan.d_k == plan.d_v &&
         problem.projection[0] && problem.projection[0]->d_in == problem.projection[1]->d_in &&
@@ -220,6 +224,13 @@ std::vector<Alternative> alternatives::exchanges(const Problem& problem) {
     from(Tensor::query, Tensor::query, "all from the input");
     from(Tensor::key, Tensor::key, "all from the context");
     return found;
+}
+
+/// Only where as many columns come out as go in: otherwise the shape shows it.
+std::vector<Alternative> alternatives::output_projections(const Problem& problem) {
+    const auto& out = problem.projection[static_cast<std::size_t>(Tensor::out)];
+    if (!out || out->d_in != out->d_out) return {};
+    return {{"applied", "left out", [](Conventions& c) { c.projects_out = false; }}};
 }
 
 }  // namespace attn

@@ -145,7 +145,7 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
     }
     constexpr auto out = index_of(Tensor::out);
     const std::optional<ProjectionNumbers>& p = problem_.projection[out];
-    if (!p) {
+    if (!p || !c_.projects_out) {
         answer_ = static_cast<Numbers&>(joined);
         return;
     }

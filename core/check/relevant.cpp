@@ -55,6 +55,7 @@ void forget_values(Conventions& c) {
         c.adds_bias[static_cast<std::size_t>(tensor)] = false;
     }
     c.merged = HeadSplit::columns;
+    c.projects_out = true;
     c.used[2] = Tensor::value;
     c.rope.value_times = 0;
     std::erase_if(c.roundings, [](const Conventions::Rounding& one) {
@@ -67,6 +68,14 @@ bool uses_values_elsewhere(const Conventions& c) {
     const auto is_value = [](Tensor tensor) { return tensor == Tensor::value; };
     return is_value(c.used[0]) || is_value(c.used[1]) || is_value(c.projected_by[0]) ||
            is_value(c.projected_by[1]);
+}
+
+void forget_unused_projection(Conventions& c) {
+    if (c.projects_out) return;
+    c.transposed[static_cast<std::size_t>(Tensor::out)] = false;
+    c.adds_bias[static_cast<std::size_t>(Tensor::out)] = false;
+    std::erase_if(c.roundings,
+                  [](const Conventions::Rounding& one) { return one.what == Rounded::context; });
 }
 
 void forget_unused_band(const Problem& problem, ArrayId array, Conventions& c) {
@@ -146,9 +155,9 @@ std::string bytes_of(const Members&... members) {
 
 std::string serialised(const Conventions& c) {
     std::string key = bytes_of(
-        c.transposed, c.adds_bias, c.split, c.merged, c.used, c.projected_from, c.projected_by,
-        c.groups, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1, c.rope.base, c.rope.dims,
-        c.rope.frequency_dims, c.rope.scaling, c.rope.first_query, c.rope.first_key,
+        c.transposed, c.adds_bias, c.split, c.merged, c.projects_out, c.used, c.projected_from,
+        c.projected_by, c.groups, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1, c.rope.base,
+        c.rope.dims, c.rope.frequency_dims, c.rope.scaling, c.rope.first_query, c.rope.first_key,
         c.rope.query_times, c.rope.key_times, c.rope.value_times, c.scale, c.softcap,
         c.softcap_multiplies, c.order, c.alibi, c.alibi_sign, c.slopes, c.alibi_distance,
         c.alibi_scaled, c.band.causal, c.band.causal_shift, c.band.causal_reversed, c.band.offset,
@@ -175,6 +184,7 @@ std::string relevant_key(const Problem& problem, Conventions c, ArrayId array) {
         (c.rope.query_times == 0 && c.rope.key_times == 0 && c.rope.value_times == 0))
         c.rope = {};
     if (c.rope.frequency_dims == c.rope.dims) c.rope.frequency_dims = 0;
+    forget_unused_projection(c);
     forget_unused_band(problem, array, c);
     forget_unused_steps(problem, c);
     if (!c.drops) c.rescales_dropout = true;

@@ -205,16 +205,21 @@ void State::mask_weights(QueryRow& q, bool renormalizes) {
 }
 
 const ColumnSums& State::column_sums(const QueryRow& q) {
-    const bool over_queries = c_.axis == SoftmaxAxis::queries;
-    if (columns_.empty()) columns_.resize(plan_.batch * (over_queries ? plan_.heads : plan_.rows));
-    std::unique_ptr<ColumnSums>& made =
-        columns_[over_queries ? q.batch * plan_.heads + q.head : q.batch * plan_.rows + q.row];
+    const bool over_queries = c_.axis == SoftmaxAxis::queries,
+               over_heads = c_.axis == SoftmaxAxis::heads,
+               over_batch = c_.axis == SoftmaxAxis::batch;
+    const std::size_t terms = over_queries ? plan_.rows : over_heads ? plan_.heads : plan_.batch;
+    if (columns_.empty()) columns_.resize(plan_.batch * plan_.heads * plan_.rows / terms);
+    const std::size_t place = over_queries ? q.batch * plan_.heads + q.head
+                              : over_heads ? q.batch * plan_.rows + q.row
+                                           : q.head * plan_.rows + q.row;
+    std::unique_ptr<ColumnSums>& made = columns_[place];
     if (made) return *made;
-    const std::size_t count = plan_.kv_len, terms = over_queries ? plan_.rows : plan_.heads;
+    const std::size_t count = plan_.kv_len;
     std::vector<QueryRow> all(terms);
     for (std::size_t i = 0; i < terms; ++i) {
-        all[i].batch = q.batch;
-        all[i].head = over_queries ? q.head : i;
+        all[i].batch = over_batch ? i : q.batch;
+        all[i].head = over_heads ? i : q.head;
         all[i].row = over_queries ? i : q.row;
         score(all[i]);
     }
@@ -229,7 +234,8 @@ const ColumnSums& State::column_sums(const QueryRow& q) {
         if (shift == no_logit) continue;
         for (const QueryRow& row : all) {
             made->sum[k] += std::exp(row.scores.value[k] - shift);
-            if (c_.axis == SoftmaxAxis::heads || row.row == 0)
+            // A head's sink counts once.
+            if (over_heads || (over_queries ? row.row : row.batch) == 0)
                 made->sum[k] += std::exp(sink_of_head(row.head) - shift);
         }
     }

@@ -2,7 +2,9 @@
 // orders, dropout, and results that no conventions explain.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -94,6 +96,75 @@ TEST_CASE("check: the search reads axes that fit in several orders in each") {
     CHECK(report["arrays"][0]["axes"] == json{"q_len", "heads", "d_v"});
 }
 
+TEST_CASE("check: the search reads several arrays in other orders at once") {
+    scratch_folder();
+    // Columns of 2 heads of width 2: read as (d_k, q_len, heads), they are those asked for.
+    const Words question{"multihead", "--randn", "5,4", "--heads", "2"};
+    const json right =
+        answer(question + Words{"--no-causal", "--emit", "queries,keys,values,scores"});
+    json wrong;
+    for (const char* name : {"queries", "keys", "values"}) {
+        json heads = json::array({json::array(), json::array()});
+        for (std::size_t head = 0; head < 2; ++head)
+            for (std::size_t token = 0; token < 5; ++token) {
+                const auto column = [&](std::size_t i) {
+                    return right[name][(head + 2 * i) / 2][token][(head + 2 * i) % 2];
+                };
+                heads[head].push_back({column(0), column(1)});
+            }
+        wrong[name] = heads;
+    }
+    wrong["scores"] = json::array();
+    for (std::size_t head = 0; head < 2; ++head) {
+        json rows = json::array();
+        for (const json& query : wrong["queries"][head]) {
+            json row = json::array();
+            for (const json& key : wrong["keys"][head])
+                row.push_back(static_cast<float>(query[0].get<double>() * key[0].get<double>() +
+                                                 query[1].get<double>() * key[1].get<double>()));
+            rows.push_back(row);
+        }
+        wrong["scores"].push_back(rows);
+    }
+    const json report = searched(question + Words{"--no-causal"}, wrong);
+    CHECK(best_match(report) == "heads_split");
+    CHECK(report["arrays"][0]["axes"].is_null());
+}
+
+TEST_CASE("check: the search finds an output projection that was left out") {
+    scratch_folder();
+    for (const char* mode : {"multihead", "cross"}) {
+        Words question{mode, "--randn", "6,8", "--heads", "2"};
+        if (mode == std::string("cross")) {
+            std::ofstream("context.json") << "[[1, 0, 2, 0, 1, 0, 1, 0], [0, 1, 0, 3, 0, 1, 0, 2]]";
+            question = question + Words{"--context", "context.json"};
+        }
+        const json wrong = answer(question + Words{"--no-out-proj"});
+        CHECK(best_match(searched(question, wrong)) == "out_proj --no-out-proj");
+        CHECK(best_match(searched(question, only(wrong, "context_vectors"))) ==
+              "out_proj --no-out-proj");
+    }
+}
+
+TEST_CASE("check: the search finds a softmax over the batch") {
+    scratch_folder();
+    const Words question{"self", "--randn", "2,3,4"};
+    const json scores =
+        answer(question + Words{"--dtype", "float64", "--emit", "scaled_scores"})["scaled_scores"];
+    json weights = scores;
+    for (std::size_t row = 0; row < 3; ++row)
+        for (std::size_t key = 0; key < 3; ++key) {
+            const double a = std::exp(scores[0][row][key].get<double>());
+            const double b = std::exp(scores[1][row][key].get<double>());
+            weights[0][row][key] = a / (a + b);
+            weights[1][row][key] = b / (a + b);
+        }
+    const json report =
+        searched(question + Words{"--dtype", "float64"}, {{"attention_weights", weights}});
+    CHECK(best_match(report) == "softmax_axis");
+    CHECK(report["matches"][0]["changes"][0]["found"] == "batch entries");
+}
+
 TEST_CASE("check: the search sees dropout that dropped nothing, or behind another mask") {
     scratch_folder();
     const Words few{"self", "--randn", "2,4", "--d-out", "2", "--dtype", "float64"};
@@ -109,6 +180,14 @@ TEST_CASE("check: the search sees dropout that dropped nothing, or behind anothe
     CHECK(best_match(searched(masked + Words{"keep"},
                               answer(masked + Words{"drop", "--dropout", "0.3"}))) ==
           "mask_polarity --mask-true drop, dropout");
+}
+
+TEST_CASE("check: weights that are all zero are not those of dropout") {
+    scratch_folder();
+    const json zeros(6, std::vector<double>(6, 0.0));
+    for (const json& match :
+         searched({"self", "--randn", "6,4"}, {{"attention_weights", zeros}})["matches"])
+        for (const json& change : match["changes"]) CHECK(change["convention"] != "dropout");
 }
 
 TEST_CASE("check: a sink that was scaled is found with another scale") {

@@ -280,6 +280,8 @@ def softmax_axis(q):
     found = [Departure("softmax_axis", "queries", {"axis": "queries"})] if q.queries > 1 else []
     if q.heads > 1 and not q.causal:
         found.append(Departure("softmax_axis", "heads", {"axis": "heads"}))
+    if q.entries > 1 and not q.causal:
+        found.append(Departure("softmax_axis", "batch", {"axis": "batch"}))
     return found
 
 
@@ -304,7 +306,9 @@ def heads_split(q):
     found = [Departure("heads_split", "without transposing", {"split": "reshape"}),
              Departure("heads_split", "interleaved", {"split": "interleaved"}),
              Departure("heads_split", "joined without transposing", {"merge": "reshape"}),
-             Departure("heads_split", "split and joined without transposing", {"split": "reshape", "merge": "reshape"})]
+             Departure("heads_split", "split and joined without transposing", {"split": "reshape", "merge": "reshape"}),
+             Departure("heads_split", "split and joined interleaved",
+                       {"split": "interleaved", "merge": "interleaved"})]
     return found
 
 
@@ -316,6 +320,12 @@ def bias(q):
         found.append(Departure("bias", "without those of query, key, value",
                                {"without_bias": frozenset(["query", "key", "value"])}))
     return found
+
+
+def out_proj(q):
+    if "out" not in q.weights or q.weights["out"].shape[0] != q.weights["out"].shape[1]:
+        return []
+    return [Departure("out_proj", "left out", {"projects_out": False})]
 
 
 def exchanged(q):
@@ -364,7 +374,8 @@ def mask_method(q):
 ALTERNATIVES = {f.__name__: f for f in (
     mask_polarity, masked_value, causal_align, causal, window_left, window_right, scale, rope_pairs, rope_base,
     rope_dims, rope_positions, rope_keys, head_groups, softcap, softcap_order, alibi_sign, alibi_slopes, sink,
-    kv_lengths, softmax_axis, transposed, heads_split, bias, exchanged, dropout, precision, mask_method)}
+    kv_lengths, softmax_axis, transposed, heads_split, bias, exchanged, dropout, precision, mask_method,
+    out_proj)}
 
 # What a question must have for a convention to matter.
 NEEDS = {
@@ -375,5 +386,5 @@ NEEDS = {
     "softcap": ("softcap",), "softcap_order": ("softcap",), "alibi_sign": ("alibi",), "alibi_slopes": ("alibi", "heads"),
     "sink": ("sink",), "kv_lengths": ("kv_lengths",), "transposed": ("square",), "heads_split": ("heads",),
     "bias": ("bias", "projections"), "exchanged": ("same_widths", "square"), "dropout": ("dropout",),
-    "mask_method": ("causal",),
+    "mask_method": ("causal",), "out_proj": ("out", "square", "projections"),
 }

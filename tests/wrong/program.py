@@ -17,6 +17,7 @@ class Program:
     without_bias: frozenset = frozenset()
     split: str = "columns"  # columns, reshape, interleaved
     merge: str = "columns"  # columns, reshape, interleaved
+    projects_out: bool = True
     groups: str = "blocks"  # blocks, tiled
 
     rope: object = None
@@ -52,7 +53,7 @@ class Program:
     masked_value: float = -np.inf
     masked_value_added: bool = False
     empty_rows: float = 0  # the weights of a query without keys; NaN where 0 is divided by 0
-    axis: str = "keys"  # keys, queries, heads
+    axis: str = "keys"  # keys, queries, heads, batch
     sink: object = None
     dropout_mask: object = None
     rounded: dict = dataclasses.field(default_factory=dict)  # float16 or bfloat16 by what is rounded
@@ -174,7 +175,7 @@ class Run:
             columns = outputs.transpose(0, 2, 3, 1).reshape(batch, tokens, heads * d)
         else:
             columns = outputs.transpose(0, 2, 1, 3).reshape(batch, tokens, heads * d)
-        return self.linear(columns, "out") if "out" in self.q.weights else columns
+        return self.linear(columns, "out") if "out" in self.q.weights and self.p.projects_out else columns
 
     def rotated(self, array, first, turns):
         p = self.p
@@ -263,7 +264,7 @@ class Run:
 
     # Weights.
     def weights(self, scores, excluded, result):
-        axis = {"keys": -1, "queries": -2, "heads": 1}[self.p.axis]
+        axis = {"keys": -1, "queries": -2, "heads": 1, "batch": 0}[self.p.axis]
         largest = scores.max(axis, keepdims=True)
         sink = None
         if self.p.sink is not None:
