@@ -289,6 +289,14 @@ with tempfile.TemporaryDirectory() as name:
         elif ran % 10 == 0 and not run(with_one_number_changed(made.stdout), folder):
             wrong.append(f"{command[1:]}: a changed number is not found")
 
+    # Integers beyond 64 bits, and one that would lose its sign.
+    large = {"query": [[1]], "key": [[1], [2], [0]],
+             "value": [[63202603507981926400], [-9423456789012345856], [-123456789012345680000]]}
+    (folder / "large.json").write_text(json.dumps(large))
+    made = subprocess.run([attn, "repro", "sdpa", folder / "large.json", "--to", language, "--dtype", "float64"],
+                          capture_output=True, text=True)
+    if said := made.stderr or run(made.stdout, folder): wrong.append(f"large integers: {said}")
+
     (folder / "long.json").write_text(json.dumps({"inputs": array(60, 12), "mask": booleans(60, 60)}))
     for flags in [["multihead", str(folder / "long.json"), "--heads", "6", "--kv-heads", "2", "--mask-true", "keep",
                    "--dropout", "0.3", "--dropout-seed", "1", "--qkv-bias"],
