@@ -64,6 +64,7 @@ using PerTensor = std::array<T, 4>;  // by Tensor
 enum class HeadSplit {
     columns,      ///< head h has columns h * d to (h + 1) * d
     reshaped,     ///< read as (heads, tokens, d); operands that are that: as (tokens, heads, d)
+    joined,       ///< operands (heads, tokens, d): as columns in order, which are then `reshaped`
     interleaved,  ///< head h has columns h, h + heads, ...
     packed,       ///< queries, keys and values side by side are read as (heads, 3, d) columns
     unpacked,     ///< the inverse: stored as (heads, 3, d) columns, read as (3, heads, d)

@@ -82,6 +82,7 @@ std::string_view words_of_split(HeadSplit split) {
     switch (split) {
         case HeadSplit::columns: return "columns in order";
         case HeadSplit::reshaped: return "reshaped without transposing";
+        case HeadSplit::joined: return "joined in columns, reshaped without transposing";
         case HeadSplit::interleaved: return "every heads-th column";
         case HeadSplit::packed: return "columns of (3, heads, d) read as (heads, 3, d)";
         case HeadSplit::unpacked: return "columns of (heads, 3, d) read as (3, heads, d)";
@@ -133,6 +134,12 @@ std::vector<Alternative> alternatives::transpositions(const Problem& problem) {
                                  c.transposed[static_cast<std::size_t>(tensor)] ^= true;
                          },
                          0, subset.max_changes()});
+    const Plan& plan = problem.plan;
+    if (problem.heads_in == HeadsIn::axis && !is_square(problem, Tensor::key) && plan.d_k > 1 &&
+        plan.kv_len - plan.past_len > 1)
+        found.push_back(
+            {"as given", "key reshaped to (d_k, tokens) without transposing",
+             [](Conventions& c) { c.transposed[static_cast<std::size_t>(Tensor::key)] = true; }});
     const auto& mask = problem.masks[0];
     if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
         found.push_back(
@@ -160,6 +167,19 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
             found.push_back({asked, "split and merged by every heads-th column",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::interleaved; }, 0,
                              2});
+    } else {
+        add(HeadSplit::joined, 3);
+        add(HeadSplit::reshaped, 3);
+        found.push_back({asked, "split and merged without transposing",
+                         [](Conventions& c) {
+                             c.split = HeadSplit::joined;
+                             c.merged = HeadSplit::reshaped;
+                         },
+                         0, 2});
+        // Of as many queries as heads that is their axes in another order.
+        if (plan.heads != plan.rows)
+            found.push_back({asked, "outputs " + std::string(words_of_split(HeadSplit::reshaped)),
+                             [](Conventions& c) { c.merged = HeadSplit::reshaped; }, 1});
     }
     if (plan.projects && plan.heads == plan.kv_heads && plan.d_k == plan.d_v &&
         problem.projection[0] && problem.projection[0]->d_in == problem.projection[1]->d_in &&

@@ -80,8 +80,10 @@ Heads Shared::split(Tensor slot, const Conventions& c) {
                     std::size_t token = t, column = copies ? i : h * d + i;
                     if (c.split == HeadSplit::interleaved && !copies) {
                         column = h + i * to.heads;
-                    } else if (c.split == HeadSplit::reshaped && !copies) {
-                        if (problem_.heads_in == HeadsIn::axis && !p) {
+                    } else if ((c.split == HeadSplit::reshaped || c.split == HeadSplit::joined) &&
+                               !copies) {
+                        if (c.split == HeadSplit::reshaped && problem_.heads_in == HeadsIn::axis &&
+                            !p) {
                             const std::size_t place = (t * to.heads + h) * d + i;
                             token = place / d % to.tokens;
                             column = place / (to.tokens * d) * d + i;

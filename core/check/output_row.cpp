@@ -121,8 +121,12 @@ void State::fill_output(ArrayId, std::size_t batch, std::size_t head, std::size_
 }
 
 void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    if (plan_.shown.separate_heads && !plan_.parameters.out_proj)
-        return fill_output(array, batch, head, row);
+    if (plan_.shown.separate_heads && !plan_.parameters.out_proj) {
+        // Rows of heads in memory, (heads, rows, d), are read as (rows, heads, d).
+        const std::size_t place =
+            c_.merged == HeadSplit::reshaped ? row * plan_.heads + head : head * plan_.rows + row;
+        return fill_output(array, batch, place / plan_.rows, place % plan_.rows);
+    }
     const std::size_t heads = plan_.heads, d = plan_.d_v;
     Rows joined(1, heads * d, with_errors_);
     const auto copy = [&](const QueryRow& q, std::size_t from, std::size_t to, std::size_t step,
