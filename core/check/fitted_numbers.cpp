@@ -84,9 +84,13 @@ public:
         }
         // Numbers that show no more than that it is small, as equal weights do, explain nothing.
         constexpr double uncertainty_limit = 0x1p-6;
-        if (std::sqrt(squares / slopes_squared) > uncertainty_limit * std::abs(x))
-            return std::nullopt;
-        return Best{x, std::max(std::sqrt(squares / slopes_squared), 0x1p-50 * std::abs(x))};
+        const double limit = uncertainty_limit * std::abs(x);
+        const double spread = std::sqrt(squares / slopes_squared);
+        const double deviation =
+            spread / std::sqrt(static_cast<double>(count_independent(slopes_at(x)) + 1));
+        if (deviation > limit) return std::nullopt;
+        const double distance = spread > limit ? std::min(3 * deviation, limit) : spread;
+        return Best{x, std::max(distance, 0x1p-50 * std::abs(x))};
     }
 
 private:

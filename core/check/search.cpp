@@ -62,6 +62,8 @@ constexpr double large_row = 131072;
 
 /// Errors in units in the last place that rounding makes in most results.
 constexpr double few_ulp = 16;
+/// With more, numbers that no list has may fit better.
+constexpr double near_ulp = 4;
 
 std::vector<Option> options_of(const Problem& problem) {
     std::vector<Option> options;
@@ -114,15 +116,19 @@ public:
         asked_key_ = key_of(problem_.asked);
         probe_errors_.assign(options_.size(), asked_error_at_first_probe());
         std::vector<Found> best;
+        bool has_fitted = false;
         for (std::size_t size = 1; size <= search_options_.max_changes; ++size) {
             std::vector<Found> found = try_all(size);
             // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
             const bool was_poor = !best.empty();
-            if (!found.empty() &&
-                (best.empty() || smallest_error(found) * as_good < smallest_error(best)))
-                best = std::move(found);
+            take_better(best, std::move(found));
+            // Numbers of a list that are near the right one fit wide bounds, too.
+            const bool is_near = !best.empty() && smallest_error(best) > near_ulp;
+            if (!has_fitted && (is_near || (size == 2 && best.empty()))) {
+                take_better(best, try_fitted());
+                has_fitted = true;
+            }
             if (was_poor || (!best.empty() && smallest_error(best) <= few_ulp)) break;
-            if (size == 2 && best.empty()) best = try_fitted();
         }
         return best.empty() ? std::vector<Match>{} : matches(std::move(best));
     }
@@ -132,6 +138,12 @@ private:
         double least = found[0].fit.ulp;
         for (const Found& one : found) least = std::min(least, one.fit.ulp);
         return least;
+    }
+
+    static void take_better(std::vector<Found>& best, std::vector<Found> found) {
+        if (found.empty()) return;
+        if (best.empty() || smallest_error(found) * as_good < smallest_error(best))
+            best = std::move(found);
     }
 
     Conventions changed_by(const Combination& changes) const {

@@ -137,6 +137,15 @@ TEST_CASE("check: the search fits numbers that no list has") {
         CHECK(best_match(searched(turned + Words{"10000"}, answer(turned + Words{"37000"}))) ==
               "rope_base --rope-base 37000");
     }
+    // The bounds of bfloat16 also hold scales of the list, and what they leave is mostly rounding.
+    for (const std::string scale : {"0.07", "0.33"}) {
+        const Words rounded{"--scale", scale, "-o", "theirs.safetensors", "--store", "bfloat16"};
+        REQUIRE(run_attn(question + rounded).code == 0);
+        const Outcome outcome = run_attn(Words{"check"} + question +
+                                         Words{"--scale", "0.7", "--against", "theirs.safetensors",
+                                               "--search", "--format", "json"});
+        CHECK(best_match(json::parse(outcome.out)) == "scale --scale " + scale);
+    }
     // Equal weights are those of any scale that is small enough.
     const json weights(8, std::vector<double>(8, 0.125));
     CHECK(best_match(searched({"self", "--randn", "8,4", "--d-out", "8"},
