@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -252,6 +255,31 @@ bool has_masked_rows(const Repro& program, const Result& result) {
     return false;
 }
 
+/// Programs divide by the sum of a query's weights of allowed keys, but attn takes another softmax
+/// where it is below the normal numbers. A sum that is only a few times as large may be below them
+/// in a program. Errors: SettingError, kind unsupported, of mask_method.
+void check_sums(const Repro& program, const Result& result) {
+    if (program.is_linear() || !program.renormalizes()) return;
+    const std::vector<double> masked = numbers_of(*array_named("masked_weights", result.arrays)),
+                              weights =
+                                  numbers_of(*array_named("weights_before_dropout", result.arrays));
+    const std::size_t keys = program.plan.kv_len;
+    const double least = for_dtype(program.plan.dtype, []<class T>(T) {
+        return 16 * static_cast<double>(std::numeric_limits<T>::min());
+    });
+    for (std::size_t row = 0; row < weights.size(); row += keys) {
+        const auto sum_of = [&](const std::vector<double>& rows) {
+            return std::accumulate(&rows[row], &rows[row] + keys, 0.0);
+        };
+        if (sum_of(weights) != 0 && !(sum_of(masked) >= least))
+            throw SettingError(ErrorKind::unsupported, "mask_method",
+                               "the weights of the keys that query " +
+                                   std::to_string(row / keys % program.plan.q_len) +
+                                   " may attend to add up to 0, which a program cannot divide by; "
+                                   "expected scores that differ less, or neg_inf");
+    }
+}
+
 }  // namespace
 
 const ProgramArray* Repro::find(std::string_view operand) const {
@@ -283,6 +311,7 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
     OperandList(planned, result, program).add_all();
     for (const ProgramArray& operand : program.operands) check_finite(operand);
     program.has_masked_rows = has_masked_rows(program, result);
+    at_locations(planned.question.request, [&] { check_sums(program, result); });
     add_expected(program, make_problem(planned.plan, planned.question.operands, result), result,
                  pool);
     return program;

@@ -159,14 +159,14 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
     if (plan.projects || plan.packed) {
         add(HeadSplit::reshaped, 3);
         add(HeadSplit::interleaved, 3);
-        if (!plan.shown.separate_heads)  // programs forget both transposes, or none
+        if (!plan.shown.separate_heads) {  // programs forget both transposes, or none
             found.push_back({asked, "split and merged without transposing",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
                              2});
-        if (!plan.shown.separate_heads)
             found.push_back({asked, "split and merged by every heads-th column",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::interleaved; }, 0,
                              2});
+        }
     } else {
         add(HeadSplit::joined, 3);
         add(HeadSplit::reshaped, 3);
