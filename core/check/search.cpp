@@ -35,8 +35,9 @@ constexpr std::size_t chunk = 32;
 
 /// A candidate costs about as much as this many products of numbers besides those of its row.
 constexpr double fixed_cost = 20000;
-/// Triples are limited to these products, less those of pairs: ten seconds of two processors.
-constexpr double product_limit = 1e10;
+/// Triples are limited to these products, less those of pairs: four seconds of two processors, or
+/// eight with a soft cap, whose tanh the products do not count.
+constexpr double product_limit = 4e9;
 
 /// Bounds may be so wide that they say nothing. So a match also has clearly smaller errors than the
 /// question's own conventions, and none beyond their bounds where they are right, but for one
