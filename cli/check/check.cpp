@@ -183,7 +183,8 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     }
 }
 
-/// Where queries, keys and values are read alike, none of them alone fits another order.
+/// Reads all arrays in attn's own order of axes at once: if queries, keys and values were all
+/// misread in the same way, changing one of them alone leads to no match.
 void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
                                          const std::vector<GivenArray>& given,
                                          std::vector<TheirArray> theirs,
@@ -199,7 +200,7 @@ void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
         theirs[i] = in_layout(from, layouts.front(), problem_.plan, array.type);
         changed.emplace_back(places[i], layouts.front());
     }
-    if (changed.size() < 2) return;  // one is tried with the other orders
+    if (changed.size() < 2) return;  // a single array is tried with its other orders
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
     if (judgement.matches.empty()) return;
     for (const auto& [place, layout] : changed)

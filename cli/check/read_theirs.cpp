@@ -156,7 +156,7 @@ private:
     }
 
     [[noreturn]] void fail_without_arrays() {
-        // An array that the command line names may be missing from the file.
+        // Reading reports an array that the command line names and the file lacks.
         if (!file_.array.empty()) read_numbers(view_.arrays().front());
         std::vector<std::string> known;
         for (std::size_t i = 0; i < emitted_arrays.size(); ++i)

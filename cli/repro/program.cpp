@@ -255,9 +255,9 @@ bool has_masked_rows(const Repro& program, const Result& result) {
     return false;
 }
 
-/// Programs divide by the sum of a query's weights of allowed keys, but attn takes another softmax
-/// where it is below the normal numbers. A sum that is only a few times as large may be below them
-/// in a program. Errors: SettingError, kind unsupported, of mask_method.
+/// Programs divide by the sum of the weights of a query's allowed keys; attn takes the softmax over
+/// those keys instead where the sum is subnormal. A margin of 16 allows for a program's rounding.
+/// Errors: SettingError, kind unsupported, of mask_method.
 void check_sums(const Repro& program, const Result& result) {
     if (program.is_linear() || !program.renormalizes()) return;
     const std::vector<double> masked = numbers_of(*array_named("masked_weights", result.arrays)),
@@ -271,12 +271,12 @@ void check_sums(const Repro& program, const Result& result) {
         const auto sum_of = [&](const std::vector<double>& rows) {
             return std::accumulate(&rows[row], &rows[row] + keys, 0.0);
         };
-        if (sum_of(weights) != 0 && !(sum_of(masked) >= least))
+        if (sum_of(weights) != 0 && sum_of(masked) < least)
             throw SettingError(ErrorKind::unsupported, "mask_method",
-                               "the weights of the keys that query " +
+                               "the sum of the weights of the keys that query " +
                                    std::to_string(row / keys % program.plan.q_len) +
-                                   " may attend to add up to 0, which a program cannot divide by; "
-                                   "expected scores that differ less, or neg_inf");
+                                   " may attend to is 0 or too small for a program to divide by; "
+                                   "expected scores that differ less, or neg-inf");
     }
 }
 

@@ -63,7 +63,7 @@ using PerTensor = std::array<T, 4>;  // by Tensor
 /// How the columns of (tokens, heads * d) become heads.
 enum class HeadSplit {
     columns,      ///< head h has columns h * d to (h + 1) * d
-    reshaped,     ///< read as (heads, tokens, d); operands that are that: as (tokens, heads, d)
+    reshaped,     ///< read as (heads, tokens, d); operands of that shape: as (tokens, heads, d)
     joined,       ///< operands (heads, tokens, d): as columns in order, which are then `reshaped`
     interleaved,  ///< head h has columns h, h + heads, ...
     packed,       ///< queries, keys and values side by side are read as (heads, 3, d) columns
@@ -118,7 +118,7 @@ enum class BiasUse {
 /// What kv_lengths and a key_padding_mask exclude.
 enum class PaddingAxis { keys, queries, both };
 
-/// What weights add up to 1 over.
+/// The axis over which weights add up to 1.
 enum class SoftmaxAxis { keys, queries, heads, batch };
 
 /// The arrays that a program may have rounded to a smaller type.

@@ -117,14 +117,17 @@ std::string method_flag(const Problem& problem, const Conventions& found) {
     return "";
 }
 
-/// Given weights are all in use, --init mha has it always, and without the projection dropout has
-/// other draws.
+/// None for given weights, of which all must be used; for --init mha, which always has the
+/// projection; or where dropout draws from the generator of the weights, since its draws would
+/// differ.
 std::string projection_flag(const Problem& problem, const Conventions& found) {
     const Plan& plan = problem.plan;
     const bool may_lack_it =
         plan.parameters.source == Parameters::Source::drawn && plan.parameters.init != Init::mha;
     const bool moves_dropout = plan.dropout.p > 0 && !plan.dropout.has_own_generator;
-    return may_lack_it && !moves_dropout && !found.projects_out ? "--no-out-proj" : "";
+    if (!may_lack_it || moves_dropout || found.projects_out) return "";
+    const bool has_bias = problem.asked.adds_bias[static_cast<std::size_t>(Tensor::out)];
+    return has_bias ? "--no-out-proj --no-out-bias" : "--no-out-proj";
 }
 
 }  // namespace

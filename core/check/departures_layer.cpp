@@ -82,7 +82,7 @@ std::string_view words_of_split(HeadSplit split) {
     switch (split) {
         case HeadSplit::columns: return "columns in order";
         case HeadSplit::reshaped: return "reshaped without transposing";
-        case HeadSplit::joined: return "joined in columns, reshaped without transposing";
+        case HeadSplit::joined: return "(tokens, heads * d) read as (heads, tokens, d)";
         case HeadSplit::interleaved: return "every heads-th column";
         case HeadSplit::packed: return "columns of (3, heads, d) read as (heads, 3, d)";
         case HeadSplit::unpacked: return "columns of (heads, 3, d) read as (3, heads, d)";
@@ -163,7 +163,7 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
             found.push_back({asked, "split and merged without transposing",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
                              2});
-            found.push_back({asked, "split and merged by every heads-th column",
+            found.push_back({asked, "split and merged as every heads-th column",
                              [](Conventions& c) { c.split = c.merged = HeadSplit::interleaved; }, 0,
                              2});
         }
@@ -176,7 +176,7 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
                              c.merged = HeadSplit::reshaped;
                          },
                          0, 2});
-        // Of as many queries as heads that is their axes in another order.
+        // With as many queries as heads, this is only another order of the axes.
         if (plan.heads != plan.rows)
             found.push_back({asked, "outputs " + std::string(words_of_split(HeadSplit::reshaped)),
                              [](Conventions& c) { c.merged = HeadSplit::reshaped; }, 1});
@@ -246,7 +246,7 @@ std::vector<Alternative> alternatives::exchanges(const Problem& problem) {
     return found;
 }
 
-/// Only where as many columns come out as go in: otherwise the shape shows it.
+/// Only where the projection keeps the number of columns; otherwise the shape shows it.
 std::vector<Alternative> alternatives::output_projections(const Problem& problem) {
     const auto& out = problem.projection[static_cast<std::size_t>(Tensor::out)];
     if (!out || out->d_in != out->d_out) return {};

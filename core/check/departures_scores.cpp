@@ -303,7 +303,7 @@ std::vector<Alternative> alternatives::softmax_axes(const Problem& problem) {
             {"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }, 0, most});
     if (plan.heads > 1)
         found.push_back({"keys", "heads", [](Conventions& c) { c.axis = SoftmaxAxis::heads; }});
-    if (plan.batch > 1)  // PyTorch's axis if none is given, for three axes
+    if (plan.batch > 1)  // the default axis of PyTorch's softmax for three
         found.push_back(
             {"keys", "batch entries", [](Conventions& c) { c.axis = SoftmaxAxis::batch; }, 1});
     return found;

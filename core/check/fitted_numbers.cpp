@@ -85,6 +85,8 @@ public:
         // Numbers that show no more than that it is small, as equal weights do, explain nothing.
         constexpr double uncertainty_limit = 0x1p-6;
         const double limit = uncertainty_limit * std::abs(x);
+        // The standard deviation of the fit falls with the count of independent numbers. Rounding
+        // to a small type has a large spread, but leaves the number itself well determined.
         const double spread = std::sqrt(squares / slopes_squared);
         const double deviation =
             spread / std::sqrt(static_cast<double>(count_independent(slopes_at(x)) + 1));

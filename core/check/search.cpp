@@ -35,8 +35,8 @@ constexpr std::size_t chunk = 32;
 
 /// A candidate costs about as much as this many products of numbers besides those of its row.
 constexpr double fixed_cost = 20000;
-/// Triples are limited to these products, less those of pairs: four seconds of two processors, or
-/// eight with a soft cap, whose tanh the products do not count.
+/// Triples are limited to this many products, less those of pairs: about four seconds on two
+/// processors, or eight with a soft cap, since tanh is not counted.
 constexpr double product_limit = 4e9;
 
 /// Bounds may be so wide that they say nothing. So a match also has clearly smaller errors than the
@@ -63,7 +63,7 @@ constexpr double large_row = 131072;
 
 /// Errors in units in the last place that rounding makes in most results.
 constexpr double few_ulp = 16;
-/// With more, numbers that no list has may fit better.
+/// Above this, a number that is in no list may fit better.
 constexpr double near_ulp = 4;
 
 std::vector<Option> options_of(const Problem& problem) {
@@ -123,7 +123,7 @@ public:
             // Bounds may be so wide that what is nearly right fits them: more changes may fit well.
             const bool was_poor = !best.empty();
             take_better(best, std::move(found));
-            // Numbers of a list that are near the right one fit wide bounds, too.
+            // A listed number that is near the right one may fit wide bounds, too.
             const bool is_near = !best.empty() && smallest_error(best) > near_ulp;
             if (!has_fitted && (is_near || (size == 2 && best.empty()))) {
                 take_better(best, try_fitted());

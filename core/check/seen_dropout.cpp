@@ -26,7 +26,7 @@ std::optional<Problem> with_seen_dropout(const Problem& problem,
     if (problem.asked.drops || theirs == arrays.end() || plan.shown.averages(theirs->id) ||
         theirs->shape != std::array{plan.batch, plan.heads, plan.rows, plan.kv_len})
         return std::nullopt;
-    // Zeros alone would be those of any dropout.
+    // Weights that are all zero fit any dropout.
     if (std::none_of(theirs->values.begin(), theirs->values.end(), [](double x) { return x > 0; }))
         return std::nullopt;
 

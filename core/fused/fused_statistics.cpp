@@ -61,8 +61,8 @@ public:
     }
 
 private:
-    /// Several, where a head's keys exceed the cache and each part has that many. It does not
-    /// depend on the number of threads, since the order of the sums by key follows from it.
+    /// Several where a head's keys exceed the cache and every part has as many tiles. Independent
+    /// of the number of threads, which must not change the order of sums.
     std::size_t choose_tiles_at_once() const {
         const double key_bytes = static_cast<double>(grid_.sizes.keys * call_.query.shape(3)) *
                                  static_cast<double>(sizeof(T));

@@ -205,7 +205,7 @@ struct Entries {
     /// Without values, context, weights and dropout: the scratch needs d_k * lanes elements and
     /// weights_buffer those of a block.
     void (*total_rows)(Tile<T>&, RowTotals<T>&) noexcept;
-    /// 1 or max_tiles_per_item tiles, in order; their totals share the arrays.
+    /// 1 or max_tiles_per_item tiles of one head; their totals all point to the same arrays.
     void (*total_keys)(Tile<T>* tiles, const KeyTotals<T>* totals, std::size_t count) noexcept;
     /// visit(visitor, key, score) for every key visible to the lane, in order, its score computed
     /// as plainly as by the reference.

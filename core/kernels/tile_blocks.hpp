@@ -23,6 +23,7 @@ public:
     /// The next one; no_block after the last.
     std::size_t next() const { return next_ == end_ ? no_block : next_->first_key / block_keys; }
 
+    /// The strips of the next block; there must be one.
     BlockStrips take() {
         const Strip* const first = next_;
         while (!next_++->ends_block) {
@@ -34,8 +35,8 @@ private:
     const Strip *next_, *end_;
 };
 
-/// Block by block, each for all tiles that it is visible to; the `count` tiles differ in their
-/// queries. `Computation` of a tile: start(share, shares), next_block(), compute_block().
+/// Computes tiles of one head block by block: each block for every tile to which it is visible. A
+/// Computation has start(share, shares), next_block() and compute_block().
 template <class Computation>
 inline void run_tiles(Computation* tiles, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) tiles[i].start(i, count);

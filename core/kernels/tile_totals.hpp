@@ -147,7 +147,8 @@ private:
     T *query_, *scores_;
 };
 
-/// A vector for each key of a strip, whose lanes are still to be added, and one of largest weights.
+/// For each key of a strip, a vector of partial sums and one of largest weights, to be reduced
+/// across their lanes.
 template <class V>
 struct KeyVectors {
     typename V::Scalar sum[block_keys * V::lanes], most[block_keys * V::lanes];
