@@ -40,7 +40,7 @@ public:
         if (projects) shapes.inputs = required("inputs", 2, 3);
         for (const OperandSpec& rule : operand_rules()) {
             if ((rule.modes & in(mode)) == 0) continue;
-            Shape& shape = shapes.*shape_of(rule.key);
+            Shape& shape = shapes.*shape_of_operand(rule.key);
             shape = rule.is_required(projects)
                         ? required(rule.key, rule.lowest_rank, rule.highest_rank)
                         : find(rule.key, rule.lowest_rank, rule.highest_rank).value_or(Shape{});
@@ -58,12 +58,6 @@ public:
     }
 
 private:
-    static Shape OperandShapes::*shape_of(std::string_view key) {
-        return std::find_if(std::begin(operand_shape_rows), std::end(operand_shape_rows),
-                            [&](const OperandShapeRow& row) { return row.key == key; })
-            ->shape;
-    }
-
     /// The shape with this name and one of these ranks; nothing if there is none.
     std::optional<Shape> find(const std::string& name, std::size_t min_rank,
                               std::size_t max_rank) const {

@@ -42,19 +42,14 @@ struct Operands {
 struct RealOperandRow {
     const char* key;
     RealArray Operands::*reals;
-    Shape OperandShapes::*shape;
+    Shape OperandShapes::*shape = shape_of_operand(key);
 };
 inline constexpr RealOperandRow real_operand_rows[] = {
-    {"inputs", &Operands::inputs, &OperandShapes::inputs},
-    {"context", &Operands::context, &OperandShapes::context},
-    {"query", &Operands::query, &OperandShapes::query},
-    {"key", &Operands::key, &OperandShapes::key},
-    {"value", &Operands::value, &OperandShapes::value},
-    {"past_key", &Operands::past_key, &OperandShapes::past_key},
-    {"past_value", &Operands::past_value, &OperandShapes::past_value},
-    {"past_state", &Operands::past_state, &OperandShapes::past_state},
-    {"decay", &Operands::decay, &OperandShapes::decay},
-    {"beta", &Operands::beta, &OperandShapes::beta},
+    {"inputs", &Operands::inputs},         {"context", &Operands::context},
+    {"query", &Operands::query},           {"key", &Operands::key},
+    {"value", &Operands::value},           {"past_key", &Operands::past_key},
+    {"past_value", &Operands::past_value}, {"past_state", &Operands::past_state},
+    {"decay", &Operands::decay},           {"beta", &Operands::beta},
 };
 
 OperandShapes shapes_of(const Operands& operands);

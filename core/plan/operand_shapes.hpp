@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attn {
@@ -63,6 +64,13 @@ inline constexpr OperandShapeRow operand_shape_rows[] = {
     {"mask", &OperandShapes::mask},
     {"key_padding_mask", &OperandShapes::key_padding_mask},
 };
+
+/// The shape of the operand with this name, which must be in `operand_shape_rows`.
+constexpr Shape OperandShapes::*shape_of_operand(std::string_view key) {
+    const OperandShapeRow* row = operand_shape_rows;
+    while (row->key != key) ++row;
+    return row->shape;
+}
 
 /// A mask that is an operand: boolean or additive.
 struct MaskOperandRow {
