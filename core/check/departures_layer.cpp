@@ -156,26 +156,27 @@ std::vector<Alternative> alternatives::head_splits(const Problem& problem) {
         found.push_back({asked, std::string(words_of_split(split)),
                          [split](Conventions& c) { c.split = split; }, 0, most});
     };
+    const auto add_both = [&](const char* words, HeadSplit split, HeadSplit merged) {
+        found.push_back({asked, words,
+                         [split, merged](Conventions& c) {
+                             c.split = split;
+                             c.merged = merged;
+                         },
+                         0, 2});
+    };
     if (plan.projects || plan.packed) {
         add(HeadSplit::reshaped, 3);
         add(HeadSplit::interleaved, 3);
         if (!plan.shown.separate_heads) {  // programs forget both transposes, or none
-            found.push_back({asked, "split and merged without transposing",
-                             [](Conventions& c) { c.split = c.merged = HeadSplit::reshaped; }, 0,
-                             2});
-            found.push_back({asked, "split and merged as every heads-th column",
-                             [](Conventions& c) { c.split = c.merged = HeadSplit::interleaved; }, 0,
-                             2});
+            add_both("split and merged without transposing", HeadSplit::reshaped,
+                     HeadSplit::reshaped);
+            add_both("split and merged as every heads-th column", HeadSplit::interleaved,
+                     HeadSplit::interleaved);
         }
     } else {
         add(HeadSplit::joined, 3);
         add(HeadSplit::reshaped, 3);
-        found.push_back({asked, "split and merged without transposing",
-                         [](Conventions& c) {
-                             c.split = HeadSplit::joined;
-                             c.merged = HeadSplit::reshaped;
-                         },
-                         0, 2});
+        add_both("split and merged without transposing", HeadSplit::joined, HeadSplit::reshaped);
         // With as many queries as heads, this is only another order of the axes.
         if (plan.heads != plan.rows)
             found.push_back({asked, "outputs " + std::string(words_of_split(HeadSplit::reshaped)),

@@ -62,12 +62,13 @@ public:
         double x = nearest_of_grid();
         std::vector<double> errors = errors_at(x);
         double squares = product_of(errors, errors), slopes_squared = 0;
+        std::size_t independent = 0;
         constexpr int step_limit = 40, halving_limit = 8;
         for (int i = 0; i < step_limit; ++i) {
             const std::vector<double> slopes = slopes_at(x);
             slopes_squared = product_of(slopes, slopes);
-            if (!(slopes_squared > 0) || count_independent(slopes) < least_independent)
-                return std::nullopt;
+            independent = count_independent(slopes);
+            if (!(slopes_squared > 0) || independent < least_independent) return std::nullopt;
             double step = product_of(slopes, errors) / slopes_squared;
             step = std::clamp(step, -std::abs(x) / 2, std::abs(x) / 2);
             bool is_nearer = false;
@@ -88,8 +89,7 @@ public:
         // The standard deviation of the fit falls with the count of independent numbers. Rounding
         // to a small type has a large spread, but leaves the number itself well determined.
         const double spread = std::sqrt(squares / slopes_squared);
-        const double deviation =
-            spread / std::sqrt(static_cast<double>(count_independent(slopes_at(x)) + 1));
+        const double deviation = spread / std::sqrt(static_cast<double>(independent + 1));
         if (deviation > limit) return std::nullopt;
         const double distance = spread > limit ? std::min(3 * deviation, limit) : spread;
         return Best{x, std::max(distance, 0x1p-50 * std::abs(x))};

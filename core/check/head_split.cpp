@@ -63,7 +63,8 @@ Heads Shared::split(Tensor slot, const Conventions& c) {
     Heads to;
     to.heads = head_count(tensor);
     to.tokens = tokens(tensor);
-    const bool copies = problem_.heads_in == HeadsIn::copies && !p;
+    const bool copies = problem_.heads_in == HeadsIn::copies && !p,
+               has_axis = problem_.heads_in == HeadsIn::axis && !p;
     const std::size_t width = from->columns, d = copies ? width : width / to.heads;
     static_cast<Rows&>(to) = Rows(problem_.plan.batch * to.heads * to.tokens, d, true);
     to.spread = from->spread;
@@ -80,18 +81,15 @@ Heads Shared::split(Tensor slot, const Conventions& c) {
                     std::size_t token = t, column = copies ? i : h * d + i;
                     if (c.split == HeadSplit::interleaved && !copies) {
                         column = h + i * to.heads;
+                    } else if (c.split == HeadSplit::reshaped && has_axis) {
+                        const std::size_t place = (t * to.heads + h) * d + i;
+                        token = place / d % to.tokens;
+                        column = place / (to.tokens * d) * d + i;
                     } else if ((c.split == HeadSplit::reshaped || c.split == HeadSplit::joined) &&
                                !copies) {
-                        if (c.split == HeadSplit::reshaped && problem_.heads_in == HeadsIn::axis &&
-                            !p) {
-                            const std::size_t place = (t * to.heads + h) * d + i;
-                            token = place / d % to.tokens;
-                            column = place / (to.tokens * d) * d + i;
-                        } else {
-                            const std::size_t place = (h * to.tokens + t) * d + i;
-                            token = place / width;
-                            column = place % width;
-                        }
+                        const std::size_t place = (h * to.tokens + t) * d + i;
+                        token = place / width;
+                        column = place % width;
                     }
                     const std::size_t place = (b * to.tokens + token) * width + column;
                     double x = from->value[place], error = from->error[place];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/check/candidate_state.hpp"
 
@@ -121,30 +122,26 @@ void State::fill_output(ArrayId, std::size_t batch, std::size_t head, std::size_
 }
 
 void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    if (plan_.shown.separate_heads && !plan_.parameters.out_proj) {
-        // Rows of heads in memory, (heads, rows, d), are read as (rows, heads, d).
+    // The head and row whose output is read: if reshaped, (heads, rows, d) in memory in order.
+    const auto source_of = [&](std::size_t h) {
         const std::size_t place =
-            c_.merged == HeadSplit::reshaped ? row * plan_.heads + head : head * plan_.rows + row;
-        return fill_output(array, batch, place / plan_.rows, place % plan_.rows);
+            c_.merged == HeadSplit::reshaped ? row * plan_.heads + h : h * plan_.rows + row;
+        return std::pair(place / plan_.rows, place % plan_.rows);
+    };
+    if (plan_.shown.separate_heads && !plan_.parameters.out_proj) {
+        const auto [h, r] = source_of(head);
+        return fill_output(array, batch, h, r);
     }
     const std::size_t heads = plan_.heads, d = plan_.d_v;
+    const bool interleaves = c_.merged == HeadSplit::interleaved;
     Rows joined(1, heads * d, with_errors_);
-    const auto copy = [&](const QueryRow& q, std::size_t from, std::size_t to, std::size_t step,
-                          std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
-            joined.value[to + i * step] = q.output[from + i];
-            if (with_errors_) joined.error[to + i * step] = q.output_error[from + i];
-        }
-    };
     for (std::size_t i = 0; i < heads; ++i) {
-        if (c_.merged == HeadSplit::reshaped) {
-            // Rows of heads in memory, (heads, rows, d), are read in order.
-            const std::size_t place = row * heads + i;
-            copy(answered(batch, place / plan_.rows, place % plan_.rows), 0, i * d, 1, d);
-        } else if (c_.merged == HeadSplit::interleaved) {
-            copy(answered(batch, i, row), 0, i, heads, d);
-        } else {
-            copy(answered(batch, i, row), 0, i * d, 1, d);
+        const auto [h, r] = source_of(i);
+        const QueryRow& q = answered(batch, h, r);
+        for (std::size_t c = 0; c < d; ++c) {
+            const std::size_t column = interleaves ? i + c * heads : i * d + c;
+            joined.value[column] = q.output[c];
+            if (with_errors_) joined.error[column] = q.output_error[c];
         }
     }
     constexpr auto out = index_of(Tensor::out);
