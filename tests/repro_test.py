@@ -289,7 +289,7 @@ with tempfile.TemporaryDirectory() as name:
         elif ran % 10 == 0 and not run(with_one_number_changed(made.stdout), folder):
             wrong.append(f"{command[1:]}: a changed number is not found")
 
-    # Integers beyond 64 bits, and one that would lose its sign.
+    # Integers that do not fit in 64 bits, and one that fits only as an unsigned integer.
     large = {"query": [[1]], "key": [[1], [2], [0]],
              "value": [[63202603507981926400], [-9423456789012345856], [-123456789012345680000]]}
     (folder / "large.json").write_text(json.dumps(large))

@@ -10,7 +10,7 @@ namespace attn::cli {
 namespace {
 
 constexpr std::size_t max_columns = 100;
-constexpr std::size_t integer_digits = 18;  ///< all integers of so many digits fit in 64 bits
+constexpr std::size_t integer_digits = 18;  ///< every integer of this many digits fits in 64 bits
 
 /// Writes one array; `next_` is the next of its numbers.
 class ArrayText {
@@ -70,7 +70,7 @@ std::string number_literal(double value, Dtype dtype, std::string_view infinity)
         io::append_number(text, static_cast<float>(value), std::nullopt);
     else
         io::append_number(text, value, std::nullopt);
-    // C has no type for longer integers, and wraps those that fit only without their sign.
+    // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
     if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;
 }

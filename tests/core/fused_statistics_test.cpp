@@ -2,12 +2,16 @@
 // the same kernel's weights.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/fused/fused_statistics.hpp"
+#include "core/fused/tile_plan.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/recorder.hpp"
 #include "tests/support/fused_answer.hpp"
@@ -18,16 +22,17 @@ using namespace attn;
 
 namespace {
 
-/// Four whole tiles of each head and some more, and more bytes of keys than the cache holds, for as
-/// many heads as sums by key are divided into.
+/// Each head is divided into two parts, of four whole tiles and some more, and its keys have more
+/// bytes than the cache holds.
 template <class T>
 constexpr test::CallShape shape{.batch = 4,
-                                .heads = 8,
-                                .kv_heads = 4,
-                                .q_len = 4 * kernels::max_lanes + 5,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .q_len = 8 * kernels::max_lanes + 5,
                                 .kv_len = 2 * kernels::block_keys + 9,
                                 .d_k = 4096 / sizeof(T),
                                 .d_v = 1};
+static_assert(outgrow_cache(4096.0 * (2 * kernels::block_keys + 9)));
 
 struct Sums {
     std::vector<double> mass, most;  // (batch, heads, kv_len)
