@@ -12,6 +12,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace alibi_kin {
 namespace {
 
 using Bias = std::function<Array<double>(std::size_t, std::size_t, std::size_t)>;
@@ -206,10 +207,11 @@ constexpr FamilyRow mpt = with(bloom, "mpt", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {bloom, falcon, mpt};
 
 }  // namespace
+}  // namespace alibi_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> alibi_kin;
-const std::span<const FamilyRow> alibi_kin = rows;
+const std::span<const FamilyRow> alibi_kin = alibi_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -11,6 +11,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace bart_kin {
 namespace {
 
 constexpr std::string_view encoder_ids[] = {"shared", "decoder.embed_tokens"};
@@ -152,10 +153,11 @@ constexpr FamilyRow rows[] = {encoder_of(&bart_decoder), encoder_of(&mbart_decod
                               encoder_of(&pegasus_decoder)};
 
 }  // namespace
+}  // namespace bart_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> bart_kin;
-const std::span<const FamilyRow> bart_kin = rows;
+const std::span<const FamilyRow> bart_kin = bart_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

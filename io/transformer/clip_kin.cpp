@@ -4,6 +4,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace clip_kin {
 namespace {
 
 void adjust_model(ModelReader& reader) {
@@ -40,10 +41,11 @@ constexpr FamilyRow rows[] = {clip_text,
                               with(siglip_text, "siglip2", whole)};
 
 }  // namespace
+}  // namespace clip_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> clip_kin;
-const std::span<const FamilyRow> clip_kin = rows;
+const std::span<const FamilyRow> clip_kin = clip_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -4,6 +4,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace cohere_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -139,10 +140,11 @@ constexpr FamilyRow cohere2_moe = with(cohere2, "cohere2_moe", [](FamilyRow& row
 constexpr FamilyRow rows[] = {cohere, cohere2, cohere2_moe};
 
 }  // namespace
+}  // namespace cohere_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> cohere_kin;
-const std::span<const FamilyRow> cohere_kin = rows;
+const std::span<const FamilyRow> cohere_kin = cohere_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

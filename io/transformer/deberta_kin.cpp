@@ -10,6 +10,7 @@
 #include "io/transformer/bert_row.hpp"
 
 namespace attn::io {
+namespace deberta_kin {
 namespace {
 
 using nlohmann::json;
@@ -207,10 +208,11 @@ constexpr FamilyRow deberta_v2 = with(deberta, "deberta-v2", [](FamilyRow& row) 
 constexpr FamilyRow rows[] = {deberta, deberta_v2};
 
 }  // namespace
+}  // namespace deberta_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> deberta_kin;
-const std::span<const FamilyRow> deberta_kin = rows;
+const std::span<const FamilyRow> deberta_kin = deberta_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

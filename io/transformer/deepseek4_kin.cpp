@@ -11,6 +11,7 @@
 #include "io/transformer/rotation.hpp"
 
 namespace attn::io {
+namespace deepseek4_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -275,10 +276,11 @@ constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
                                .other_ids = other_ids}};
 
 }  // namespace
+}  // namespace deepseek4_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> deepseek4_kin;
-const std::span<const FamilyRow> deepseek4_kin = rows;
+const std::span<const FamilyRow> deepseek4_kin = deepseek4_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -11,6 +11,7 @@
 #include "io/transformer/rotation.hpp"
 
 namespace attn::io {
+namespace delta_kin {
 namespace {
 
 /// Sizes of the delta rule, with the convolution's taps.
@@ -393,10 +394,11 @@ constexpr FamilyRow rows[] = {qwen3_5,     with(qwen3_5, "qwen3_5", sees),
                               kimi_linear, bailing_hybrid};
 
 }  // namespace
+}  // namespace delta_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> delta_kin;
-const std::span<const FamilyRow> delta_kin = rows;
+const std::span<const FamilyRow> delta_kin = delta_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

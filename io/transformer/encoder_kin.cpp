@@ -10,6 +10,7 @@
 #include "io/transformer/bert_row.hpp"
 
 namespace attn::io {
+namespace encoder_kin {
 namespace {
 
 /// A group of blocks is used by several layers one after the other.
@@ -236,10 +237,11 @@ constexpr FamilyRow rows[] = {albert,     distilbert, electra,  ernie, megatron,
                               roberta_xl, rembert,    layoutlm, mpnet, roformer};
 
 }  // namespace
+}  // namespace encoder_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> encoder_kin;
-const std::span<const FamilyRow> encoder_kin = rows;
+const std::span<const FamilyRow> encoder_kin = encoder_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

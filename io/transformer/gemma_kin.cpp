@@ -7,6 +7,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace gemma_kin {
 namespace {
 
 void adjust_gemma_model(ModelReader& reader) {
@@ -109,10 +110,11 @@ constexpr FamilyRow nanochat{.type = "nanochat",
 constexpr FamilyRow rows[] = {gemma, vaultgemma, gemma2, gemma3_text, gemma3, nanochat};
 
 }  // namespace
+}  // namespace gemma_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> gemma_kin;
-const std::span<const FamilyRow> gemma_kin = rows;
+const std::span<const FamilyRow> gemma_kin = gemma_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -10,6 +10,7 @@
 #include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
+namespace gemma_layers_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -316,10 +317,11 @@ constexpr FamilyRow rows[] = {gemma4, with(gemma4, "gemma4", sees), gemma3n,
                               with(gemma3n, "gemma3n", sees)};
 
 }  // namespace
+}  // namespace gemma_layers_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> gemma_layers_kin;
-const std::span<const FamilyRow> gemma_layers_kin = rows;
+const std::span<const FamilyRow> gemma_layers_kin = gemma_layers_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -6,6 +6,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace glm_kin {
 namespace {
 
 constexpr FamilyRow glm = with(llama_row, "glm", [](FamilyRow& row) {
@@ -157,10 +158,11 @@ constexpr FamilyRow rows[] = {glm,      glm4,       glm4v, glm4v_text,
                               glm4_moe, solar_open, dots1, mimo_v2_flash};
 
 }  // namespace
+}  // namespace glm_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> glm_kin;
-const std::span<const FamilyRow> glm_kin = rows;
+const std::span<const FamilyRow> glm_kin = glm_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -6,6 +6,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace gpt2_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"attn.bias", "attn.masked_bias"};
@@ -58,10 +59,11 @@ constexpr FamilyRow nanogpt = with(gpt2, "nanogpt", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {gpt2, nanogpt};
 
 }  // namespace
+}  // namespace gpt2_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> gpt2_kin;
-const std::span<const FamilyRow> gpt2_kin = rows;
+const std::span<const FamilyRow> gpt2_kin = gpt2_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -9,6 +9,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace gpt_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {
@@ -202,10 +203,11 @@ constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& ro
 constexpr FamilyRow rows[] = {gpt, gpt_neo, gptj, codegen, gpt_neox, gpt_bigcode};
 
 }  // namespace
+}  // namespace gpt_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> gpt_kin;
-const std::span<const FamilyRow> gpt_kin = rows;
+const std::span<const FamilyRow> gpt_kin = gpt_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

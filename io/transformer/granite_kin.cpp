@@ -7,6 +7,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace granite_kin {
 namespace {
 
 void adjust_granite_model(ModelReader& reader) {
@@ -163,10 +164,11 @@ constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](F
 constexpr FamilyRow rows[] = {granite, granitemoe, granitemoeshared, granitemoehybrid};
 
 }  // namespace
+}  // namespace granite_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> granite_kin;
-const std::span<const FamilyRow> granite_kin = rows;
+const std::span<const FamilyRow> granite_kin = granite_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -125,6 +125,7 @@ Experts grouped_experts(const BlockReader& reader, const ExpertNames& names,
     return part;
 }
 
+namespace latent_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -339,10 +340,11 @@ constexpr FamilyRow rows[] = {
     glm_moe_dsa, youtu,       mistral4,     minicpm3};
 
 }  // namespace
+}  // namespace latent_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> latent_kin;
-const std::span<const FamilyRow> latent_kin = rows;
+const std::span<const FamilyRow> latent_kin = latent_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -11,6 +11,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace layer_norm_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -236,10 +237,11 @@ constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {phi, persimmon, stablelm, starcoder2, nemotron, olmo, dbrx};
 
 }  // namespace
+}  // namespace layer_norm_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> layer_norm_kin;
-const std::span<const FamilyRow> layer_norm_kin = rows;
+const std::span<const FamilyRow> layer_norm_kin = layer_norm_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -2,6 +2,7 @@
 #include "io/transformer/family_row.hpp"
 
 namespace attn::io {
+namespace layout_kin {
 namespace {
 
 constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
@@ -26,10 +27,11 @@ constexpr FamilyRow meta{.type = "meta",
 constexpr FamilyRow rows[] = {meta};
 
 }  // namespace
+}  // namespace layout_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> layout_kin;
-const std::span<const FamilyRow> layout_kin = rows;
+const std::span<const FamilyRow> layout_kin = layout_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -8,6 +8,7 @@
 #include "io/transformer/latent_kin.hpp"
 
 namespace attn::io {
+namespace lfm_kin {
 namespace {
 
 void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
@@ -98,10 +99,11 @@ constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {lfm2, lfm2_moe};
 
 }  // namespace
+}  // namespace lfm_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> lfm_kin;
-const std::span<const FamilyRow> lfm_kin = rows;
+const std::span<const FamilyRow> lfm_kin = lfm_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -5,6 +5,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace llama4_kin {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
@@ -175,10 +176,11 @@ constexpr FamilyRow diffllama =
 constexpr FamilyRow rows[] = {llama4, llama4_text, afmoe, doge, diffllama};
 
 }  // namespace
+}  // namespace llama4_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> llama4_kin;
-const std::span<const FamilyRow> llama4_kin = rows;
+const std::span<const FamilyRow> llama4_kin = llama4_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -7,6 +7,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace llama_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -30,10 +31,11 @@ constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {llama, mistral, qwen2, qwen3, qwen3_moe};
 
 }  // namespace
+}  // namespace llama_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> llama_kin;
-const std::span<const FamilyRow> llama_kin = rows;
+const std::span<const FamilyRow> llama_kin = llama_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -6,6 +6,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace llama_likes_kin {
 namespace {
 
 constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.gate = {}; });
@@ -237,10 +238,11 @@ constexpr FamilyRow rows[] = {
     phi3,  ministral3, hunyuan_v1_dense, hunyuan_v1_moe, hy_v3,     ernie4_5, ernie4_5_moe};
 
 }  // namespace
+}  // namespace llama_likes_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> llama_likes_kin;
-const std::span<const FamilyRow> llama_likes_kin = rows;
+const std::span<const FamilyRow> llama_likes_kin = llama_likes_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -3,6 +3,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace mixtral_kin {
 namespace {
 
 constexpr bool always(const BlockReader&) {
@@ -160,10 +161,11 @@ constexpr FamilyRow minimax_m2 = with(mixtral, "minimax_m2", [](FamilyRow& row) 
 constexpr FamilyRow rows[] = {mixtral, qwen2_moe, phimoe, gpt_oss, minimax_m2};
 
 }  // namespace
+}  // namespace mixtral_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> mixtral_kin;
-const std::span<const FamilyRow> mixtral_kin = rows;
+const std::span<const FamilyRow> mixtral_kin = mixtral_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -9,6 +9,7 @@
 #include "io/transformer/rotation.hpp"
 
 namespace attn::io {
+namespace modern_encoder_kin {
 namespace {
 
 using nlohmann::json;
@@ -264,10 +265,11 @@ constexpr FamilyRow rows[] = {esm,   esmc, eurobert, modernbert, modernbert_deco
                               nomic, gte,  jina};
 
 }  // namespace
+}  // namespace modern_encoder_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> modern_encoder_kin;
-const std::span<const FamilyRow> modern_encoder_kin = rows;
+const std::span<const FamilyRow> modern_encoder_kin = modern_encoder_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

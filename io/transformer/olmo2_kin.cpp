@@ -2,6 +2,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace olmo2_kin {
 namespace {
 
 constexpr ExpertNames experts{};
@@ -70,10 +71,11 @@ constexpr FamilyRow exaone_moe = with(head_norms_row, "exaone_moe", [](FamilyRow
 constexpr FamilyRow rows[] = {olmo2, olmo3, olmoe, flex_olmo, exaone4, exaone_moe};
 
 }  // namespace
+}  // namespace olmo2_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> olmo2_kin;
-const std::span<const FamilyRow> olmo2_kin = rows;
+const std::span<const FamilyRow> olmo2_kin = olmo2_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -7,6 +7,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace opt_kin {
 namespace {
 
 constexpr std::size_t first_row = 2;
@@ -113,10 +114,11 @@ constexpr FamilyRow xglm = with(biogpt, "xglm", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {opt, biogpt, xglm};
 
 }  // namespace
+}  // namespace opt_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> opt_kin;
-const std::span<const FamilyRow> opt_kin = rows;
+const std::span<const FamilyRow> opt_kin = opt_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -2,6 +2,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
+namespace seeing_kin {
 namespace {
 
 constexpr FamilyRow qwen2_vl_text =
@@ -48,10 +49,11 @@ constexpr FamilyRow rows[] = {qwen2_vl,
                               with(llava, "mistral3")};
 
 }  // namespace
+}  // namespace seeing_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> seeing_kin;
-const std::span<const FamilyRow> seeing_kin = rows;
+const std::span<const FamilyRow> seeing_kin = seeing_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -10,6 +10,7 @@
 #include "io/transformer/sound_reader.hpp"
 
 namespace attn::io {
+namespace speech_kin {
 namespace {
 
 constexpr std::string_view takes_features[] = {"input_features"};
@@ -168,10 +169,11 @@ constexpr FamilyRow moonshine = with(moonshine_decoder, "moonshine", [](FamilyRo
 constexpr FamilyRow rows[] = {whisper, moonshine};
 
 }  // namespace
+}  // namespace speech_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> speech_kin;
-const std::span<const FamilyRow> speech_kin = rows;
+const std::span<const FamilyRow> speech_kin = speech_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -10,6 +10,7 @@
 #include "io/transformer/rotation.hpp"
 
 namespace attn::io {
+namespace state_space_kin {
 namespace {
 
 [[noreturn]] void refuse(const BlockReader& reader) {
@@ -105,10 +106,11 @@ constexpr FamilyRow nemotron{
 constexpr FamilyRow rows[] = {bamba, falcon_h1, jamba, nemotron};
 
 }  // namespace
+}  // namespace state_space_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> state_space_kin;
-const std::span<const FamilyRow> state_space_kin = rows;
+const std::span<const FamilyRow> state_space_kin = state_space_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

@@ -8,6 +8,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace t5_kin {
 namespace {
 
 constexpr std::string_view encoder_ids[] = {"shared", "decoder.embed_tokens"};
@@ -127,10 +128,11 @@ constexpr FamilyRow umt5 = with(t5, "umt5", [](FamilyRow& row) { row.decoder = &
 constexpr FamilyRow rows[] = {t5, mt5, umt5};
 
 }  // namespace
+}  // namespace t5_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> t5_kin;
-const std::span<const FamilyRow> t5_kin = rows;
+const std::span<const FamilyRow> t5_kin = t5_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

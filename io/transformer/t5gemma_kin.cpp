@@ -7,6 +7,7 @@
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+namespace t5gemma_kin {
 namespace {
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq"};
@@ -137,10 +138,11 @@ constexpr FamilyRow t5gemma2 = with(stack2, "t5gemma2", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {t5gemma, t5gemma2};
 
 }  // namespace
+}  // namespace t5gemma_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> t5gemma_kin;
-const std::span<const FamilyRow> t5gemma_kin = rows;
+const std::span<const FamilyRow> t5gemma_kin = t5gemma_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

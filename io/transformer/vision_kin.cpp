@@ -12,6 +12,7 @@
 #include "io/transformer/vision_reader.hpp"
 
 namespace attn::io {
+namespace vision_kin {
 namespace {
 
 using Pair = std::array<std::size_t, 2>;
@@ -344,10 +345,11 @@ constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
                               beit, clip, siglip, siglip2, dinov3};
 
 }  // namespace
+}  // namespace vision_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> vision_kin;
-const std::span<const FamilyRow> vision_kin = rows;
+const std::span<const FamilyRow> vision_kin = vision_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io

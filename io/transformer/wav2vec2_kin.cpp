@@ -12,6 +12,7 @@
 #include "io/transformer/sound_reader.hpp"
 
 namespace attn::io {
+namespace wav2vec2_kin {
 namespace {
 
 constexpr std::string_view takes_values[] = {"input_values"};
@@ -219,10 +220,11 @@ constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {wav2vec2, hubert, wavlm};
 
 }  // namespace
+}  // namespace wav2vec2_kin
 
 namespace family_rows {
 extern const std::span<const FamilyRow> wav2vec2_kin;
-const std::span<const FamilyRow> wav2vec2_kin = rows;
+const std::span<const FamilyRow> wav2vec2_kin = wav2vec2_kin::rows;
 }  // namespace family_rows
 
 }  // namespace attn::io
