@@ -12,6 +12,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace bare_test {
+
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
@@ -131,3 +133,5 @@ TEST_CASE("bare: a result is the input of a next layer, and has nothing to expla
         CHECK(run_attn({"plot", bare, "-o", "x.svg"}).code == 0);
     }
 }
+
+}  // namespace bare_test

@@ -9,6 +9,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_driver_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -145,3 +147,5 @@ TEST_CASE(
     CHECK(run_shell("attn batch r.ndjson >>r.ndjson").code == 2);
     CHECK(read_text("r.ndjson") == good + "\n");
 }
+
+}  // namespace batch_driver_test

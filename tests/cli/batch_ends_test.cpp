@@ -12,6 +12,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_ends_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -307,3 +309,5 @@ TEST_CASE("batch: a reader that has seen enough ends the batch without an error"
         CHECK(ending.err == "");
     }
 }
+
+}  // namespace batch_ends_test

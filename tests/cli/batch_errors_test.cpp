@@ -8,6 +8,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_errors_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -132,3 +134,5 @@ TEST_CASE("batch: a wrong command line is one line of error and no answer") {
     CHECK_FALSE(std::filesystem::exists("results.ndjson"));
     CHECK_FALSE(std::filesystem::exists("w.npz"));
 }
+
+}  // namespace batch_errors_test

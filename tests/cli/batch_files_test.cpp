@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+namespace batch_files_test {
+
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
@@ -307,3 +309,5 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
     CHECK(run_shell("cd f; attn batch --each --mode self x.json").out.find(secret) !=
           std::string::npos);
 }
+
+}  // namespace batch_files_test

@@ -13,6 +13,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_ids_test {
+
 using namespace attn::test;
 
 namespace {
@@ -261,3 +263,5 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
     CHECK(retried.completed > cases(150));
     CHECK(retried.refused > cases(50));
 }
+
+}  // namespace batch_ids_test

@@ -12,6 +12,8 @@
 #include "cli/commands.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_prepared_test {
+
 using namespace attn;
 using namespace attn::cli;
 using Json = nlohmann::ordered_json;
@@ -131,3 +133,5 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
     CHECK(good > 200);
     CHECK(bad > 200);
 }
+
+}  // namespace batch_prepared_test

@@ -13,6 +13,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_resume_test {
+
 using namespace attn::test;
 
 namespace {
@@ -181,3 +183,5 @@ TEST_CASE("batch: records without ids that stand on other lines get no other rec
     CHECK(refused > cases(400) / 5);
     CHECK(completed > cases(400) / 5);
 }
+
+}  // namespace batch_resume_test

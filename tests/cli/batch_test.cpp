@@ -10,6 +10,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace batch_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -325,3 +327,5 @@ TEST_CASE("batch: shards interleave to the whole") {
     CHECK(lines_of(answer_mixed(100, {"--shard", "1/1"}).out) == whole);
     CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
 }
+
+}  // namespace batch_test

@@ -10,6 +10,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace check_files_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -163,3 +165,5 @@ TEST_CASE("check: attn's own text is right with every --precision, and a changed
                 CHECK(run_attn(checked).code == 1);
             }
 }
+
+}  // namespace check_files_test

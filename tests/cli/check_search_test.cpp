@@ -13,6 +13,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace check_search_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -282,3 +284,5 @@ TEST_CASE("check: noise matches nothing, whatever the masked scores are") {
                               {{"context_vectors", times(wrong["context_vectors"], noise)}})) ==
           "");
 }
+
+}  // namespace check_search_test

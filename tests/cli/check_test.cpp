@@ -16,6 +16,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace check_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -356,3 +358,5 @@ TEST_CASE("check: up to eight axes, those of size 1 included") {
     CHECK(outcome.code == 3);
     CHECK(outcome.err.find("expected rank 0 to 8") != std::string::npos);
 }
+
+}  // namespace check_test

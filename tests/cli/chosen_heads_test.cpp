@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace chosen_heads_test {
+
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
@@ -230,3 +232,5 @@ TEST_CASE("chosen heads: a mistake names the heads that there are") {
     for (const char* list : {"-1", "0,", "x", "1.5", ""})
         CHECK(run_attn({"multihead", "--example", "pair", "--head", list}).code == 2);
 }
+
+}  // namespace chosen_heads_test

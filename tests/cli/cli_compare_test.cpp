@@ -9,6 +9,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace cli_compare_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -136,3 +138,5 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
             }
         }
 }
+
+}  // namespace cli_compare_test

@@ -8,6 +8,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace cli_data_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -141,3 +143,5 @@ TEST_CASE("formats: inputs of a request may be a path, and no half file is left 
                 "--init none has no parameters");
     CHECK_FALSE(std::filesystem::exists("w.npz"));
 }
+
+}  // namespace cli_data_test

@@ -5,6 +5,8 @@
 
 #include "tests/support/run_attn.hpp"
 
+namespace cli_errors_test {
+
 using namespace attn::test;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("errors: a full disk is an error") {
           "attn: error: <stdout>: cannot be written (No space left on device); expected a writable "
           "location with enough space\n");
 }
+
+}  // namespace cli_errors_test

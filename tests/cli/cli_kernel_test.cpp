@@ -7,6 +7,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace cli_kernel_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -139,3 +141,5 @@ TEST_CASE("kernel: ATTN_KERNEL is --kernel where nothing else names one") {
     CHECK(wrong.code == 2);
     CHECK(wrong.err.starts_with("attn: error: ATTN_KERNEL=quick: "));
 }
+
+}  // namespace cli_kernel_test

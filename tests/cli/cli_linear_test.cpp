@@ -10,6 +10,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace cli_linear_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -361,3 +363,5 @@ TEST_CASE("linear: errors name what was found and what fits") {
     check_error({"linear"}, R"({"query": [[1]], "key": [[1]]})", 2,
                 "--value: missing; expected a file, or \"value\" in the request");
 }
+
+}  // namespace cli_linear_test

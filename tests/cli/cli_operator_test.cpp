@@ -6,6 +6,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace cli_operator_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -188,3 +190,5 @@ TEST_CASE("operator: NaN in keys and values is read, and hidden where masked") {
     check_error({"sdpa"}, R"({"query": [[NaN]], "key": [[1]], "value": [[1]]})", 3,
                 "<stdin>:1:13: NaN is not finite; expected a finite number");
 }
+
+}  // namespace cli_operator_test

@@ -8,6 +8,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace cli_plot_test {
+
 using namespace attn::test;
 
 namespace {
@@ -253,3 +255,5 @@ TEST_CASE("plot: pictures of too many matrices are refused before they are drawn
     CHECK(contains(refused.err, "5000 matrices to draw; expected at most 4096"));
     CHECK_FALSE(std::filesystem::exists("many.png"));
 }
+
+}  // namespace cli_plot_test

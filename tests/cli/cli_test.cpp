@@ -6,6 +6,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace cli_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -184,3 +186,5 @@ TEST_CASE("cli: without a command the help goes to standard error and the exit c
     CHECK(outcome.out == "");
     CHECK(outcome.err.find("Examples:") != std::string::npos);
 }
+
+}  // namespace cli_test

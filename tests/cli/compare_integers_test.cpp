@@ -14,6 +14,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace compare_integers_test {
+
 using namespace attn::test;
 
 namespace {
@@ -247,3 +249,5 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
             if (comparable) REQUIRE(row["worst"].size() == shapes[i].size());
         }
 }
+
+}  // namespace compare_integers_test

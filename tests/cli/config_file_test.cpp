@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace config_file_test {
+
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
@@ -179,3 +181,5 @@ TEST_CASE("config: a mistake names the key and the fix") {
     CHECK(error(R"({"mode": "self", "seed": [1]})").find("a list; expected one value") !=
           std::string::npos);
 }
+
+}  // namespace config_file_test

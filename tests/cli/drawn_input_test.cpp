@@ -15,6 +15,8 @@
 #include "tests/support/walk_text.hpp"
 #include "tests/support/words.hpp"
 
+namespace drawn_input_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -219,3 +221,5 @@ TEST_CASE("softmax: the built-in question of sdpa is that of data/softmax.json")
     CHECK(page.err == "");
     CHECK(page.code == 0);
 }
+
+}  // namespace drawn_input_test

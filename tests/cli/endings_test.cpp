@@ -14,6 +14,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace endings_test {
+
 using namespace attn::test;
 namespace fs = std::filesystem;
 
@@ -327,3 +329,5 @@ TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is lef
     CHECK(files_in_folder() == Words{"a.ndjson"});
     CHECK(read_text("out/a.ndjson") == old);
 }
+
+}  // namespace endings_test

@@ -9,6 +9,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_choice_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -96,3 +98,5 @@ TEST_CASE("explain: a request's settings apply, and its output options are ignor
     request["kernel"] = "generic";
     CHECK(run_attn({"explain", "causal"}, request.dump()).code == 2);
 }
+
+}  // namespace explain_choice_test

@@ -8,6 +8,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_html_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -172,3 +174,5 @@ TEST_CASE("explain html: maps stay small, and mark the query's row") {
         CHECK((page.find("; row 5 is this one's.") != std::string::npos) == !is_marked);
     }
 }
+
+}  // namespace explain_html_test

@@ -12,6 +12,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_linear_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -143,3 +145,5 @@ TEST_CASE("explain result: arrays of linear attention that contradict each other
     CHECK(run_attn({"explain", "changed.json", "--token", "3"})
               .err.find("a number of states of query 2 is 9; expected ") != std::string::npos);
 }
+
+}  // namespace explain_linear_test

@@ -13,6 +13,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_page_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -357,3 +359,5 @@ TEST_CASE("explain page: a label that is its own number is none, in every format
         CHECK(page.find("looks at: key 0 at ") != std::string::npos);
     }
 }
+
+}  // namespace explain_page_test

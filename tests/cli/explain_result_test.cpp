@@ -15,6 +15,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_result_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -365,3 +367,5 @@ TEST_CASE("explain result: dropout does not widen what weights before it may dif
         }
     }
 }
+
+}  // namespace explain_result_test

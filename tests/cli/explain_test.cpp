@@ -9,6 +9,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_test {
+
 using namespace attn::test;
 namespace io = attn::io;
 using nlohmann::json;
@@ -350,3 +352,5 @@ TEST_CASE("explain: a page of any width fits, and has the contents of the widest
         }
     }
 }
+
+}  // namespace explain_test

@@ -15,6 +15,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
+namespace explain_words_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -361,3 +363,5 @@ TEST_CASE(
             }
     }
 }
+
+}  // namespace explain_words_test

@@ -14,6 +14,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace family_test {
+
 using namespace attn::test;
 using attn::io::Family;
 using attn::io::LayerNames;
@@ -203,3 +205,5 @@ TEST_CASE("save-weights: a family that cannot hold them is named by the flag tha
               std::string::npos);
     }
 }
+
+}  // namespace family_test

@@ -22,6 +22,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace flags_test {
+
 using namespace attn;
 using namespace attn::cli;
 using nlohmann::json;
@@ -318,3 +320,5 @@ TEST_CASE("help: pages are asked for in every way that people try") {
     CHECK(parsed({"-V"}).message == parsed({"--version", "-v"}).message);
     CHECK(parsed({}).exit_code == 2);
 }
+
+}  // namespace flags_test

@@ -20,6 +20,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace given_options_test {
+
 using namespace attn;
 using namespace attn::cli;
 using nlohmann::json;
@@ -224,3 +226,5 @@ TEST_CASE("options: config of a json result may be written in another format") {
         }
     }
 }
+
+}  // namespace given_options_test

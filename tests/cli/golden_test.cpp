@@ -7,6 +7,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace golden_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -137,3 +139,5 @@ TEST_CASE("golden: config with the same inputs gives the same bytes") {
         CHECK(run_attn({mode}, config.dump()).out == first.out);
     }
 }
+
+}  // namespace golden_test

@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace gzip_test {
+
 using namespace attn;
 using namespace attn::test;
 namespace {
@@ -202,3 +204,5 @@ TEST_CASE("gzip: every reader takes a compressed file for the file inside") {
                       .err.starts_with("attn: error: cut.gz: the gzip data end here, cut off"));
     }
 }
+
+}  // namespace gzip_test

@@ -18,6 +18,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace help_test {
+
 using namespace attn::cli;
 using attn::test::run_attn;
 
@@ -248,3 +250,5 @@ TEST_CASE("help: a word shows its first entry and lists the others") {
     CHECK(help("logsumexp").starts_with("array logsumexp\n    of each query, the natural log"));
     CHECK(help("xlm-roberta").find("--family bert") != std::string::npos);
 }
+
+}  // namespace help_test

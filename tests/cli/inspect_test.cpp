@@ -11,6 +11,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace inspect_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -342,3 +344,5 @@ TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
             }
         }
 }
+
+}  // namespace inspect_test

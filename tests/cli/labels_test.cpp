@@ -7,6 +7,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace labels_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -229,3 +231,5 @@ TEST_CASE("labels: CSV and TSV carry them from layer to layer") {
               of({"causal", "a.csv"}));
     }
 }
+
+}  // namespace labels_test

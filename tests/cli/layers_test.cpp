@@ -10,6 +10,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace layers_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -257,3 +259,5 @@ TEST_CASE("layers: selected arrays of other programs, of files that hold one, an
     CHECK(contains(error({"a.json:x", "b.json:X"}), "b.json"));
     CHECK(contains(error({"a.json:x", "b.json:y"}), "b.json"));
 }
+
+}  // namespace layers_test

@@ -13,6 +13,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace layouts_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -363,3 +365,5 @@ TEST_CASE("layouts: bias_k and bias_v are a key and a value that all queries see
         CHECK_NE(outcome.err.find("bias_k"), std::string::npos);
     }
 }
+
+}  // namespace layouts_test

@@ -17,6 +17,8 @@
 #include "tests/support/screens.hpp"
 #include "tests/support/support.hpp"
 
+namespace manual_test {
+
 using namespace attn::test;
 
 namespace {
@@ -205,3 +207,5 @@ TEST_CASE("manual: every flag of every help page is named") {
             }
     }
 }
+
+}  // namespace manual_test

@@ -13,6 +13,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace masked_cells_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -393,3 +395,5 @@ TEST_CASE("pictures: in layers each result masks its own cells") {
     }
     CHECK(different > cases(100) / 2);
 }
+
+}  // namespace masked_cells_test

@@ -14,6 +14,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace masked_tables_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -219,3 +221,5 @@ TEST_CASE("headings: batch 0 appears only if the batch has other entries") {
         }
     }
 }
+
+}  // namespace masked_tables_test

@@ -11,6 +11,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace memory_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -127,3 +129,5 @@ TEST_CASE("memory: what exceeds a limit is refused before it begins, and the res
     CHECK(alone.out.empty());
     CHECK(alone.err.find("ulimit -v allows 977 MiB") != std::string::npos);
 }
+
+}  // namespace memory_test

@@ -10,6 +10,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace meta_test {
+
 using namespace attn;
 using namespace attn::test;
 namespace {
@@ -220,3 +222,5 @@ TEST_CASE("meta: what is not UTF-8 is not repeated in the error of its record") 
             CHECK(!answer.contains("meta"));
         }
 }
+
+}  // namespace meta_test

@@ -9,6 +9,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace mistakes_test {
+
 using namespace attn::test;
 
 TEST_CASE("mistakes: each gets one line that names the fix, and no output") {
@@ -37,3 +39,5 @@ TEST_CASE("mistakes: each gets one line that names the fix, and no output") {
     }
     CHECK(lines.size() >= 380);
 }
+
+}  // namespace mistakes_test

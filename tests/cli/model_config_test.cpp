@@ -10,6 +10,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_config_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -229,3 +231,5 @@ TEST_CASE("config.json: an error that names a key quotes the value that the file
     CAPTURE(outcome.err);
     CHECK(outcome.err.find("0.25 by default") != std::string::npos);
 }
+
+}  // namespace model_config_test

@@ -10,6 +10,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_families_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -241,3 +243,5 @@ TEST_CASE("models: any number of threads gives the same bytes") {
     };
     CHECK_EQ(bytes("1"), bytes("3"));
 }
+
+}  // namespace model_families_test

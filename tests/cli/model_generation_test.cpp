@@ -13,6 +13,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_generation_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -110,3 +112,5 @@ TEST_CASE("models: images and sound, and decoders that attend to them") {
     }
     CHECK_GE(models, 6);
 }
+
+}  // namespace model_generation_test

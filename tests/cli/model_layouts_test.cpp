@@ -13,6 +13,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_layouts_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -196,3 +198,5 @@ TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same m
         std::filesystem::remove(scratch_folder() + "/layout/params.json");
     }
 }
+
+}  // namespace model_layouts_test

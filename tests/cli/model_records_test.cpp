@@ -13,6 +13,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_records_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -280,3 +282,5 @@ TEST_CASE("model costs: a sequence that needs too much memory is refused before 
     CHECK_NE(record.out.find("a sequence of 20000 tokens needs about"), std::string::npos);
 }
 #endif
+
+}  // namespace model_records_test

@@ -14,6 +14,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace model_result_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -284,3 +286,5 @@ TEST_CASE("model results: damaged lists are errors") {
     changed["attention_weights"][0][0][0].push_back(1);
     refused(changed, "expected");
 }
+
+}  // namespace model_result_test

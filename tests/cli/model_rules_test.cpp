@@ -11,6 +11,8 @@
 #include "tests/support/small_models.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_rules_test {
+
 using namespace attn::test;
 using namespace attn::test::small_models;
 using nlohmann::json;
@@ -295,3 +297,5 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
         }
     }
 }
+
+}  // namespace model_rules_test

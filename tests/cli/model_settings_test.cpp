@@ -11,6 +11,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_settings_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -391,3 +393,5 @@ TEST_CASE("models: norms of queries and keys are named, many unused tensors are 
                     "a norm of queries or keys, " + full + ", which its layout does not have");
             }
 }
+
+}  // namespace model_settings_test

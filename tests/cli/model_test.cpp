@@ -9,6 +9,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -241,3 +243,5 @@ TEST_CASE("save-weights: independent heads, one head and golden files come back 
                             init})["context_vectors"]);
         }
 }
+
+}  // namespace model_test

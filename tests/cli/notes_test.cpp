@@ -9,6 +9,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace notes_test {
+
 using namespace attn;
 using nlohmann::json;
 using test::data_path;
@@ -290,3 +292,5 @@ TEST_CASE("notes: how sdpa reads three axes that may be the batch or the heads")
                 }
     CHECK(noted == 6);  // heads 2 to 4, once by default and once by kv_heads
 }
+
+}  // namespace notes_test

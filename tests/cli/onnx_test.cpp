@@ -13,6 +13,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace onnx_test {
+
 using namespace attn;
 using nlohmann::json;
 
@@ -109,3 +111,5 @@ TEST_CASE("onnx: all cases of Attention, by the reference and by every kernel") 
 TEST_CASE("onnx: all cases of LinearAttention, by the reference and by every kernel") {
     check_cases("golden/onnx_linear", 14);
 }
+
+}  // namespace onnx_test

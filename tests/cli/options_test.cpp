@@ -17,6 +17,8 @@
 #include "cli/request/request_builder.hpp"
 #include "tests/support/support.hpp"
 
+namespace options_test {
+
 using namespace attn;
 using namespace attn::cli;
 using nlohmann::json;
@@ -164,3 +166,5 @@ TEST_CASE("options: seeds from -2^63 to 2^64-1 come back as they went in") {
         CHECK(json::parse(config_of(request))["seed"].dump() == text);
     }
 }
+
+}  // namespace options_test

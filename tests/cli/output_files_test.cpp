@@ -18,6 +18,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace output_files_test {
+
 using namespace attn::test;
 using attn::Array;
 namespace io = attn::io;
@@ -350,3 +352,5 @@ TEST_CASE("files: streamed scores 0, 1, 2 go through CSV and are not a header") 
     CHECK(read_text("scores.csv").substr(0, start.size()) == start);
     std::filesystem::remove("scores.csv");
 }
+
+}  // namespace output_files_test

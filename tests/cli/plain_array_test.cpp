@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace plain_array_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -195,3 +197,5 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     }
     CHECK(run_attn({"plot", "r.npz", "--title", ""}).code == 2);
 }
+
+}  // namespace plain_array_test

@@ -12,6 +12,8 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace pooled_cells_test {
+
 using namespace attn::test;
 
 namespace {
@@ -172,3 +174,5 @@ TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of la
     CHECK(count.cells > cases(1000));
     CHECK(count.pooled > cases(1000));
 }
+
+}  // namespace pooled_cells_test

@@ -4,6 +4,8 @@
 #include "cli/batch/progress.hpp"
 #include "cli/check/search_progress.hpp"
 
+namespace progress_test {
+
 using attn::cli::progress_text;
 
 TEST_CASE("progress: a bar, the part, the count, the rate and the time left") {
@@ -33,3 +35,5 @@ TEST_CASE("progress: a search names the number of changes in a candidate") {
     CHECK(search_progress_text(2, 100, 3160) == "pairs of changes: 100 of 3160");
     CHECK(search_progress_text(3, 0, 1) == "triples of changes: 0 of 1");
 }
+
+}  // namespace progress_test

@@ -12,6 +12,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace row_statistics_test {
+
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
 
@@ -325,3 +327,5 @@ TEST_CASE("--rows computes rows of the whole result") {
                 }
         }
 }
+
+}  // namespace row_statistics_test

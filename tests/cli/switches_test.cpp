@@ -7,6 +7,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace switches_test {
+
 using namespace attn;
 using namespace attn::cli;
 using namespace attn::test;
@@ -52,3 +54,5 @@ TEST_CASE("switches: the last of --x and --no-x wins, and one is the default") {
         }
     CHECK(count > 30);
 }
+
+}  // namespace switches_test

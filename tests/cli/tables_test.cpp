@@ -15,6 +15,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace tables_test {
+
 using nlohmann::json;
 using namespace attn;
 using test::run_attn;
@@ -163,3 +165,5 @@ TEST_CASE("tables: every mask has its option, its words, its line in the manual,
         check_case(row, mask_cases[i], std::string(row.allowed.row().name));
     }
 }
+
+}  // namespace tables_test

@@ -9,6 +9,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace terminal_test {
+
 using namespace attn;
 using test::lines_of;
 using test::run_attn;
@@ -161,3 +163,5 @@ TEST_CASE("pictures: with a format of one array the weights are drawn, and named
                     "no_such"})
               .err.starts_with("attn: error: --plot-array"));
 }
+
+}  // namespace terminal_test

@@ -14,6 +14,8 @@
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
 
+namespace threads_test {
+
 using namespace attn;
 using namespace attn::cli;
 using attn::test::read_text;
@@ -150,3 +152,5 @@ TEST_CASE("threads: a batch of several jobs, resumed or tried again, gives the b
         CHECK((read_text("resumed") == whole));
     }
 }
+
+}  // namespace threads_test

@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace token_label_test {
+
 using namespace attn;
 using namespace attn::test;
 using Json = nlohmann::ordered_json;
@@ -121,3 +123,5 @@ TEST_CASE("token label: unknown and repeated ones name what there is") {
           "attn: error: --token b: the labels are those of the keys; expected an integer from 0 to "
           "1\n");
 }
+
+}  // namespace token_label_test

@@ -6,6 +6,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace tokenize_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -82,3 +84,5 @@ TEST_CASE("tokenize: ids become their text, in each spelling of a list") {
     }
     CHECK(run_attn({"tokenize", folder, "--decode", ""}).out == "\n");
 }
+
+}  // namespace tokenize_test

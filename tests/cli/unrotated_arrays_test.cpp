@@ -12,6 +12,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace unrotated_arrays_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -226,3 +228,5 @@ TEST_CASE("unrotated arrays: a result with them shows its rotation, and refuses 
         CHECK(contains(refused.err, "as its settings and other arrays give it"));
     }
 }
+
+}  // namespace unrotated_arrays_test

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace waiting_test {
+
 using namespace attn;
 using namespace attn::test;
 namespace fs = std::filesystem;
@@ -133,3 +135,5 @@ TEST_CASE("line output: what has taken the file's place before it was locked is 
     turner.join();
     CHECK(opened > 0);
 }
+
+}  // namespace waiting_test

@@ -7,6 +7,8 @@
 #include "core/layer/layer.hpp"
 #include "tests/support/planned.hpp"
 
+namespace alignment_test {
+
 using namespace attn;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("alignment: causal, windows and alibi for all lengths, caches, valid k
                                 check(question, kernel);
                             }
 }
+
+}  // namespace alignment_test

@@ -9,6 +9,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
+namespace arrays_test {
+
 using namespace attn;
 
 namespace {
@@ -155,3 +157,5 @@ TEST_CASE("arrays: names are found, and found once") {
     CHECK(!find_array("weights"));
     CHECK(ArrayId("token_ids").index == 0);
 }
+
+}  // namespace arrays_test

@@ -11,6 +11,8 @@
 #include "core/base/torch_math.hpp"
 #include "tests/support/random_call.hpp"
 
+namespace attention_test {
+
 using namespace attn;
 using attn::test::random_tensor;
 
@@ -136,3 +138,5 @@ TEST_CASE("softmax_sum: short rows in order, longer ones by eight lanes of float
     // Lane 0 swallows its two small terms; the other lanes keep theirs until they are folded.
     CHECK(softmax_sum(long_row.data(), long_row.size()) > 1.0f);
 }
+
+}  // namespace attention_test

@@ -6,6 +6,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
+namespace cost_test {
+
 using namespace attn;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_CASE("cost: the arithmetic of the operator is that of scores and context") 
     operands.value = ones({2, 2, 7, 6});
     CHECK(flops_of(question, operands) == 2 * 2 * 4 * 3 * 7 * (5 + 6));
 }
+
+}  // namespace cost_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace did_you_mean_test {
+
 using attn::did_you_mean;
 
 TEST_CASE("did_you_mean: fewest edits win, a swap counts as one") {
@@ -27,3 +29,5 @@ TEST_CASE("did_you_mean: a word that is far from all of them is near to none") {
     CHECK(did_you_mean("anything", {}).empty());
     CHECK(did_you_mean(std::string(100000, 'x'), words).empty());
 }
+
+}  // namespace did_you_mean_test

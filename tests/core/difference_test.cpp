@@ -8,6 +8,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace difference_test {
+
 using namespace attn;
 using attn::test::array_of;
 
@@ -72,3 +74,5 @@ TEST_CASE("difference: infinities equal themselves, NaN only where asked") {
     CHECK(difference(a, b, tolerance).nonfinite_mismatches == 2);
     CHECK(difference(a, b, tolerance).worst == std::vector<std::size_t>{1});
 }
+
+}  // namespace difference_test

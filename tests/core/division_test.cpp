@@ -9,6 +9,8 @@
 
 #include "core/plan/division.hpp"
 
+namespace division_test {
+
 using namespace attn;
 
 namespace {
@@ -117,3 +119,5 @@ TEST_CASE("division: fewer rows than chunks leave some chunks empty, and none tw
             CHECK(count == length);
         }
 }
+
+}  // namespace division_test

@@ -14,6 +14,8 @@
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"
 
+namespace dropout_test {
+
 using namespace attn;
 
 namespace {
@@ -195,3 +197,5 @@ TEST_CASE("dropout: the mkl stream takes one draw of the generator, however many
     }
     CHECK(used.draw32() == fresh.draw32());
 }
+
+}  // namespace dropout_test

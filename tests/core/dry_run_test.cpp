@@ -14,6 +14,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/sample.hpp"
 
+namespace dry_run_test {
+
 using namespace attn;
 
 namespace {
@@ -374,3 +376,5 @@ TEST_CASE("dry run: sizes may exceed every machine's memory") {
             CHECK(memory_of(kernel, width) >= 3 * 2 * 4.0 * static_cast<double>(width));
         }
 }
+
+}  // namespace dry_run_test

@@ -6,6 +6,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace embedding_test {
+
 using namespace attn;
 
 TEST_CASE("words: commas vanish, ids follow the sorted set") {
@@ -57,3 +59,5 @@ TEST_CASE("embedding: rows of nn.Embedding(7, 3), any order, repeated") {
                       2e-6);
     }
 }
+
+}  // namespace embedding_test

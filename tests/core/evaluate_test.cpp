@@ -16,6 +16,8 @@
 #include "core/layer/layer.hpp"
 #include "tests/support/drawn_layer.hpp"
 
+namespace evaluate_test {
+
 using namespace attn;
 
 namespace {
@@ -167,3 +169,5 @@ TEST_CASE("evaluator: a question under the conventions of other settings is the 
     }
     CHECK(changed > 400);
 }
+
+}  // namespace evaluate_test

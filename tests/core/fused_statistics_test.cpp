@@ -18,6 +18,8 @@
 #include "tests/support/random_call.hpp"
 #include "tests/support/sample.hpp"
 
+namespace fused_statistics_test {
+
 using namespace attn;
 
 namespace {
@@ -143,3 +145,5 @@ TEST_CASE("sums by key of several tiles at a time are those of the weights: floa
 TEST_CASE("sums by key of several tiles at a time are those of the weights: float64") {
     check_types_of_call<double>();
 }
+
+}  // namespace fused_statistics_test

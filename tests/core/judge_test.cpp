@@ -18,6 +18,8 @@
 #include "core/check/ulp.hpp"
 #include "tests/support/planned.hpp"
 
+namespace judge_test {
+
 using namespace attn;
 
 namespace {
@@ -346,3 +348,5 @@ TEST_CASE("units in the last place: neighbours are one apart, in every type") {
         CHECK(ulps_between(-type.least, type.least, type.precision) == 2);
     }
 }
+
+}  // namespace judge_test

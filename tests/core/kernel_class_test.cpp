@@ -10,6 +10,8 @@
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/sample.hpp"
 
+namespace kernel_class_test {
+
 using namespace attn;
 using test::GeneratedQuestion;
 
@@ -53,3 +55,5 @@ TEST_CASE(
     "kernels, generated: float64 at every magnitude of scores and values, with every option") {
     check_questions<double>();
 }
+
+}  // namespace kernel_class_test

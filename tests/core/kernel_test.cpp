@@ -12,6 +12,8 @@
 #include "tests/support/random_call.hpp"
 #include "tests/support/sample.hpp"
 
+namespace kernel_test {
+
 using namespace attn;
 using test::Answer;
 using test::fused;
@@ -324,3 +326,5 @@ TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
                 }
         }
 }
+
+}  // namespace kernel_test

@@ -7,6 +7,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
+namespace layer_test {
+
 using namespace attn;
 
 namespace {
@@ -196,3 +198,5 @@ TEST_CASE("resolve: heads that exceed the memory are refused") {
     settings.heads = 1;
     CHECK(answer(settings, operands).shapes.d_k == 6);
 }
+
+}  // namespace layer_test

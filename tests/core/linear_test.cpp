@@ -12,6 +12,8 @@
 #include "tests/support/linear_question.hpp"
 #include "tests/support/sample.hpp"
 
+namespace linear_test {
+
 using namespace attn;
 using namespace attn::test::linear;
 
@@ -311,3 +313,5 @@ TEST_CASE("linear attention: one query row, and any number of threads, have the 
         }
     }
 }
+
+}  // namespace linear_test

@@ -13,6 +13,8 @@
 
 #include "tests/support/sample.hpp"
 
+namespace low_precision_test {
+
 using namespace attn;
 
 namespace {
@@ -181,3 +183,5 @@ TEST_CASE("low precision: fixed point of every width is exact arithmetic, rounde
     CHECK(fixed_of_double(-infinity, 1, -1022).integer == -1);
     CHECK(fixed_of_double(std::numeric_limits<double>::max(), 16, 1022).saturated);
 }
+
+}  // namespace low_precision_test

@@ -6,6 +6,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace mask_test {
+
 using namespace attn;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("masks: a rule's answer for a block equals that for each pair") {
                         if (cover == Coverage::all) CHECK(allowed == 2 * keys);
                     }
 }
+
+}  // namespace mask_test

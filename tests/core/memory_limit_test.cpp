@@ -13,6 +13,8 @@
 #include "core/base/memory.hpp"
 #include "tests/support/support.hpp"
 
+namespace memory_limit_test {
+
 using namespace attn;
 
 namespace {
@@ -137,3 +139,5 @@ TEST_CASE("memory limit: a share is a part of the whole, and needs above a share
     }
     CHECK(outcome(0.5).empty());
 }
+
+}  // namespace memory_limit_test

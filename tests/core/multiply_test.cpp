@@ -13,6 +13,8 @@
 #include "core/plan/backend.hpp"
 #include "tests/support/sample.hpp"
 
+namespace multiply_test {
+
 using namespace attn;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("multiply: pieces larger than a cache") {
             }
     }
 }
+
+}  // namespace multiply_test

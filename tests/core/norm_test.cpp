@@ -5,6 +5,8 @@
 
 #include "core/layer/norm.hpp"
 
+namespace norm_test {
+
 using namespace attn;
 
 TEST_CASE("norm: a row has mean 0 and variance 1 before weight and bias") {
@@ -26,3 +28,5 @@ TEST_CASE("norm: RMS divides by the root of the mean square and eps keeps zeros 
     normalise<float>({true, {1, 1}, {}, 1e-6}, zeros);
     CHECK(zeros[0] == 0);
 }
+
+}  // namespace norm_test

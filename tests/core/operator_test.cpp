@@ -14,6 +14,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/sample.hpp"
 
+namespace operator_test {
+
 using namespace attn;
 
 namespace {
@@ -396,3 +398,5 @@ TEST_CASE("cross: queries from one matrix, keys and values from another, of othe
     CHECK(array_in(two, "attention_weights").dimension() == 3);
     CHECK(array_in(two, "W_out").shape()[0] == 6);
 }
+
+}  // namespace operator_test

@@ -16,6 +16,8 @@
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/sample.hpp"
 
+namespace part_test {
+
 using namespace attn;
 using test::Answer;
 using test::GeneratedQuestion;
@@ -232,3 +234,5 @@ TEST_CASE("dropout: the columns of a range are those of the whole mask") {
             }
     }
 }
+
+}  // namespace part_test

@@ -9,6 +9,8 @@
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/sample.hpp"
 
+namespace project_fused_test {
+
 using namespace attn;
 
 namespace {
@@ -101,3 +103,5 @@ TEST_CASE("projection: every kernel gives x W^T + b, for awkward rows, widths, h
         }
     check<float>(1, 400, 768, 1, 64, 1);
 }
+
+}  // namespace project_fused_test

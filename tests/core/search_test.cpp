@@ -15,7 +15,10 @@
 #include "core/check/exact.hpp"
 #include "tests/support/planned.hpp"
 
-namespace attn {
+namespace search_test {
+
+using namespace attn;
+
 namespace {
 
 class DrawnQuestion {
@@ -219,4 +222,4 @@ TEST_CASE("noise and scaled results match no conventions") {
     }
 }
 
-}  // namespace attn
+}  // namespace search_test

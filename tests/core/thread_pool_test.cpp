@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace thread_pool_test {
+
 using attn::ThreadPool;
 
 TEST_CASE("workers: every item once, by workers that never overlap with themselves") {
@@ -42,3 +44,5 @@ TEST_CASE("workers: an exception comes out, and work goes on afterwards") {
 TEST_CASE("workers: without a number there are as many as processors") {
     CHECK(ThreadPool().threads() >= 1);
 }
+
+}  // namespace thread_pool_test

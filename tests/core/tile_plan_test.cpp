@@ -5,6 +5,8 @@
 
 #include <map>
 
+namespace tile_plan_test {
+
 using namespace attn;
 
 TEST_CASE("tiles: every row is in one tile, whatever their order and splits") {
@@ -87,3 +89,5 @@ TEST_CASE("strips: they cover what the mask allows, hide the rest, and end with 
                 CHECK(pairs.size() == allowed);
             }
 }
+
+}  // namespace tile_plan_test

@@ -12,6 +12,8 @@
 #include "core/operator/attention.hpp"
 #include "tests/support/support.hpp"
 
+namespace torch_bits_test {
+
 using namespace attn;
 using nlohmann::json;
 
@@ -154,3 +156,5 @@ TEST_CASE_TEMPLATE("torch bits: the mean over 1 to 300 heads", T, float, double)
             CHECK(hash_of(Tensor4<T>(mean)) == piece(expected, i));
         }
 }
+
+}  // namespace torch_bits_test

@@ -13,6 +13,8 @@
 #include "core/base/initialisers.hpp"
 #include "tests/support/support.hpp"
 
+namespace torch_random_test {
+
 using namespace attn;
 using attn::test::flat;
 
@@ -267,3 +269,5 @@ TEST_CASE("nn.Linear's weight and bias, and xavier_uniform_, to the last bit") {
         for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(weight[i]) == expected[i]);
     });
 }
+
+}  // namespace torch_random_test

@@ -5,6 +5,8 @@
 
 #include "core/base/initialisers.hpp"
 
+namespace weights_test {
+
 using namespace attn;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("project: x W^T + b, or x W + b where weights are stored (d_in, d_out)
     CHECK(y(0, 0, 0) == 6);
     CHECK(y(0, 0, 1) == 16);
 }
+
+}  // namespace weights_test

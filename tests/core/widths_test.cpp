@@ -9,6 +9,8 @@
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
+namespace widths_test {
+
 using namespace attn;
 
 namespace {
@@ -158,3 +160,5 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
     CHECK(computed > 3000);
     CHECK(computed < all / 2);
 }
+
+}  // namespace widths_test

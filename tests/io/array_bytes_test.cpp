@@ -7,6 +7,8 @@
 #include "io/write/array_bytes.hpp"
 #include "tests/support/row_stream.hpp"
 
+namespace array_bytes_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -60,3 +62,5 @@ TEST_CASE("array bytes: what fails on either side comes out, and ends both") {
         CHECK_THROWS_WITH(write_bytes(array, {}, &two, [](std::string_view) {}), "no memory");
     }
 }
+
+}  // namespace array_bytes_test

@@ -14,6 +14,8 @@
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
+namespace array_file_test {
+
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
@@ -262,3 +264,5 @@ TEST_CASE("names: a colon parts file and array, unless a file has that whole nam
     CHECK(split_data_path("odd.npz:b").array == "");
     std::filesystem::remove("odd.npz:b");
 }
+
+}  // namespace array_file_test

@@ -16,6 +16,8 @@
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
+namespace blocks_test {
+
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
@@ -164,3 +166,5 @@ TEST_CASE("small floats: all codes of 8 bits have the values of their definition
         CHECK(same_bits(float_of_e8m0(bits), e8m0));
     }
 }
+
+}  // namespace blocks_test

@@ -2,6 +2,8 @@
 // spreadsheets.
 #include "tests/support/csv_tables.hpp"
 
+namespace csv_comments_test {
+
 using namespace attn;
 using namespace attn::test::csv;
 
@@ -151,3 +153,5 @@ TEST_CASE("csv reading: a label and numbers behind '#' are refused above rows of
                     CHECK(read(text, {.comments = true}).meaning.labels == Words{"the", "the"});
                 }
 }
+
+}  // namespace csv_comments_test

@@ -7,6 +7,8 @@
 #include "tests/support/csv_tables.hpp"
 #include "tests/support/sample.hpp"
 
+namespace csv_reading_test {
+
 using namespace attn;
 using namespace attn::test::csv;
 
@@ -273,3 +275,5 @@ TEST_CASE(
     CHECK(note("token,x\nthe,1\n", {.has_flags = false}) ==
           "f.csv: line 1 is read as a header, the first column as labels");
 }
+
+}  // namespace csv_reading_test

@@ -5,6 +5,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace csv_test {
+
 using namespace attn;
 using namespace attn::io;
 using attn::test::error_of;
@@ -95,3 +97,5 @@ TEST_CASE("csv: numbers that do not fit") {
     const auto as_float64 = read_csv(test::make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
     CHECK(numbers_of(as_float64.matrix.values) == std::vector<double>{3.5e38, 0});
 }
+
+}  // namespace csv_test

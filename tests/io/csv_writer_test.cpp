@@ -11,6 +11,8 @@
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
+namespace csv_writer_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -128,3 +130,5 @@ TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a st
         }
     }
 }
+
+}  // namespace csv_writer_test

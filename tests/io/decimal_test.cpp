@@ -8,6 +8,8 @@
 #include <random>
 #include <string>
 
+namespace decimal_test {
+
 using namespace attn::io;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("decimals: ties between two float64 numbers go to the even one") {
         }
     }
 }
+
+}  // namespace decimal_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace display_width_test {
+
 using attn::io::display_width;
 
 TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoji") {
@@ -15,3 +17,5 @@ TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoj
     CHECK(display_width("\U0001f600") == 2);
     CHECK(display_width("\uff21") == 2);
 }
+
+}  // namespace display_width_test

@@ -13,6 +13,8 @@
 #include "tests/support/decode.hpp"
 #include "tests/support/support.hpp"
 
+namespace format_tables_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -135,3 +137,5 @@ TEST_CASE("formats: a file that is written is read by its suffix, and by its byt
     test::write_text("format_tables_bytes", "[1,2]\n[3,4]\n");
     CHECK(open_input_file("format_tables_bytes").format == ndjson_input);
 }
+
+}  // namespace format_tables_test

@@ -15,6 +15,8 @@
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
+namespace format_test {
+
 using namespace attn;
 using namespace attn::io;
 using attn::test::Decoded;
@@ -390,3 +392,5 @@ TEST_CASE("formats: JSON of attn read by attn keeps every bit") {
                       arrays.values[i]);
     });
 }
+
+}  // namespace format_test

@@ -15,6 +15,8 @@
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
+namespace gguf_test {
+
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
@@ -337,3 +339,5 @@ TEST_CASE("gguf: the models of ATTN_GOLDEN are read with all their tensors") {
     }
     CHECK(models >= 14);
 }
+
+}  // namespace gguf_test

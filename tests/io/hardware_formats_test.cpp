@@ -15,6 +15,8 @@
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
+namespace hardware_formats_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -257,3 +259,5 @@ TEST_CASE(
     CHECK(text.find("\n@0\n") != std::string::npos);
     CHECK(text.find("\n@14\n") != std::string::npos);
 }
+
+}  // namespace hardware_formats_test

@@ -11,6 +11,8 @@
 
 #include "io/plot/heat_map.hpp"
 
+namespace heat_map_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -308,3 +310,5 @@ TEST_CASE("heat map: the heading describes what is drawn") {
     report.title_start = "";
     CHECK(heading("W_query", {2, 2}) == "W_query");
 }
+
+}  // namespace heat_map_test

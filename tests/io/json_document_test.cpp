@@ -9,6 +9,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace json_document_test {
+
 using namespace attn;
 using namespace attn::io;
 using attn::test::error_of;
@@ -149,3 +151,5 @@ TEST_CASE("json: a broken value is found when it is read, at its place") {
     CHECK(error_of([&] { document.read_value(*document.find("b")); }) ==
           "f.json:1:22: found 'x'; expected a JSON value");
 }
+
+}  // namespace json_document_test

@@ -9,6 +9,8 @@
 #include "io/plot/text_line.hpp"
 #include "io/text/utf8.hpp"
 
+namespace lettering_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -129,3 +131,5 @@ TEST_CASE("lettering: any bytes can be drawn") {
         }
     }
 }
+
+}  // namespace lettering_test

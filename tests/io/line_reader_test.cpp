@@ -12,6 +12,8 @@
 #include "io/file/line_reader.hpp"
 #include "tests/support/support.hpp"
 
+namespace line_reader_test {
+
 using namespace attn::test;
 using attn::io::Line;
 using attn::io::LineReader;
@@ -199,3 +201,5 @@ TEST_CASE("lines: a file that cannot be read is an error with its reason") {
           }).starts_with("missing.ndjson: no such file; "));
     CHECK(error_of([] { LineReader reader("."); }) == ".: is a folder; expected a file");
 }
+
+}  // namespace line_reader_test

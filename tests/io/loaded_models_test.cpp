@@ -11,6 +11,8 @@
 #include "io/model/loaded_models.hpp"
 #include "tests/support/support.hpp"
 
+namespace loaded_models_test {
+
 using namespace attn;
 
 namespace {
@@ -120,3 +122,5 @@ TEST_CASE("model files: a file is opened once, whatever becomes of its name") {
     CHECK(files.open(path) == first);
     CHECK(first->arrays.size() == 1);
 }
+
+}  // namespace loaded_models_test

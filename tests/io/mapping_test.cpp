@@ -16,6 +16,8 @@
 #include "io/read/array_file.hpp"
 #include "tests/support/support.hpp"
 
+namespace mapping_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -92,3 +94,5 @@ TEST_CASE("mapping: a page that the file loses ends the program with one line") 
     CHECK(test::read_text(errors) ==
           "attn: error: " + path + ": became shorter while it was read; expected a file at rest\n");
 }
+
+}  // namespace mapping_test

@@ -10,6 +10,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace missing_file_test {
+
 using attn::io::about_missing_file;
 using attn::test::write_text;
 
@@ -112,3 +114,5 @@ TEST_CASE("missing files: names of others do no harm, and many take no time") {
               .starts_with("no such file; did you mean folder/part_"));
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
 }
+
+}  // namespace missing_file_test

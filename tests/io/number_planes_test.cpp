@@ -12,6 +12,8 @@
 #include "io/plot/html.hpp"
 #include "io/plot/number_planes.hpp"
 
+namespace number_planes_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -200,3 +202,5 @@ TEST_CASE("number planes: the first map is exact as long as the others can give 
     CHECK(fitting(1) == Bits{6, 6, 6});
     CHECK(plane_bytes(costs, {6, 6, 6}) == doctest::Approx(2.2e6));
 }
+
+}  // namespace number_planes_test

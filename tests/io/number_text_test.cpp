@@ -9,6 +9,8 @@
 
 #include "io/read/number_array.hpp"
 
+namespace number_text_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -72,3 +74,5 @@ TEST_CASE("loose numbers: what Python's float() takes") {
     for (const char* bad : {"", "+", ".", "e5", "--1", "x"})
         CHECK(parse_loose_number(bad).length == 0);
 }
+
+}  // namespace number_text_test

@@ -14,6 +14,8 @@
 
 #include "tests/support/support.hpp"
 
+namespace output_file_test {
+
 using namespace attn;
 using namespace attn::io;
 namespace fs = std::filesystem;
@@ -196,3 +198,5 @@ TEST_CASE("output: devices are written in place; folders and full disks are erro
               "/dev/full: cannot be written (No space left on device); expected a writable "
               "location with enough space");
 }
+
+}  // namespace output_file_test

@@ -8,6 +8,8 @@
 #include "io/text/utf8.hpp"
 #include "tests/support/support.hpp"
 
+namespace page_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -138,3 +140,5 @@ TEST_CASE("page: several arrays, nothing from elsewhere") {
     // The ground of masked cells in the style is that of the other formats.
     CHECK(count_of(page, "--masked: " + hex_text(masked_ground)) == 1);
 }
+
+}  // namespace page_test

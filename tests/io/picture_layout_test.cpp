@@ -12,6 +12,8 @@
 #include "io/plot/text_line.hpp"
 #include "tests/support/support.hpp"
 
+namespace picture_layout_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -153,3 +155,5 @@ TEST_CASE("pictures: large ones keep to a palette, whatever is lettered") {
     constexpr char palette = 3;
     CHECK(png.at(color_type) == palette);
 }
+
+}  // namespace picture_layout_test

@@ -14,6 +14,8 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
+namespace plot_files_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -231,3 +233,5 @@ TEST_CASE("pictures: texts of labels") {
     CHECK(label_text("a\tb\x80", 10) == "a\\x09b\\x80");
     CHECK(label_text("", 3) == "");
 }
+
+}  // namespace plot_files_test

@@ -15,6 +15,8 @@
 #include "io/read/input_file.hpp"
 #include "tests/support/support.hpp"
 
+namespace quantised_test {
+
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
@@ -245,3 +247,5 @@ TEST_CASE("quantised: the models of ATTN_GOLDEN have no codes or scales left") {
         }
     }
 }
+
+}  // namespace quantised_test

@@ -12,6 +12,8 @@
 #include "io/read/npy.hpp"
 #include "tests/support/support.hpp"
 
+namespace read_reals_test {
+
 using namespace attn;
 using namespace attn::io;
 using namespace attn::test;
@@ -195,3 +197,5 @@ TEST_CASE("read_reals: what is refused is the first such number, whoever reads i
         }
     }
 }
+
+}  // namespace read_reals_test

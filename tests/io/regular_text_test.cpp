@@ -14,8 +14,11 @@
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
+namespace regular_text_test {
+
 using namespace attn;
 using namespace attn::io;
+using attn::io::Source;
 using attn::test::error_of;
 using attn::test::numbers_of;
 
@@ -333,3 +336,5 @@ TEST_CASE("ndjson: recognised if the first line holds a whole value and more lin
                              "[1] 2\n[3]", "[1]\nx", "\"a\"\n[1]", "[1],\n[2]", "", "[\"]\n[1]"})
         CHECK_FALSE(looks_like_ndjson(text));
 }
+
+}  // namespace regular_text_test

@@ -10,6 +10,8 @@
 #include <random>
 #include <string>
 
+namespace shortest_float_test {
+
 using namespace attn::io;
 
 namespace {
@@ -80,3 +82,5 @@ TEST_CASE("shortest: random bits, and numbers of few digits") {
     }
     CHECK(wrong == 0);
 }
+
+}  // namespace shortest_float_test

@@ -5,8 +5,11 @@
 
 #include "tests/support/support.hpp"
 
+namespace source_test {
+
 using namespace attn;
 using namespace attn::io;
+using attn::io::Source;
 using attn::test::error_of;
 
 TEST_CASE("place: line and column from 1, columns in characters") {
@@ -51,3 +54,5 @@ TEST_CASE("reading: text longer than one read arrives complete") {
     test::write_text("long.csv", text);
     CHECK(read_source("long.csv").text == text);
 }
+
+}  // namespace source_test

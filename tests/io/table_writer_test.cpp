@@ -14,6 +14,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace table_writer_test {
+
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
@@ -210,3 +212,5 @@ TEST_CASE("table: a label cannot break the lines") {
     report.arrays.push_back({"w", one, {"q_len", "kv_len"}});
     CHECK(table(report) == "w (q_len 1, kv_len 1)\n        a\\x0ab\na\\x0ab  1.0000\n");
 }
+
+}  // namespace table_writer_test

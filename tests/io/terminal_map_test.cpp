@@ -11,6 +11,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace terminal_map_test {
+
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
@@ -212,3 +214,5 @@ TEST_CASE(
         before = light;
     }
 }
+
+}  // namespace terminal_map_test

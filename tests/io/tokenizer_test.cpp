@@ -11,6 +11,8 @@
 #include "io/tokenizer/tokenizer.hpp"
 #include "tests/support/support.hpp"
 
+namespace tokenizer_test {
+
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
@@ -230,3 +232,5 @@ TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts ag
               .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
                     "default, llama3,") == 0);
 }
+
+}  // namespace tokenizer_test

@@ -7,6 +7,8 @@
 #include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
+namespace torch_writer_test {
+
 using namespace attn;
 using namespace attn::io;
 
@@ -45,3 +47,5 @@ TEST_CASE("torch: each array follows its name") {
     CHECK(test::written([&](Output& out) { write_torch(out, report, {}); }) ==
           "a\ntensor([[1.5000, 2.0000]])\n\nb\ntensor([3, 4])\n");
 }
+
+}  // namespace torch_writer_test

@@ -12,6 +12,8 @@
 #include "io/plot/label_text.hpp"
 #include "io/text/json_text.hpp"
 
+namespace utf8_test {
+
 namespace {
 
 using namespace attn::io;
@@ -77,3 +79,5 @@ TEST_CASE("bytes that are not UTF-8 are escaped, and never stop an answer") {
     CHECK(json_string("\U000e0041") == "\"\\udb40\\udc41\"");
     CHECK(json_string("\"\\\b\f\n\r\t\x01") == R"("\"\\\b\f\n\r\t\u0001")");
 }
+
+}  // namespace utf8_test

@@ -8,6 +8,8 @@
 #include "io/model/vocabulary.hpp"
 #include "tests/support/support.hpp"
 
+namespace vocabulary_test {
+
 using namespace attn;
 using namespace attn::io;
 using nlohmann::json;
@@ -157,3 +159,5 @@ TEST_CASE("vocabulary: a file that is cut or changed anywhere is read, or refuse
           "{\"model\":{\"vocab\":{\"a\":99999999999999999999999}}}"})
         CHECK(test::error_of([&] { read("tokenizer.json", text); }) != "");
 }
+
+}  // namespace vocabulary_test
