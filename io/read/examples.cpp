@@ -19,7 +19,7 @@ const std::vector<double> journey{
 };
 
 // (2, 11, 8): a batch of two sequences.
-const std::vector<double> pair{
+const std::vector<double> two_sequences{
     // clang-format off
     0.43, 0.15, 0.89, 0.12, 0.44, 0.65, 0.23, 0.9,
     0.55, 0.87, 0.66, 0.31, 0.48, 0.92, 0.76, 0.11,
@@ -57,7 +57,7 @@ Example find_example(std::string_view name) {
         twice.insert(twice.end(), journey.begin(), journey.end());
         return {{to_array(twice, {2, 6, 3})}, words, ""};
     }
-    if (name == "pair") return {{to_array(pair, {2, 11, 8})}, {}, ""};
+    if (name == "pair") return {{to_array(two_sequences, {2, 11, 8})}, {}, ""};
     // One query of 1, so that the scores are the keys: five numbers whose softmax a notebook takes.
     if (name == "softmax")
         return {{},
