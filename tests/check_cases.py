@@ -72,6 +72,10 @@ def by_numpy(q, kind, rng):
     return made, how
 
 
+def fused_or_plain_or_none(q, kind, is_fused):
+    return None if torch is None else fused_or_plain(q, getattr(torch, kind), is_fused)
+
+
 def by_torch(q, kind, rng):
     is_fused = not (q.softcap or q.sink or q.dropout or q.renormalize) and rng.random() < 0.6
     return fused_or_plain(q, getattr(torch, kind), is_fused), "fused" if is_fused else "step by step"

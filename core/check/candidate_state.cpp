@@ -20,6 +20,7 @@ void State::start(std::size_t columns) {
     answer_.columns = columns;
     answer_.value.assign(columns, 0);
     answer_.error.assign(with_errors_ ? columns : 0, 0);
+    answer_.below.clear();
 }
 
 void State::answer_rows(const RowsView& rows, std::size_t row) {

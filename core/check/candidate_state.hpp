@@ -1,6 +1,7 @@
 // What a candidate has computed: matrices of heads, and the rows of one query.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -27,6 +28,31 @@ struct RowsView {
 /// that come from the query.
 struct KeyNumbers {
     std::vector<double> value, independent, common;
+    /// Whether it may be infinite in the type. Weights have bounds all the same: of scores that are
+    /// infinite they are NaN, or 0.
+    std::vector<char> overflows;
+    /// What the scale multiplies, whose relative error `of_factor` all keys have in common: weights
+    /// depend only on its differences. Empty: nothing.
+    std::vector<double> scaled = {};
+    double of_factor = 0;
+
+    double factor_error(double x) const { return of_factor * std::abs(x); }
+    double error(std::size_t key) const {
+        return independent[key] + common[key] + (scaled.empty() ? 0 : factor_error(scaled[key]));
+    }
+    /// Takes the error of a number before it is stored.
+    void store(std::size_t key, double error, const ErrorModel& model) {
+        const bool is_finite = std::isfinite(value[key]);
+        independent[key] = is_finite ? error + model.rounding(value[key]) : 0;
+        if (std::isinf(model.stored(value[key], error))) overflows[key] = 1;
+    }
+    /// Of a number that takes the place of the one before, with this error alone.
+    void replace(std::size_t key, double error) {
+        independent[key] = error;
+        common[key] = 0;
+        overflows[key] = 0;
+        if (!scaled.empty()) scaled[key] = 0;
+    }
 };
 
 /// The keys of one query in a mask that is an operand.
@@ -46,9 +72,11 @@ struct QueryRow {
     std::vector<char> is_allowed;  ///< by all masks
     /// By those that are not added to the scores: what -infinity becomes is up to later stages.
     std::vector<char> is_unblocked;
-    /// Before dropout; their errors, and the two parts of the errors relative to the weights.
-    std::vector<double> weight, weight_error, independent, common;
-    double sink_error = 0;  ///< of all weights, relative to them: from the sink
+    /// Before dropout; bounds on their errors, where they are too small in `weight_below` (empty:
+    /// as the others); and the two parts of the errors relative to the weights.
+    std::vector<double> weight, weight_error, weight_below, independent, common;
+    double sink_weight = 0;  ///< of the softmax over keys
+    double sink_error = 0;   ///< of all weights, relative to them: from the sink
     double logsumexp = 0, logsumexp_error = 0;
     std::vector<double> output, output_error;
 };
@@ -132,6 +160,8 @@ private:
     void softmax_of_columns(QueryRow& q);
     const ColumnSums& column_sums(const QueryRow& q);
     void set_weight_errors(QueryRow& q, double more);
+    void limit_weight_errors(QueryRow& q, double more) const;
+    static double scaled_at(const QueryRow& q, double largest_score);
     /// The exponents' errors of a row relative to its largest score.
     void exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
                          std::vector<double>& common) const;
@@ -146,7 +176,8 @@ private:
     void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
                            const std::vector<double>& weight_error);
     void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
-                            double growth);
+                            double mean);
+    std::vector<double> largest_moves(const QueryRow& q, const RowsView& values) const;
 
     // Linear attention.
     struct LinearHead;
@@ -174,6 +205,7 @@ private:
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed
     std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head
     std::vector<double> scratch_;
+    std::vector<double> exponents_;  ///< ln of each weight; -infinity: of an excluded key
 };
 
 }  // namespace attn::check_detail

@@ -97,7 +97,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
         if (is_finite) {
             const double error = std::abs(given - value);
             const double bound =
-                computed.error[c] + (theirs.printed ? theirs.printed->error(given) : 0);
+                computed.bound(c, given) + (theirs.printed ? theirs.printed->error(given) : 0);
             if (error != 0)
                 multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
             worst = std::max(worst, error);

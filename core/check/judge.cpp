@@ -109,10 +109,10 @@ public:
             take_mean(batch, row);
         else
             take(batch, head, row);
-        for (std::size_t c = 0; c < value_.size(); ++c) {
+        for (std::size_t c = 0; c < truth_.value.size(); ++c) {
             const std::size_t offset = layout_.offset({batch, head, row, c});
-            const double theirs = given_.values[offset], truth = value_[c];
-            const double bound = bound_of(c);
+            const double theirs = given_.values[offset], truth = truth_.value[c];
+            const double bound = bound_of(c, theirs);
             tally.add(theirs, truth, bound, is_within(theirs, truth, bound), offset);
         }
     }
@@ -124,9 +124,7 @@ private:
     }
 
     void take(std::size_t batch, std::size_t head, std::size_t row) {
-        const Numbers& numbers = candidate_.row(given_.id, batch, head_number(head), row);
-        value_ = numbers.value;
-        error_ = numbers.error;
+        truth_ = candidate_.row(given_.id, batch, head_number(head), row);
     }
 
     void take_mean(std::size_t batch, std::size_t row) {
@@ -134,24 +132,29 @@ private:
         const double unit = row_of(arithmetic_).unit;
         for (std::size_t head = 0; head < heads; ++head) {
             const Numbers& numbers = candidate_.row(given_.id, batch, head, row);
-            if (head == 0) value_.assign(numbers.value.size(), 0);
-            if (head == 0) error_.assign(numbers.value.size(), 0);
-            for (std::size_t c = 0; c < value_.size(); ++c) {
-                value_[c] += numbers.value[c];
-                error_[c] += numbers.error[c];
+            if (head == 0) {
+                truth_.value.assign(numbers.value.size(), 0);
+                truth_.error = truth_.value;
+                truth_.below.clear();
+            }
+            for (std::size_t c = 0; c < truth_.value.size(); ++c) {
+                truth_.value[c] += numbers.value[c];
+                truth_.error[c] += numbers.error[c];
             }
         }
         // The sum of numbers of one sign, and the division.
         const auto count = static_cast<double>(heads);
-        for (std::size_t c = 0; c < value_.size(); ++c) {
-            value_[c] /= count;
-            error_[c] = error_[c] / count + (count + 1) * unit * std::abs(value_[c]);
+        for (std::size_t c = 0; c < truth_.value.size(); ++c) {
+            truth_.value[c] /= count;
+            truth_.error[c] =
+                truth_.error[c] / count + (count + 1) * unit * std::abs(truth_.value[c]);
         }
     }
 
-    double bound_of(std::size_t column) const {
-        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(value_[column]);
-        return error_[column] + (given_.printed ? given_.printed->error(value_[column]) : 0);
+    double bound_of(std::size_t column, double theirs) const {
+        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(truth_.value[column]);
+        return truth_.bound(column, theirs) +
+               (given_.printed ? given_.printed->error(truth_.value[column]) : 0);
     }
 
     static bool is_within(double theirs, double truth, double bound) {
@@ -164,7 +167,7 @@ private:
     /// A key is right if it is the expected one, or if its weight is as large to rounding.
     void compare_keys(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
         take(batch, head, row);
-        const std::vector<double> keys = value_;
+        const std::vector<double> keys = truth_.value;
         const Numbers& weights =
             candidate_.row("weights_before_dropout", batch, head_number(head), row);
         std::set<double> seen;
@@ -193,7 +196,7 @@ private:
     const GivenArray& given_;
     const Layout& layout_;
     const std::optional<CheckTolerance>& tolerance_;
-    std::vector<double> value_, error_;
+    Numbers truth_;
 };
 
 Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)

@@ -52,11 +52,13 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
         longest = std::max(longest, values.norms[k].two);
         heaviest = std::max(heaviest, std::abs(weights[k]));
     }
-    const bool is_small = mean < 1;
     const bool has_squares = longest < 0x1p400 && longest > 0x1p-400 && heaviest > 0x1p-400;
-    if (is_small && has_squares && c_.axis == SoftmaxAxis::keys && c_.blocking != Blocking::after &&
-        !rounds_weights_ && !rounds(c_, Rounded::output_factors))
-        return set_softmax_errors(q, values, weights, std::exp(mean));
+    // Weights that are divided by the sum of few may all have been lost: then they add up to 0.
+    const bool add_up =
+        c_.blocking == Blocking::before || (c_.blocking == Blocking::renormalize && mean < 1);
+    if (has_squares && c_.axis == SoftmaxAxis::keys && add_up && !rounds_weights_ &&
+        !rounds(c_, Rounded::output_factors))
+        return set_softmax_errors(q, values, weights, mean);
     for (std::size_t k = 0; k < count; ++k) {
         const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
         if (w == 0 && of_weight == 0) continue;
@@ -74,15 +76,18 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
 /// The errors of a row of a softmax over keys: what a weight has too much, the others have too
 /// little, so that an error moves the output from or to what its key adds, the value times the
 /// factor m of dropout. The output is the sum of m w v, its change that of w (e^error - 1) (m v -
-/// output) over the new sum of weights, of which 1 / `growth` bounds what is left.
+/// output) over the new sum of weights, of which e^-mean bounds what is left, for a mean error
+/// below 1.
 void State::set_softmax_errors(QueryRow& q, const RowsView& values,
-                               const std::vector<double>& weights, double growth) {
+                               const std::vector<double>& weights, double mean) {
     const std::size_t count = values.rows, d = values.columns;
-    std::vector<double> squares(d, 0), roots(d, 0);
+    std::vector<double> moves(d, 0), squares(d, 0), roots(d, 0);
     const double of_sums = spread_of_sums(count), of_common = spread_of(count),
                  of_values = std::max(of_sums, std::min(values.spread, of_common));
+    const bool is_small = mean < 1;
+    const double growth = std::exp(mean);
     for (std::size_t k = 0; k < count; ++k) {
-        const double plain = q.weight[k], w = weights[k], m = dropped(q, k, 1);
+        const double plain = q.weight[k], m = dropped(q, k, 1);
         if (plain == 0 && q.weight_error[k] == 0) continue;
         // The query's error acts on the keys with signs of their own.
         const double grown = growth * growth_of(q.independent[k] + q.common[k]);
@@ -92,26 +97,84 @@ void State::set_softmax_errors(QueryRow& q, const RowsView& values,
                      common = is_bounded ? grown * plain * q.common[k] : q.weight_error[k];
         const double weight_square =
             of_sums * of_sums * own * own + of_common * of_common * common * common;
+        const double w = is_small ? weights[k] : weights[k] + std::abs(m) * q.weight_error[k];
         const double value_square = of_values * of_values * w * w, product_square = w * w;
         // Weights are rounded after their sum is 1.
         const double rounded_square = 4 * of_sums * of_sums * model_.unit() * model_.unit() * w * w;
         const double *const value = values.at(k), *const value_error = values.error_at(k);
         for (std::size_t i = 0; i < d; ++i) {
             const double x = value[i], apart = m * x - q.output[i];
-            squares[i] += weight_square * apart * apart + rounded_square * x * x +
-                          value_square * value_error[i] * value_error[i];
+            moves[i] += weight_square * apart * apart;
+            squares[i] += rounded_square * x * x + value_square * value_error[i] * value_error[i];
             roots[i] += product_square * x * x;
         }
     }
+    // Of larger errors than these, the products of two count.
+    constexpr double small_mean = 0x1p-6;
+    const std::vector<double> limits = mean > small_mean && c_.blocking == Blocking::before
+                                           ? largest_moves(q, values)
+                                           : std::vector<double>();
     // The sum of the exponentials is rounded, for all of them.
     const double of_all = q.sink_error + model_.gamma(count + 3) + 2 * model_.unit();
     for (std::size_t i = 0; i < d; ++i) {
         const double root = std::sqrt(roots[i]),
                      size = std::sqrt(static_cast<double>(count)) * root;
-        q.output_error[i] =
-            model_.stored(q.output[i], std::sqrt(squares[i]) + of_all * std::abs(q.output[i]) +
-                                           model_.of_sum(count + 4, q.output[i], root, size));
+        double error = std::sqrt(moves[i] + squares[i]);
+        if (!limits.empty()) {
+            const double limited = limits[i] + std::sqrt(squares[i]);
+            error = is_small ? std::min(error, limited) : limited;
+        }
+        q.output_error[i] = model_.stored(
+            q.output[i], error + of_all * (std::abs(q.output[i]) + (is_small ? 0 : error)) +
+                             model_.of_sum(count + 4, q.output[i], root, size));
     }
+}
+
+/// How far the errors of the weights can move the output: it stays between the values of the keys
+/// that may have a weight.
+std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& values) const {
+    const std::size_t count = values.rows, d = values.columns;
+    const std::vector<double>&above = q.weight_error,
+          &below = q.weight_below.empty() ? above : q.weight_below;
+    struct Move {
+        double up = 0, down = 0, highest = 0, lowest = 0, of_others = 0;
+
+        /// `x` is the value less the output, and the weight may become larger or smaller by these.
+        void add(double x, double larger, double smaller, bool may_count) {
+            up += x > 0 ? larger * x : smaller * -x;
+            down += x > 0 ? smaller * x : larger * -x;
+            if (may_count) {
+                highest = std::max(highest, x);
+                lowest = std::min(lowest, x);
+            } else {
+                of_others += larger * std::abs(x);
+            }
+        }
+    };
+    std::vector<Move> moves(d);
+    constexpr double none = 0x1p-40;
+    double gained = 0, lost = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.weight[k] == 0 && above[k] == 0) continue;
+        gained += above[k];
+        lost += below[k];
+        const double m = dropped(q, k, 1);
+        const double* const value = values.at(k);
+        for (std::size_t i = 0; i < d; ++i)
+            moves[i].add(m * value[i] - q.output[i], above[k], below[k],
+                         q.weight[k] + above[k] > none);
+    }
+    std::vector<double> largest(d);
+    for (std::size_t i = 0; i < d; ++i) {
+        // A sink is a key whose value is 0.
+        if (q.sink_weight != 0)
+            moves[i].add(-q.output[i], std::min(lost, 1 - q.sink_weight),
+                         std::min(gained, q.sink_weight), true);
+        const Move& move = moves[i];
+        largest[i] = std::min(std::max(move.up, move.down),
+                              std::max(move.highest, -move.lowest) + move.of_others);
+    }
+    return largest;
 }
 
 void State::fill_output(ArrayId, std::size_t batch, std::size_t head, std::size_t row) {

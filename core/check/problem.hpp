@@ -18,8 +18,14 @@ struct Numbers {
     std::size_t rows = 0, columns = 0;
     std::vector<double> value;
     std::vector<double> error;  ///< empty: not computed
+    std::vector<double> below =
+        {};  ///< of numbers that are too small; empty: as of those too large
 
     bool has_errors() const { return !error.empty(); }
+    /// Of the difference of another program's number.
+    double bound(std::size_t i, double theirs) const {
+        return !below.empty() && theirs < value[i] ? below[i] : error[i];
+    }
 };
 
 /// A weight as nn.Linear stores it, (d_out, d_in), and its bias, or no numbers. Those of

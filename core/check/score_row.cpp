@@ -109,10 +109,11 @@ void State::score(QueryRow& q) {
     if (with_errors_) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
+        q.raw.overflows.assign(count, 0);
         for (std::size_t k = 0; k < count; ++k) {
             const ProductError error = product_error(model_, q.raw.value[k], query.norms[0],
                                                      query.spread, keys.norms[k], keys.spread, d);
-            q.raw.independent[k] = model_.stored(q.raw.value[k], error.independent);
+            q.raw.store(k, error.independent, model_);
             q.raw.common[k] = error.common;
         }
     }
@@ -127,10 +128,11 @@ void State::round_numbers(Rounded what, KeyNumbers& x) const {
     const std::size_t count = x.value.size();
     if (!with_errors_) return round_rows(c_, what, x.value.data(), nullptr, count);
     std::vector<double> error(count);
-    for (std::size_t k = 0; k < count; ++k) error[k] = x.independent[k] + x.common[k];
+    for (std::size_t k = 0; k < count; ++k) error[k] = x.error(k);
     round_rows(c_, what, x.value.data(), error.data(), count);
     x.independent = std::move(error);
     x.common.assign(count, 0);
+    x.scaled.clear();
 }
 
 void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) {
@@ -156,11 +158,12 @@ void State::scale_scores(KeyNumbers& x) const {
     if (!with_errors_) return;
     const double factor = std::abs(c_.scale);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        // The scale is rounded, and its product; or those of its root with both factors.
-        x.independent[k] = model_.stored(
-            x.value[k], x.independent[k] * factor + 3 * model_.unit() * std::abs(x.value[k]));
+        x.store(k, x.independent[k] * factor, model_);
         x.common[k] *= factor;
     }
+    // The scale is rounded, or its root, which multiplies both factors.
+    x.scaled = x.value;
+    x.of_factor = 2 * model_.unit();
 }
 
 void State::cap_scores(KeyNumbers& x) const {
@@ -169,23 +172,26 @@ void State::cap_scores(KeyNumbers& x) const {
         const double factor = c_.softcap_multiplies ? c_.softcap : 1;
         const double value = factor * std::tanh(before);
         if (with_errors_ && std::isinf(before)) {
-            x.independent[k] = 8 * model_.unit() * std::abs(value);
-            x.common[k] = 0;
+            x.replace(k, 8 * model_.unit() * std::abs(value));
         } else if (with_errors_) {
             const double cap = std::abs(factor), shrink = std::abs(factor / c_.softcap);
-            const double error = (x.independent[k] + x.common[k]) / std::abs(c_.softcap);
+            const double error = x.error(k) / std::abs(c_.softcap);
             // tanh is flatter than at the end of the interval that is nearest to 0.
             const double nearest = std::max(0.0, std::abs(before) - error);
             const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
             const double own = 8 * model_.unit() * std::abs(value) +
                                3 * model_.unit() * std::abs(before) * cap * slope +
                                cap * model_.least();  // where x / c underflows
-            x.independent[k] =
-                std::min(model_.stored(value, x.independent[k] * shrink * slope + own), 2 * cap);
+            const double before_cap = x.error(k) - x.common[k];
+            x.value[k] = value;
+            x.overflows[k] = 0;
+            x.store(k, before_cap * shrink * slope + own, model_);
+            x.independent[k] = std::min(x.independent[k], 2 * cap);
             x.common[k] *= shrink * slope;
         }
         x.value[k] = value;
     }
+    x.scaled.clear();
 }
 
 void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const {
@@ -194,7 +200,7 @@ void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_er
     if (x.value[key] == masked_out)
         x.independent[key] = x.common[key] = 0;
     else
-        x.independent[key] = model_.stored(x.value[key], x.independent[key] + term_error);
+        x.store(key, x.independent[key] + term_error, model_);
 }
 
 void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
@@ -245,7 +251,7 @@ void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
                 add_term(x, k, term, model_.of_operand(term));
             } else if (number == 0) {
                 x.value[k] = 0;
-                if (with_errors_) x.independent[k] = x.common[k] = 0;
+                if (with_errors_) x.replace(k, 0);
             }
         }
     }
@@ -259,7 +265,7 @@ void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
         double error = 0;
         if (c_.masked_value_is_added && std::isfinite(c_.masked_value)) {
             // A large number leaves only the leading digits of the score, or none.
-            if (with_errors_) error = x.independent[k] + x.common[k];
+            if (with_errors_) error = x.error(k);
             const auto sum = [&](double score) { return type.round(score + c_.masked_value); };
             const double low = sum(x.value[k] - error), high = sum(x.value[k] + error);
             x.value[k] = sum(x.value[k]);
@@ -267,9 +273,7 @@ void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
         } else {
             x.value[k] = type.round(c_.masked_value);
         }
-        if (!with_errors_) continue;
-        x.independent[k] = error;
-        x.common[k] = 0;
+        if (with_errors_) x.replace(k, error);
     }
 }
 

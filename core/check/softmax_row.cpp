@@ -32,30 +32,43 @@ double State::sink_of_head(std::size_t head) const {
 }
 
 /// Programs may fold log2(e) into the scores for exp2, and subtract the maximum of a part of the
-/// keys first, or the one of all.
+/// keys first, or the one of all. Smaller types than float32 are not folded in.
 void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
                             std::vector<double>& common) const {
     const std::size_t count = q.scores.value.size();
     independent.resize(count);
     common.resize(count);
+    const double reference = scaled_at(q, shift);
     for (std::size_t k = 0; k < count; ++k) {
         const double x = q.scores.value[k];
         if (!std::isfinite(x)) {
             independent[k] = common[k] = 0;
             continue;
         }
-        const double own = std::abs(x) <= std::numeric_limits<double>::max() / 4
-                               ? 3 * std::abs(x) + 4 * std::abs(x - shift) + 4
-                               : std::numeric_limits<double>::infinity();
-        independent[k] = q.scores.independent[k] + model_.unit() * own;
+        const double own =
+            std::abs(x) <= std::numeric_limits<double>::max() / 4
+                ? model_.fine_unit() * std::abs(x) + model_.unit() * (4 * std::abs(x - shift) + 4)
+                : std::numeric_limits<double>::infinity();
+        const double of_factor =
+            q.scores.scaled.empty() ? 0 : q.scores.factor_error(q.scores.scaled[k] - reference);
+        independent[k] = q.scores.independent[k] + own + of_factor;
         common[k] = q.scores.common[k];
     }
+}
+
+/// What the scale multiplies, of the largest score; 0 if that is the sink's.
+double State::scaled_at(const QueryRow& q, double largest_score) {
+    if (q.scores.scaled.empty()) return 0;
+    const auto found = std::find(q.scores.value.begin(), q.scores.value.end(), largest_score);
+    if (found == q.scores.value.end()) return 0;
+    return q.scores.scaled[static_cast<std::size_t>(found - q.scores.value.begin())];
 }
 
 void State::weigh(QueryRow& q) {
     const std::size_t count = q.scores.value.size();
     q.weight.assign(count, 0);
     q.weight_error.assign(with_errors_ ? count : 0, 0);
+    q.weight_below.clear();
     const bool renormalizes = c_.blocking == Blocking::renormalize;
     if (c_.axis != SoftmaxAxis::keys) {
         // The logsumexp is that of the row all the same.
@@ -71,6 +84,7 @@ void State::weigh(QueryRow& q) {
             softmax_of_keys(q, &q.is_allowed, false);
             q.logsumexp = logsumexp;
             q.logsumexp_error = error;
+            q.weight_below.clear();
             if (with_errors_) {
                 double total = 0, least = 0;
                 for (std::size_t k = 0; k < count; ++k) {
@@ -102,6 +116,7 @@ void State::weigh(QueryRow& q) {
         }
     }
     if (!rounds_weights_) return;
+    q.weight_below.clear();
     round_rows(c_, Rounded::weights, q.weight.data(),
                with_errors_ ? q.weight_error.data() : nullptr, count);
 }
@@ -127,7 +142,7 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
         if (c_.empty_rows_are_nan)
             std::fill(q.weight.begin(), q.weight.end(), std::numeric_limits<double>::quiet_NaN());
         q.logsumexp = no_logit;
-        q.logsumexp_error = 0;
+        q.logsumexp_error = q.sink_weight = 0;
         q.independent.assign(with_errors_ ? count : 0, 0);
         q.common = q.independent;
         return;
@@ -142,48 +157,125 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
     for (double& weight : q.weight) weight /= sum;
     q.logsumexp = shift + std::log(sum);
     if (!with_errors_) return;
+    exponents_.resize(count);
+    for (std::size_t k = 0; k < count; ++k)
+        exponents_[k] = is_in(k) ? x[k] - q.logsumexp : no_logit;
     exponent_errors(q, shift, q.independent, q.common);
+    const double of_shift = q.scores.factor_error(scaled_at(q, shift));
     double more = 0;
+    q.sink_weight = sink_part / sum;
     if (sink_part != 0) {
         const double sink_error =
-            model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
-        more = sink_part / sum * std::expm1(std::min(sink_error, 700.0));
+            of_shift + model_.unit() * (4 * std::abs(sink) + 4 * std::abs(sink - shift) + 4);
+        more = q.sink_weight * std::expm1(std::min(sink_error, 700.0));
     }
     q.sink_error = more;
     set_weight_errors(q, more);
+    q.logsumexp_error += of_shift;
 }
 
 /// The sum of the exponentials changes by at most the mean of what each grows by, under the
 /// weights; errors that are independent add up as the root of their squares.
 void State::set_weight_errors(QueryRow& q, double more) {
     const std::size_t count = q.weight.size();
-    double linear = 0, squares = 0, common = 0;
+    double linear = 0, squares = 0, common = 0, largest = 0;
+    std::size_t heaviest = 0;
     for (std::size_t k = 0; k < count; ++k) {
         const double w = q.weight[k];
-        if (w == 0) continue;
+        if (exponents_[k] == no_logit) continue;
         const double all = q.independent[k] + q.common[k], growth = growth_of(all);
-        const double by_itself = grown(w, std::log(w), all);
+        const double by_itself = all < 1 ? w * std::expm1(all) : std::exp(exponents_[k] + all);
         linear += by_itself;
         common += std::isfinite(growth) ? w * growth * q.common[k] : by_itself;
         const double own = std::isfinite(growth) ? w * growth * q.independent[k] : 0;
         squares += own * own;
+        largest = std::max(largest, exponents_[k] + all);
+        if (w > q.weight[heaviest]) heaviest = k;
     }
     double of_sum = linear;
     const double likely = common + spread_of_sums(count) * std::sqrt(squares);
     // A sum that is smaller by a part x has a logarithm that is smaller by -log(1 - x).
     if (likely < 0.5) of_sum = std::min(linear, likely / (1 - likely));
-    const double of_all = std::log1p(of_sum + more) + model_.gamma(count + 3) + 2 * model_.unit();
-    q.logsumexp_error = of_all + 4 * model_.rounding(q.logsumexp);
-    for (std::size_t k = 0; k < count; ++k)
-        q.weight_error[k] =
-            q.weight[k] == 0 && q.scores.value[k] == no_logit
-                ? 0
-                : weight_error_of(model_, q.weight[k], q.scores.value[k] - q.logsumexp,
-                                  q.independent[k] + q.common[k] + of_all);
+    const double of_heaviest = q.independent[heaviest] + q.common[heaviest];
+    const double rounding = model_.gamma(count + 3) + 2 * model_.unit();
+    const double of_all =
+        std::min(std::log1p(of_sum + more),
+                 std::max(largest, of_heaviest) + std::log(static_cast<double>(count + 1)));
+    q.logsumexp_error = of_all + rounding + 4 * model_.rounding(q.logsumexp);
+    std::vector<double>&above = q.weight_error, &below = q.weight_below;
+    below.assign(count, 0);
+    bool is_small = true;
+    for (std::size_t k = 0; k < count; ++k) {
+        const double w = q.weight[k], all = q.independent[k] + q.common[k] + of_all;
+        if (exponents_[k] == no_logit) continue;
+        above[k] = all < 1 ? w * std::expm1(all) : std::exp(std::min(exponents_[k] + all, 0.0));
+        below[k] = -w * std::expm1(-all);
+        is_small = is_small && all < 0x1p-10;
+    }
+    if (!is_small) limit_weight_errors(q, more);
+    // What the heaviest weight gains, the others and the sink lose.
+    double gained = std::min(1 - q.sink_weight,
+                             (q.sink_weight + more) * std::exp(of_all) - q.sink_weight),
+           lost = q.sink_weight;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (k == heaviest) continue;
+        gained += above[k];
+        lost += below[k];
+    }
+    above[heaviest] = std::min(above[heaviest], lost);
+    below[heaviest] = std::min(below[heaviest], gained);
+    for (std::size_t k = 0; k < count; ++k) {
+        if (exponents_[k] == no_logit) continue;
+        const double w = q.weight[k];
+        const double own =
+            rounding * std::min(w + above[k], 1.0) + model_.rounding(w) + model_.least_power();
+        above[k] = std::min(above[k] + own, 1.0);
+        below[k] = std::min(below[k] + own, 1.0);
+    }
+}
+
+/// Limits them to what the weight becomes if its own score is as large as it may be and those of
+/// the others are as small, or the other way round: w / (w + the sum of the others).
+void State::limit_weight_errors(QueryRow& q, double more) const {
+    const std::size_t count = q.weight.size();
+    for (const bool grows : {true, false}) {
+        const double sign = grows ? 1 : -1;
+        // Of the others' exponents.
+        const auto exponent = [&](std::size_t k) {
+            return exponents_[k] - sign * (q.independent[k] + q.common[k]);
+        };
+        const double of_sink = std::log(std::max(q.sink_weight - sign * more, 0.0));
+        double shift = no_logit, second = of_sink;
+        std::size_t first = 0;
+        for (std::size_t k = 0; k < count; ++k) {
+            if (exponent(k) > shift) {
+                second = std::max(second, shift);
+                shift = exponent(k);
+                first = k;
+            } else {
+                second = std::max(second, exponent(k));
+            }
+        }
+        const auto part = [](double x, double of) { return x == no_logit ? 0 : std::exp(x - of); };
+        double without_first = part(of_sink, second);
+        for (std::size_t k = 0; k < count; ++k)
+            if (k != first) without_first += part(exponent(k), second);
+        const double sum = 1 + without_first * part(second, shift);
+        for (std::size_t k = 0; k < count; ++k) {
+            if (exponents_[k] == no_logit) continue;
+            const double others = k == first ? second + std::log(without_first)
+                                             : shift + std::log(sum - part(exponent(k), shift));
+            const double own = exponents_[k] + sign * (q.independent[k] + q.common[k]);
+            const double limit = 1 / (1 + std::exp(others - own));
+            std::vector<double>& error = grows ? q.weight_error : q.weight_below;
+            error[k] = std::min(error[k], std::max(sign * (limit - q.weight[k]), 0.0) + 0x1p-50);
+        }
+    }
 }
 
 /// Sets weights of masked keys to 0 and, if asked to, divides by the sum of the others.
 void State::mask_weights(QueryRow& q, bool renormalizes) {
+    q.weight_below.clear();
     const std::size_t count = q.weight.size();
     double total = 0, total_error = 0;
     for (std::size_t k = 0; k < count; ++k) {
@@ -258,6 +350,7 @@ const ColumnSums& State::column_sums(const QueryRow& q) {
 
 void State::softmax_of_columns(QueryRow& q) {
     const ColumnSums& sums = column_sums(q);
+    q.weight_below.clear();
     for (std::size_t k = 0; k < q.weight.size(); ++k) {
         const double x = q.scores.value[k];
         q.weight[k] = x == no_logit ? 0 : std::exp(x - sums.shift[k]) / sums.sum[k];

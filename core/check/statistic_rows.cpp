@@ -28,7 +28,7 @@ std::vector<std::size_t> ranked_keys(const QueryRow& q, std::size_t count) {
 }
 
 double score_error(const QueryRow& q, std::size_t key) {
-    return q.scores.independent[key] + q.scores.common[key];
+    return q.scores.error(key);
 }
 
 /// Whether the errors leave open which of the scores is larger.
@@ -59,7 +59,9 @@ void State::fill_score(ArrayId array, std::size_t batch, std::size_t head, std::
         const bool is_masked = array == "masked_scores" && q.is_allowed[k] == 0;
         answer_.value[k] = shown->value[k];
         if (is_masked) answer_.value[k] = no_score;
-        if (with_errors_ && !is_masked) answer_.error[k] = shown->independent[k] + shown->common[k];
+        if (with_errors_ && !is_masked)
+            answer_.error[k] = shown->overflows[k] != 0 ? std::numeric_limits<double>::infinity()
+                                                        : shown->error(k);
     }
 }
 
@@ -93,14 +95,20 @@ void State::fill_weight(ArrayId array, std::size_t batch, std::size_t head, std:
     }
     const QueryRow& q = weighed(batch, head, row);
     const std::size_t count = q.weight.size();
+    const auto stored_weight_error = [&](double error, std::size_t k) {
+        if (!is_final) return error;
+        error = dropped(q, k, error);
+        return c_.drops
+                   ? model_.stored(answer_.value[k], error + 2 * model_.unit() * answer_.value[k])
+                   : error;
+    };
     start(count);
     for (std::size_t k = 0; k < count; ++k) {
         answer_.value[k] = is_final ? dropped(q, k, q.weight[k]) : q.weight[k];
         if (!with_errors_) continue;
-        answer_.error[k] = is_final ? dropped(q, k, q.weight_error[k]) : q.weight_error[k];
-        if (is_final && c_.drops)
-            answer_.error[k] = model_.stored(
-                answer_.value[k], answer_.error[k] + 2 * model_.unit() * answer_.value[k]);
+        answer_.error[k] = stored_weight_error(q.weight_error[k], k);
+        if (!q.weight_below.empty())
+            answer_.below.push_back(stored_weight_error(q.weight_below[k], k));
     }
 }
 

@@ -77,7 +77,7 @@ std::vector<JudgedQuestion> judged_questions(Random& random) {
 
 /// An array as attn computes it exactly, with its bounds.
 struct ExactArray {
-    std::vector<double> value, error;
+    std::vector<double> value, error, below;  ///< bounds where theirs is too large, too small
 };
 
 ExactArray exact_array(const Problem& problem, ArrayId id, Precision type) {
@@ -92,6 +92,8 @@ ExactArray exact_array(const Problem& problem, ArrayId id, Precision type) {
                 REQUIRE(row.value.size() == columns);
                 exact.value.insert(exact.value.end(), row.value.begin(), row.value.end());
                 exact.error.insert(exact.error.end(), row.error.begin(), row.error.end());
+                const std::vector<double>& below = row.below.empty() ? row.error : row.below;
+                exact.below.insert(exact.below.end(), below.begin(), below.end());
             }
     return exact;
 }
@@ -171,7 +173,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 std::vector<double> off = exact.value;
                 for (std::size_t i = 0; i < off.size(); ++i)
                     if (std::isfinite(off[i]) && std::isfinite(exact.error[i]))
-                        off[i] += (random() % 2 == 0 ? 0.9 : -0.9) * exact.error[i];
+                        off[i] += random() % 2 == 0 ? 0.9 * exact.error[i] : -0.9 * exact.below[i];
                 CAPTURE(question.words);
                 CAPTURE(std::string(id.row().name));
                 CAPTURE(std::string(type.name));
