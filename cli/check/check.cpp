@@ -136,6 +136,7 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.arrays.push_back(judge_.judge(given));
         judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
     }
+    name_type(judgement, file.arrays);
     judgement.is_searched = asked_.search;
     if (asked_.search && judgement.verdict == Verdict::wrong) search(judgement, file.arrays);
     for (GivenArray& given : file.arrays) {
@@ -143,6 +144,29 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.given.push_back(std::move(given));
     }
     return judgement;
+}
+
+/// Of arrays that are wrong in the types that they are stored in, names the smallest type in whose
+/// bounds all are: numbers of a smaller type are often stored in a larger one.
+void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
+    const auto wrong =
+        std::find_if(judgement.arrays.begin(), judgement.arrays.end(),
+                     [](const ArrayJudgement& array) { return array.verdict == Verdict::wrong; });
+    if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
+    for (const PrecisionRow& type : precision_rows()) {
+        bool is_right = true;
+        for (std::size_t i = 0; is_right && i < given.size(); ++i) {
+            const ArrayJudgement& array = judgement.arrays[i];
+            is_right =
+                array.layout && type.precision > given[i].type && array.unlike == 0 &&
+                judge_.judge_as(given[i], *array.layout, type.precision).verdict != Verdict::wrong;
+        }
+        if (!is_right) continue;
+        const std::string name(type.name);
+        wrong->finding += (wrong->finding.empty() ? "" : "; ") + ("within the bound of " + name) +
+                          "; if that is what the program " + "computes in, expected --type " + name;
+        return;
+    }
 }
 
 /// Only arrays with a number for each head and element of attn's can be reproduced.

@@ -48,6 +48,7 @@ public:
 private:
     CheckedQuestion(PlannedQuestion planned, const CheckRequest& request, const Runtime& runtime);
 
+    void name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     void search_in_own_axes(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
                             std::vector<TheirArray> theirs, const std::vector<std::size_t>& places,

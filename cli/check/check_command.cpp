@@ -38,8 +38,9 @@ constexpr std::array<CheckFormat, 2> check_formats{
     {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
 
-constexpr Names<Precision, 4> precision_names{{{Precision::float64, "float64"},
+constexpr Names<Precision, 5> precision_names{{{Precision::float64, "float64"},
                                                {Precision::float32, "float32"},
+                                               {Precision::tf32, "tf32"},
                                                {Precision::float16, "float16"},
                                                {Precision::bfloat16, "bfloat16"}}};
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numbers>
 
 #include "core/check/evaluate.hpp"
 #include "core/check/precision.hpp"
@@ -41,13 +42,25 @@ public:
         return nu < 1 ? std::min(nu / (1 - nu), likely_gamma(n)) : likely_gamma(n);
     }
 
+    /// Of a sum of n products, relative to the sum of their sizes: factors are rounded, too.
+    double gamma_of_products(std::size_t n) const { return gamma(n) + 2 * row_->factor; }
+
+    /// Of factors that are truncated, both towards 0, the errors of n products have a part that is
+    /// common to all, and one that is independent; see of_sum.
+    double of_factors(std::size_t n, double sum, double root) const {
+        if (row_->factor == 0) return 0;
+        const double spread = std::min(lambda, std::sqrt(2 * static_cast<double>(n)));
+        return row_->factor * (std::abs(sum) + spread / std::numbers::sqrt2 * root);
+    }
+
     /// The error of a sum of n products: `root` is at least the root of the sum of their squares,
     /// `size` at least the sum of their sizes. Partial sums in an order that has nothing to do with
     /// the signs are, in the mean square, no larger than those of this.
     double of_sum(std::size_t n, double sum, double root, double size) const {
         const double partial = std::sqrt(sum * sum + 2 * root * root);
         const double likely = likely_gamma(n) * (std::isfinite(partial) ? partial : size);
-        return std::min(gamma(n) * size, likely) + static_cast<double>(n) * row_->least;
+        return std::min(gamma(n) * size, likely) + of_factors(n, sum, root) +
+               static_cast<double>(n) * row_->least;
     }
 
     /// Of storing x.

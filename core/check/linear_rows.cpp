@@ -107,7 +107,7 @@ void State::step(LinearHead& head, const RowsView& keys, const RowsView& values,
             double of_update = values.error_at(t)[j] + model_.rounding(v[j]);
             if (is_delta)
                 of_update = std::abs(beta) * (of_update + length * norms.error_two +
-                                              model_.gamma(d_k + 2) * held) +
+                                              model_.gamma_of_products(d_k + 2) * held) +
                             beta_error * (std::abs(v[j]) + held);
             const double own = (decay_error + 3 * model_.unit()) * length +
                                norms.two * (of_update + 3 * model_.rounding(u)) +
@@ -140,7 +140,7 @@ void State::linear_output(QueryRow& q) {
             const Norms& norms = query.norms[0];
             // Chunks sum products of queries and keys instead of reading a state.
             const double error = norms.two * of_state + norms.error_two * (length + of_state) +
-                                 model_.gamma(d_k + t + 4) * norms.two * length;
+                                 model_.gamma_of_products(d_k + t + 4) * norms.two * length;
             q.output_error[j] = model_.stored(
                 q.output[j], std::abs(c_.scale) * error + 2 * model_.rounding(q.output[j]));
         }
@@ -170,7 +170,7 @@ void State::linear_weights_of(QueryRow& q) {
         if (with_errors_) {
             const Norms& norms = keys.norms[s];
             const double of_product = norms.two * error + norms.error_two * (length + error) +
-                                      model_.gamma(d_k + 4) * length * norms.two;
+                                      model_.gamma_of_products(d_k + 4) * length * norms.two;
             const double beta_error =
                 gates.beta == nullptr ? 0 : model_.of_operand(beta) + model_.rounding(beta);
             const double of_weight = std::abs(beta) * of_product + beta_error * length * norms.two;

@@ -63,7 +63,7 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
         const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
         if (w == 0 && of_weight == 0) continue;
         // The sums of all sizes are rounded, too.
-        const double rounded = of_weight + model_.gamma(count + 4) * w;
+        const double rounded = of_weight + model_.gamma_of_products(count + 4) * w;
         const double *const value = values.at(k), *const value_error = values.error_at(k);
         for (std::size_t i = 0; i < d; ++i)
             q.output_error[i] += rounded * std::abs(value[i]) + (w + of_weight) * value_error[i];

@@ -26,12 +26,14 @@ double round_bfloat16(double x) {
 }
 
 constexpr PrecisionRow all_precisions[] = {
-    {Precision::float64, "float64", 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(),
+    {Precision::float64, "float64", 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(), 0,
      round_float64},
-    {Precision::float32, "float32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(),
+    {Precision::float32, "float32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0,
      round_float32},
-    {Precision::float16, "float16", 0x1p-11, 0x1p-24, 65504, round_float16},
-    {Precision::bfloat16, "bfloat16", 0x1p-8, 0x1p-133, 0x1.fep127, round_bfloat16}};
+    {Precision::tf32, "tf32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0x1p-10,
+     round_float32},
+    {Precision::float16, "float16", 0x1p-11, 0x1p-24, 65504, 0, round_float16},
+    {Precision::bfloat16, "bfloat16", 0x1p-8, 0x1p-133, 0x1.fep127, 0, round_bfloat16}};
 
 bool holds_all(const PrecisionRow& row, std::span<const double> numbers) {
     return std::all_of(numbers.begin(), numbers.end(),

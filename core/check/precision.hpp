@@ -6,7 +6,13 @@
 
 namespace attn {
 
-enum class Precision { float64, float32, float16, bfloat16 };
+enum class Precision {
+    float64,
+    float32,
+    tf32,  ///< float32, with factors of products in TF32
+    float16,
+    bfloat16
+};
 
 /// What is known about a type.
 struct PrecisionRow {
@@ -15,6 +21,7 @@ struct PrecisionRow {
     double unit;   ///< the unit roundoff: half the distance from 1 to the next number
     double least;  ///< the smallest positive number, which is subnormal
     double largest;
+    double factor;  ///< relative error of factors of products besides, which may be truncated
     double (*round)(double x);  ///< to nearest, ties to even
 };
 

@@ -154,6 +154,9 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
     return layouts;
 }
 
+/// By chance, other numbers have so many bits of 0 once in 256 arrays.
+constexpr int enough_zeros = 8;
+
 Precision evident_type(const std::vector<double>& values, Precision stored) {
     // bfloat16 first: few numbers of float16 fit it by chance, but most of bfloat16 fit float16.
     for (const Precision precision :
@@ -164,12 +167,18 @@ Precision evident_type(const std::vector<double>& values, Precision stored) {
             return !std::isfinite(x) || type.round(x) == x;
         });
         if (!fits) continue;
-        // Numbers that any type has, as 0, 1 and 0.75, prove nothing.
+        // Numbers that any type has, as 0, 1 and 0.75, prove nothing. An integer of the type has as
+        // many bits of 0 at its end as it has more bits than the type.
         const int digits = -std::ilogb(type.unit);
-        const auto count = std::count_if(values.begin(), values.end(), [&](double x) {
-            return std::isfinite(x) && x != std::trunc(x) && significant_bits(x) > digits - 4;
-        });
-        if (count >= 2) return precision;
+        int zeros = 0, count = 0;
+        for (const double x : values) {
+            if (!std::isfinite(x) || significant_bits(x) <= digits - 4) continue;
+            const int of_number = x == std::trunc(x) ? std::ilogb(x) + 1 - digits : enough_zeros;
+            if (of_number <= 0) continue;
+            zeros = std::min(zeros + of_number, enough_zeros);
+            ++count;
+        }
+        if (count >= 2 && zeros >= enough_zeros) return precision;
     }
     return stored;
 }

@@ -1,0 +1,78 @@
+"""Judges float32 results whose products have smaller factors, in their types and without one.
+
+    python3 tests/types_test.py ATTN
+
+data/check holds results of PyTorch on an H100 with TF32 (`h100`), and of NumPy with factors in TF32 (`tf32`) and in
+bfloat16 (`bfloat16`). Without a type each is wrong, and the report names a type in which it is right.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import wrong  # exit code 77 without NumPy
+import numpy as np
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "check"
+RESULTS = (("h100", "h100_tf32", "tf32"), ("grouped", "tf32", "tf32"), ("grouped", "bfloat16", "bfloat16"))
+
+
+def check(attn, question, theirs, *flags):
+    ran = subprocess.run([attn, "check", "sdpa", DATA / f"{question}.npz", "--against", theirs, "--format", "json",
+                          *flags], capture_output=True, text=True)
+    assert ran.returncode in (0, 1), ran.stderr
+    return json.loads(ran.stdout)
+
+
+def named_type(answer):
+    (finding,) = [array["finding"] for array in answer["arrays"] if array["finding"]]
+    return finding.split("--type ")[1]
+
+
+def main():
+    attn = sys.argv[1]
+    checked = 0
+    for question, name, kind in RESULTS:
+        theirs = DATA / f"{name}.npz"
+        assert check(attn, question, theirs, "--type", kind)["verdict"] == "right within its type", name
+        answer = check(attn, question, theirs)
+        assert answer["verdict"] == "wrong", name
+        named = check(attn, question, theirs, "--type", named_type(answer))
+        assert named["verdict"] == "right within its type", name
+        # Another scale is in none of the bounds.
+        wrong_scale = check(attn, question, theirs, "--scale", "0.3", "--type", kind)
+        assert wrong_scale["verdict"] == "wrong", name
+        checked += 4
+    with tempfile.TemporaryDirectory() as folder:
+        # Numbers of float32 that are stored in float64.
+        operands = np.load(DATA / "grouped.npz")
+        query, key, value = (operands[n] for n in ("query", "key", "value"))
+        key, value = (np.repeat(array, 2, 1) for array in (key, value))
+        scores = query @ key.swapaxes(-1, -2) / np.float32(np.sqrt(query.shape[-1]))
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        outputs = (weights.astype(np.float64) / weights.sum(-1, keepdims=True)) @ value.astype(np.float64)
+        theirs = pathlib.Path(folder, "theirs.npz")
+        np.savez(theirs, context_vectors=outputs)
+        answer = check(attn, "grouped", theirs)
+        assert answer["verdict"] == "wrong" and named_type(answer) == "float32", answer
+        assert check(attn, "grouped", theirs, "--type", "float32")["verdict"] == "right within its type"
+        # Results of bfloat16 that are stored as float32, of any magnitude.
+        for magnitude in (1, 20, 300, 4000, 50000, 1e6):
+            large = pathlib.Path(folder, "large.npz")
+            scaled = (value[:, ::2] * magnitude).astype(np.float32)
+            np.savez(large, query=query, key=key[:, ::2], value=scaled)
+            exact = outputs * magnitude
+            words = exact.astype(np.float32).view(np.uint32)
+            rounded = ((words + 0x7FFF + ((words >> 16) & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
+            np.savez(theirs, context_vectors=rounded)
+            answer = check(attn, large.with_suffix(""), theirs)
+            assert answer["verdict"] == "right within its type", (magnitude, answer)
+            assert answer["arrays"][0]["type"] == "bfloat16", (magnitude, answer)
+            checked += 1
+    print(f"{checked} verdicts")
+
+
+if __name__ == "__main__":
+    main()
