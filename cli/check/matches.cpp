@@ -1,5 +1,6 @@
 #include "cli/check/matches.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -50,6 +51,19 @@ std::string change_in_words(const Change& change) {
            change.found;
 }
 
+/// Whether two matches differ from the question in the same conventions.
+bool changes_the_same(const Match& a, const Match& b) {
+    return std::equal(
+        a.changes.begin(), a.changes.end(), b.changes.begin(), b.changes.end(),
+        [](const Change& x, const Change& y) { return x.convention == y.convention; });
+}
+
+std::string match_text(const Match& match) {
+    std::array<char, 32> ulp{};
+    std::snprintf(ulp.data(), ulp.size(), "%.3g", match.ulp);
+    return changes_text(match) + ": " + ulp.data() + " ulp";
+}
+
 }  // namespace
 
 std::string changes_text(const Match& match) {
@@ -67,12 +81,19 @@ std::string changes_text(const Match& match) {
 
 std::string matches_text(const std::vector<Match>& matches) {
     if (matches.empty()) return "no change of conventions reproduces it\n";
-    std::string text;
-    for (const Match& match : matches) {
-        std::array<char, 32> ulp{};
-        std::snprintf(ulp.data(), ulp.size(), "%.3g", match.ulp);
-        text += (text.empty() ? "matches with " : "indistinguishable: ") + changes_text(match) +
-                ": " + ulp.data() + " ulp\n";
+    std::string text = "matches with " + match_text(matches.front()) + "\n";
+    std::vector<bool> is_listed(matches.size());
+    for (std::size_t i = 1; i < matches.size(); ++i) {
+        if (is_listed[i]) continue;
+        std::size_t others = 0;
+        for (std::size_t k = i + 1; k < matches.size(); ++k) {
+            if (is_listed[k] || !changes_the_same(matches[k], matches[i])) continue;
+            is_listed[k] = true;
+            ++others;
+        }
+        text += "indistinguishable: " + match_text(matches[i]);
+        if (others != 0) text += "; and " + std::to_string(others) + " more such changes";
+        text += "\n";
     }
     return text;
 }

@@ -13,7 +13,8 @@ namespace attn::cli {
 /// "--rope interleaved and --window 127,0 (asked: half, 128,0)".
 std::string changes_text(const Match& match);
 
-/// One line for each of them, best first; one that says so if there is none.
+/// The best one, then one line for each set of conventions that others change; one that says so if
+/// there is none.
 std::string matches_text(const std::vector<Match>& matches);
 
 nlohmann::ordered_json match_json(const Match& match);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/check/printed_digits.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -68,6 +69,10 @@ public:
                 file.array.empty() ? io::ResultView::Scope::whole : io::ResultView::Scope::named) {}
 
     TheirFile read() {
+        if (io::schema_of(file_) == schemas::part)
+            throw Error(ErrorKind::usage, view_.place(),
+                        "a part of a computation; expected the result of attn merge, which joins "
+                        "all parts");
         require_memory(2 * view_.bytes(), view_.place(), "reading its arrays");
         TheirFile theirs{view_.place(), {}, {}};
         check_names();

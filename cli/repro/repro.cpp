@@ -1,5 +1,7 @@
 #include "cli/repro/repro.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -24,6 +26,14 @@ void check_name(const LanguageRow& language, const Request& request) {
         refuse_name({request.output, location_of(request, "output"),
                      "a program by --to " + std::string(language.name) + " is not of this kind"},
                     {language.suffixes.front()});
+    // Python looks for modules in the program's folder first.
+    constexpr std::string_view imported[] = {"math.py",        "numpy.py",   "onnx.py",
+                                             "onnxruntime.py", "pathlib.py", "torch.py"};
+    const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
+    if (std::find(std::begin(imported), std::end(imported), file) != std::end(imported))
+        throw Error(ErrorKind::usage, location_of(request, "output"),
+                    "a program of this name hides the module " + file.substr(0, file.find('.')) +
+                        ", which it imports; expected another name");
 }
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.

@@ -8,6 +8,8 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace attn {
@@ -17,12 +19,14 @@ struct NumberRow {
     Convention convention;
     double& (*number)(Conventions&);
     bool (*is_used)(const Conventions&);
+    double usual = 1;               ///< where to look first if the question has 0
+    std::string_view of_zero = {};  ///< what that is called
 };
 constexpr NumberRow number_rows[] = {
     {Convention::scale, [](Conventions& c) -> double& { return c.scale; },
      [](const Conventions& c) { return c.scale != 0; }},
     {Convention::softcap, [](Conventions& c) -> double& { return c.softcap; },
-     [](const Conventions& c) { return c.softcap != 0; }},
+     [](const Conventions&) { return true; }, 16, "off"},
     {Convention::rope_base, [](Conventions& c) -> double& { return c.rope.base; },
      [](const Conventions& c) { return c.rope.pairs.has_value(); }},
 };
@@ -132,7 +136,8 @@ private:
     double nearest_of_grid() const {
         constexpr int farthest = 24;
         Conventions conventions = comparison_.problem().asked;
-        const double asked = row_.number(conventions);
+        double asked = row_.number(conventions);
+        if (asked == 0) asked = row_.usual;
         double nearest = asked, least = std::numeric_limits<double>::infinity();
         for (int i = -farthest; i <= farthest; ++i) {
             const double x = asked * std::exp2(0.5 * i);
@@ -194,7 +199,9 @@ std::vector<FittedNumber> fitted_numbers(const Comparison& comparison) {
         FittedNumber one{row.convention, {}};
         for (const double value : {shortest_within(best->value, best->uncertainty), best->value})
             one.alternatives.push_back(
-                {shortest_decimal(row.number(asked)), shortest_decimal(value),
+                {row.number(asked) == 0 ? std::string(row.of_zero)
+                                        : shortest_decimal(row.number(asked)),
+                 shortest_decimal(value),
                  [number = row.number, value](Conventions& c) { number(c) = value; }, 0, 1});
         fitted.push_back(std::move(one));
     }

@@ -17,8 +17,9 @@ namespace attn {
 namespace {
 
 /// The two alignments differ if the lengths do; then a causal mask must name one.
-void resolve_alignment(Settings& s, const Plan& plan) {
+void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const bool aligned = *s.causal || !s.window.empty() || uses_position(s);
+    if (is_switched_off && !aligned) s.causal_align.reset();
     if (s.causal_align && !aligned)
         refuse("causal_align", "requires --causal, --window or --alibi");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
@@ -279,6 +280,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.mode = s.mode;
     plan.dtype = s.dtype;
     plan.widest = widest_given(s);
+    const bool is_switched_off = s.causal && !*s.causal;
     s.causal = s.causal.value_or(row_of(s.mode).causal);
     plan.projects = row_of(s.mode).projects(!operands.query.empty());
     if (plan.projects)
@@ -300,7 +302,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
         s.rows.clear();
         choose_rows(plan, s);
     }
-    resolve_alignment(s, plan);
+    resolve_alignment(s, plan, is_switched_off);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
                       : PositionOffset(static_cast<std::int64_t>(plan.past_len));
