@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -138,7 +139,17 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     }
     name_type(judgement, file.arrays);
     judgement.is_searched = asked_.search;
-    if (asked_.search && judgement.verdict == Verdict::wrong) search(judgement, file.arrays);
+    if (asked_.search && judgement.verdict == Verdict::wrong) {
+        // The verdict holds without the search.
+        try {
+            search(judgement, file.arrays);
+        } catch (const std::bad_alloc&) {
+            judgement.matches.clear();
+            judgement.is_searched = false;
+            notes_.push_back(judgement.path +
+                             ": --search ran out of memory; the verdict does not depend on it");
+        }
+    }
     for (GivenArray& given : file.arrays) {
         given.values.clear();
         judgement.given.push_back(std::move(given));
