@@ -3,10 +3,14 @@
 
     python3 tests/make_config_defaults.py TYPES >io/transformer/config_defaults.ndjson
 
-TYPES are values of model_type. Requires transformers 5.23. Each line has a type, its defaults, the keys whose default
-is derived from others ("derived"), other names of keys ("names") and the types of the parts that are configs themselves
-("parts").
+TYPES are values of model_type. Requires torch and transformers 5.24. Each line has a type, its defaults, the keys whose
+default is derived from others ("derived"), other names of keys ("names"), the types of the parts that are configs
+themselves ("parts"), and of the rotary embedding: whether rope_type "default" turns a part of the columns by
+partial_rotary_factor ("turns_part"), and which keys have no effect ("ignored"). Defaults of rope_parameters that keys
+outside it replace are outside it.
 """
+import importlib
+import inspect
 import json
 import logging
 import sys
@@ -33,6 +37,73 @@ def without_infinity(value):
     return [without_infinity(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
+# Keys outside rope_parameters, and the settings that they replace in it.
+ROTARY = [("rope_theta", (), "rope_theta"), ("rotary_emb_base", (), "rope_theta"),
+          ("partial_rotary_factor", (), "partial_rotary_factor"), ("rotary_pct", (), "partial_rotary_factor"),
+          ("rope_theta", ("full_attention",), "rope_theta"), ("global_rope_theta", ("full_attention",), "rope_theta"),
+          ("rope_local_base_freq", ("sliding_attention",), "rope_theta"),
+          ("local_rope_theta", ("sliding_attention",), "rope_theta")]
+
+
+def rope_of(kind, path=(), **settings):
+    """The settings that a class makes of these, all or those of one type of layer."""
+    try:
+        config = kind(**settings)
+        config.standardize_rope_params()  # as the functions of other types than "default" do
+    except Exception:
+        return {}
+    rope = config.rope_parameters or {}
+    for part in path:
+        rope = rope.get(part) or {}
+    return dict(rope)
+
+
+def turns_part(kind):
+    """Whether the module computes fewer angles for a partial_rotary_factor of 1/2."""
+    try:
+        module = importlib.import_module(kind.__module__.replace(".configuration_", ".modeling_"))
+    except ImportError:
+        return False
+    for _, part in inspect.getmembers(module, inspect.isclass):
+        if part.__module__ != module.__name__ or not hasattr(part, "compute_default_rope_parameters"):
+            continue
+        named = {"layer_type": "main" if "v4" in module.__name__ else "full_attention"} \
+            if "layer_type" in inspect.signature(part.compute_default_rope_parameters).parameters else {}
+        counts = []
+        for factor in (1.0, 0.5):
+            rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": factor}
+            try:
+                config = kind(rope_parameters={name: rope for name in named.values()} or rope)
+                counts.append(len(part.compute_default_rope_parameters(config, **named)[0]))
+            except Exception:  # a module of another part of the model, whose config this is not
+                break
+        if len(counts) == 2 and counts[1] < counts[0]:
+            return True
+    return False
+
+
+def rotary_of(kind, defaults):
+    """Moves the defaults that keys outside rope_parameters replace, and gives what else the line says."""
+    if "rope_parameters" not in defaults or not hasattr(kind, "standardize_rope_params"):
+        return {}
+    linear, probe = {"rope_type": "linear", "factor": 2.0}, 0.375
+    added = rope_of(kind, rope_parameters=dict(linear))  # what the class adds to settings that are given
+    for key, path, setting in ROTARY:
+        here = defaults["rope_parameters"] or {}
+        for part in path:
+            here = here.get(part) or {}
+        if rope_of(kind, path, **{key: probe}).get(setting) == probe and setting in here:
+            defaults[key] = here.pop(setting)
+        elif not path and rope_of(kind, rope_parameters=dict(linear), **{key: probe}).get(setting) == probe \
+                and added.get(setting) is not None:
+            defaults[key] = added[setting]
+    ignored = [key for key in ("rope_theta", "partial_rotary_factor")
+               if rope_of(kind, rope_parameters=dict(linear), **{key: probe}).get(key) not in (None, probe)]
+    if added and "linear" not in str(rope_of(kind, rope_scaling=dict(linear))):
+        ignored.append("rope_scaling")
+    return ({"turns_part": True} if turns_part(kind) else {}) | ({"ignored": ignored} if ignored else {})
+
+
 def row_of(name, common):
     kind = CONFIG_MAPPING[name]
     defaults = dict_of(kind)
@@ -51,6 +122,7 @@ def row_of(name, common):
            "defaults": {key: value for key, value in defaults.items()
                         if key not in common and key not in derived and key not in parts},
            "derived": sorted(derived - common)}
+    row |= rotary_of(kind, row["defaults"])
     if names:
         row["names"] = dict(names)
     if parts:

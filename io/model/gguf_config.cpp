@@ -99,10 +99,15 @@ private:
             facts_.fail(
                 "rope.dimension_count", std::to_string(rotated),
                 "an even number up to the width of heads " + std::to_string(facts_.head_dim()));
-        if (rotated != facts_.head_dim())
+        json scaling = scaling_of_keys();
+        if (rotated != facts_.head_dim()) {
             config_["partial_rotary_factor"] =
                 static_cast<double>(rotated) / static_cast<double>(facts_.head_dim());
-        json scaling = scaling_of_keys();
+            // Of a part that classes with rope_type "default" would not read.
+            if (scaling.is_null() && !facts_.file().find("rope_freqs.weight"))
+                scaling = {{"rope_type", "divisors"},
+                           {"divisors", std::vector<double>(rotated / 2, 1.0)}};
+        }
         if (const StoredArray* divisors = facts_.file().find("rope_freqs.weight")) {
             if (!scaling.is_null())
                 facts_.fail("rope.scaling.type", "set in a file with rope_freqs.weight",

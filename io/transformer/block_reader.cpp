@@ -65,10 +65,14 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
     for (const char* key : {"use_sliding_window", "sliding_window_pattern",
                             "_sliding_window_pattern", "max_window_layers"})
         config.at(key);
-    if (config.gives("layer_types")) {
+    if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
-        if (!type.is_string()) config.fail("layer_types", "a list of strings");
-        return type.get<std::string>();
+        std::string known;
+        for (const std::string_view one : row.layer_types) {
+            if (type == one) return std::string(one);
+            known += (known.empty() ? "" : ", ") + std::string(one);
+        }
+        config.fail("layer_types", "a list of " + known);
     }
     if (row.layer_rule != nullptr) return row.layer_rule(*this, of_layer);
     bool slides = false;

@@ -43,6 +43,8 @@ bool has(const std::vector<std::string>& types, const char* type) {
 
 std::size_t longest_distance(const ModelConfig& config) {
     const json& given = config.at("max_relative_positions");
+    if (config.whole("max_position_embeddings") == 0)
+        config.fail("max_position_embeddings", "at least 1");
     return given.is_number_integer() && given.get<std::int64_t>() >= 1
                ? config.whole("max_relative_positions")
                : config.whole("max_position_embeddings");
@@ -156,10 +158,12 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
                                     : 0;
     const bool shares = config.flag("share_att_key");
     const std::string norms = config.text("norm_rel_ebd", "none");
+    if (norms != "none" && norms != "layer_norm")
+        config.fail("norm_rel_ebd", "\"none\" or \"layer_norm\"");
     if (config.flag("relative_attention") && !types.empty()) {
         RelativePositions positions;
         positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
-        if (norms.find("layer_norm") != std::string::npos) {
+        if (norms == "layer_norm") {
             NormSpec norm;
             norm.is_rms = false;
             norm.eps = config.number("layer_norm_eps");

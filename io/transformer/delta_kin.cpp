@@ -133,8 +133,7 @@ AttentionPart gated_attention(const BlockReader& reader) {
     part.query_norm = reader.norm("self_attn.q_norm");
     part.key_norm = reader.norm("self_attn.k_norm");
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
-    part.rotation =
-        rotation_of(config, rope_of_part(config, {}, 0.25), part.d_k, Rope::half, reader.tokens);
+    part.rotation = reader.rotation(part.d_k);
     return part;
 }
 
@@ -203,11 +202,9 @@ void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
             reader.norm(is_named ? "post_attention_layernorm" : "feedforward_layer_norm");
         block.ffn_post_norm = reader.norm("post_feedforward_layernorm");
         AttentionPart part = reader.attention();
-        const nlohmann::json& rope = config.at("rope_parameters");
-        if (config.names("rope_parameters") && rope.is_object()
-                ? rope.contains("rope_theta") && rope["rope_theta"].is_null()
-                : config.names("rope_theta") && !config.gives("rope_theta"))
-            part.rotation.reset();
+        if (const nlohmann::json rope = config.rope();
+            !rope.value("rope_theta", nlohmann::json()).is_null())
+            part.rotation = rotation_of(config, rope, part.d_k, Rope::half, reader.tokens);
         block.mixer = std::move(part);
         return;
     }
@@ -379,6 +376,7 @@ constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
                                 .query_norm = "self_attn.q_norm",
                                 .key_norm = "self_attn.k_norm",
                                 .norms_whole = true,
+                                .rotary = Rotary::none,
                                 .make_mixer = make_olmo_mixer};
 constexpr FamilyRow kimi_linear{
     .type = "kimi_linear", .make_mixer = make_kimi_mixer, .make_block_ffn = make_kimi_ffn};

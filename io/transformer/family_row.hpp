@@ -30,6 +30,9 @@ enum class Windowed {
     pattern       ///< all except every sliding_window_pattern-th
 };
 
+/// Entries of layer_types that rows without others read.
+inline constexpr std::string_view attention_types[] = {"full_attention", "sliding_attention"};
+
 /// The tensors of experts: separate modules for each expert, or one tensor that stacks all.
 struct ExpertNames {
     std::string_view router = "mlp.gate";
@@ -79,6 +82,7 @@ struct FamilyRow {
     Rotary rotary = Rotary::half;
     bool causal = true;
     Windowed windowed = Windowed::none;
+    std::span<const std::string_view> layer_types = attention_types;
 
     /// Without `gate`: a plain feed-forward layer. `up` holds both matrices if they are joined.
     std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";

@@ -5,6 +5,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace gemma_kin {
@@ -13,7 +14,7 @@ namespace {
 void adjust_gemma_model(ModelReader& reader) {
     reader.spec.embedding.scale =
         std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
-    reader.spec.logit_softcap = reader.config.number("final_logit_softcapping", 0);
+    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
 }
 
 // The class takes "gelu" for the approximation by tanh, and ignores hidden_activation.
@@ -40,7 +41,7 @@ void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("use_bidirectional_attention", false);
     adjust_scale(reader, block);
     std::get<AttentionPart>(block.mixer).softcap =
-        reader.config.number("attn_logit_softcapping", 0);
+        softcap_of(reader.config, "attn_logit_softcapping");
 }
 
 constexpr FamilyRow vaultgemma = with(gemma, "vaultgemma", [](FamilyRow& row) {
@@ -95,7 +96,7 @@ void adjust_nanochat_model(ModelReader& reader) {
     NormSpec norm;
     norm.eps = reader.config.number("rms_norm_eps");
     reader.spec.embedding.norm = norm;
-    reader.spec.logit_softcap = reader.config.number("final_logit_softcapping", 0);
+    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
 }
 
 constexpr FamilyRow nanochat{.type = "nanochat",

@@ -7,6 +7,7 @@
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
@@ -99,10 +100,7 @@ AttentionPart gemma_attention(const BlockReader& reader, TypeOf type, const Head
     }
     part.scale = 1;
     const std::string own = type(reader, reader.layer);
-    nlohmann::json rope = config.rope(own);
-    const bool is_default = !rope.contains("rope_type") || rope["rope_type"] == "default";
-    if (is_default || !rope.contains("partial_rotary_factor")) rope["partial_rotary_factor"] = 1;
-    part.rotation = rotation_of(config, rope, part.d_k, Rope::half, reader.tokens);
+    part.rotation = rotation_of(config, config.rope(own), part.d_k, Rope::half, reader.tokens);
     const std::size_t window = config.whole("sliding_window");
     if (own == "full_attention") return part;
     if (window == 0) config.fail("sliding_window", "at least 1");
@@ -225,7 +223,7 @@ void make_gemma4_ffn(BlockReader& reader, TransformerBlock& block) {
 
 void adjust_gemma4(ModelReader& reader) {
     reader.spec.embedding.scale = std::sqrt(reader.config.number("hidden_size"));
-    reader.spec.logit_softcap = reader.config.number("final_logit_softcapping", 0);
+    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
     reader.spec.keeps_embedding = true;
     if (reader.config.text("use_bidirectional_attention") == "all") reader.spec.causal = false;
 }

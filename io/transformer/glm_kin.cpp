@@ -116,10 +116,9 @@ AttentionPart mimo_attention(BlockReader& reader) {
     part.out = reader.linear("self_attn.o_proj", part.heads * part.d_v, width);
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.value_scale = reader.config.number("attention_value_scale", 1);
-    nlohmann::json rope = reader.config.rope(reader.layer_type());
+    const nlohmann::json rope = reader.config.rope(reader.layer_type());
     if (slides)
         reader.config.require("swa_rope_theta", rope.value("rope_theta", nlohmann::json(10000.0)));
-    if (!rope.contains("partial_rotary_factor")) rope["partial_rotary_factor"] = 0.334;
     part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
     if (!slides) return part;
     std::size_t window = reader.config.whole("sliding_window");

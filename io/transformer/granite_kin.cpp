@@ -67,10 +67,11 @@ constexpr FamilyRow granitemoeshared = with(
 // Granite 4: layers of attention, without rotation by default, or of a state space model.
 std::string granite4_type(const BlockReader& reader) {
     const std::string type = reader.layer_type();
-    if (type == "linear_attention" || type == "mamba") return "mamba";
-    if (type == "full_attention" || type == "attention") return "attention";
-    reader.config.fail("layer_types", "a list of \"mamba\" and \"attention\"");
+    return type == "linear_attention" || type == "mamba" ? "mamba" : "attention";
 }
+
+constexpr std::string_view granite4_types[] = {"mamba", "attention", "linear_attention",
+                                               "full_attention"};
 
 double largest_step(const BlockReader& reader, double& least) {
     const nlohmann::json& limit = reader.config.at("time_step_limit");
@@ -156,6 +157,7 @@ TransformerBlock make_granite4(BlockReader& reader) {
 }
 
 constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](FamilyRow& row) {
+    row.layer_types = granite4_types;
     row.layer_rule = [](const BlockReader&, std::size_t) { return std::string("mamba"); };
     row.adjust = nullptr;
     row.make_block = make_granite4;

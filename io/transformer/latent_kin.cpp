@@ -16,16 +16,6 @@ void pass_keys(const ModelConfig& config, std::initializer_list<const char*> key
     for (const char* key : keys) config.at(key);
 }
 
-nlohmann::json rope_of_part(const ModelConfig& config, const std::string& layer_type,
-                            double otherwise) {
-    constexpr const char* name = "partial_rotary_factor";
-    nlohmann::json rope = config.rope(layer_type);
-    const bool is_given = config.gives("rope_parameters") || config.gives("rope_scaling");
-    if (!is_given || !rope.contains(name) || rope[name].is_null())
-        rope[name] = config.gives(name) ? config.number(name) : otherwise;
-    return rope;
-}
-
 std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
                                std::size_t count) {
     std::vector<double> values = elements_of(reader.tensors.get(reader.full(name)));
@@ -84,7 +74,8 @@ AttentionPart latent_attention(const BlockReader& reader, const LatentNames& nam
     part.causal = true;
     if (!pairs) return part;
     nlohmann::json rope = config.rope();
-    config.at("partial_rotary_factor");
+    if (config.turns_part() && rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
+        config.fail("rope_parameters", "partial_rotary_factor 1 in it");
     rope["partial_rotary_factor"] = 1;
     if (turned != 0) {
         part.rotation = rotation_of(config, rope, turned, *pairs, reader.tokens);
@@ -196,7 +187,9 @@ void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
     const auto factor = rope.find("partial_rotary_factor");
     if (factor != rope.end() && factor->is_number() && reader.config.gives("head_dim"))
         check_head_dim(reader, factor->get<double>());
-    if (rope.contains("llama_4_scaling_beta") && rope["llama_4_scaling_beta"].is_number()) {
+    if (rope.contains("llama_4_scaling_beta") && !rope["llama_4_scaling_beta"].is_null()) {
+        if (!rope["llama_4_scaling_beta"].is_number())
+            reader.config.fail("rope_parameters", "a number llama_4_scaling_beta in it");
         const double beta = rope["llama_4_scaling_beta"].get<double>();
         if (!rope.contains("original_max_position_embeddings") ||
             !rope["original_max_position_embeddings"].is_number())

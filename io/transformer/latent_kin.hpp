@@ -36,11 +36,6 @@ Experts grouped_experts(const BlockReader& reader, const ExpertNames& names, std
 /// Whether the layer has experts: by mlp_layer_types, otherwise from layer `first` on.
 bool is_sparse_layer(const BlockReader& reader, std::size_t first);
 
-/// The settings of the rotary embedding, with partial_rotary_factor of the settings, the config, or
-/// `otherwise`.
-nlohmann::json rope_of_part(const ModelConfig& config, const std::string& layer_type,
-                            double otherwise);
-
 /// The elements of the layer's tensor. Errors: kind input unless it has `count` elements.
 std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
                                std::size_t count);

@@ -32,6 +32,8 @@ bool has_llama4_experts(const BlockReader& reader) {
     return (reader.layer + 1) % step == 0;
 }
 
+constexpr std::string_view llama4_types[] = {"full_attention", "chunked_attention"};
+
 std::string llama4_type(const BlockReader& reader, std::size_t layer) {
     return is_without_rotation(reader, layer) ? "full_attention" : "chunked_attention";
 }
@@ -72,6 +74,7 @@ constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& r
     row.inner_key = "intermediate_size_mlp";
     row.experts = &llama4_experts;
     row.has_experts = has_llama4_experts;
+    row.layer_types = llama4_types;
     row.layer_rule = llama4_type;
     row.adjust = adjust_llama4;
 });

@@ -104,9 +104,7 @@ void adjust_ministral3(BlockReader& reader, TransformerBlock& block) {
         return rope[key].get<double>();
     };
     const double beta = number("llama_4_scaling_beta");
-    const double length = reader.config.at("original_max_position_embeddings").is_number()
-                              ? reader.config.number("original_max_position_embeddings")
-                              : number("original_max_position_embeddings");
+    const double length = number("original_max_position_embeddings");
     attention_of(block).query_factor = [beta, length](double position) {
         return 1 + beta * std::log1p(std::floor(position / length));
     };

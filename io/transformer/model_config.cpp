@@ -32,9 +32,7 @@ struct OldName {
     const char *old_key, *key;
 };
 constexpr OldName old_names[] = {{"bloom", "n_embed", "hidden_size"},
-                                 {"falcon", "n_embed", "hidden_size"},
-                                 {"gpt_neox", "rotary_emb_base", "rope_theta"},
-                                 {"gpt_neox", "rotary_pct", "partial_rotary_factor"}};
+                                 {"falcon", "n_embed", "hidden_size"}};
 
 bool ends_with_any(std::string_view key, std::initializer_list<std::string_view> ends) {
     return std::any_of(ends.begin(), ends.end(),
@@ -111,31 +109,45 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     parts_ = row.value("parts", json::object());
     for (const auto& [key, value] : defaults_.items()) known_.insert(key);
     for (const json& key : row["derived"]) known_.insert(key.get<std::string>());
+    for (const json& key : row.value("ignored", json::array()))
+        ignored_.insert(key.get<std::string>());
+    turns_part_ = row.value("turns_part", false);
 }
 
 const json* ModelConfig::find(const json& members, const std::string& key) const {
-    if (const auto own = members.find(key); own != members.end()) return &*own;
-    if (const auto other = names_.find(key); other != names_.end())
-        if (const auto own = members.find(other->get_ref<const std::string&>());
-            own != members.end())
-            return &*own;
-    return nullptr;
+    read_.insert(key);
+    const auto own = members.find(key);
+    const json* found = own == members.end() ? nullptr : &*own;
+    for (const auto& [name, real] : names_.items()) {
+        if (name != key && real != key) continue;
+        const std::string& other = name == key ? real.get_ref<const std::string&>() : name;
+        read_.insert(other);
+        const auto same = members.find(other);
+        if (same == members.end()) continue;
+        if (found != nullptr && *found != *same)
+            throw Error(ErrorKind::input, place_,
+                        key + " is " + shortened(found->dump()) + " and " + other +
+                            ", the same setting, is " + shortened(same->dump()) +
+                            "; expected one of them (use a copy without it: --model-config FILE)");
+        found = &*same;
+    }
+    return found;
 }
 
 const json& ModelConfig::at(const std::string& key) const {
     static const json null;
-    read_.insert(key);
-    if (const auto other = names_.find(key); other != names_.end())
-        read_.insert(other->get_ref<const std::string&>());
     if (const json* own = find(members_, key)) return *own;
     if (const json* common = find(defaults_, key)) return *common;
     return null;
 }
 
 bool ModelConfig::gives(const std::string& key) const {
-    read_.insert(key);
     const json* own = find(members_, key);
     return own != nullptr && !own->is_null();
+}
+
+bool ModelConfig::has(const std::string& key) const {
+    return defaults_.empty() || known_.contains(key) || names_.contains(key);
 }
 
 std::string ModelConfig::name_of(const std::string& key) const {
@@ -171,7 +183,7 @@ double ModelConfig::number(const std::string& key, double otherwise) const {
 }
 bool ModelConfig::flag(const std::string& key, bool otherwise) const {
     const json& value = at(key);
-    if (value.is_null()) return otherwise;
+    if (value.is_null()) return !names(key) && otherwise;
     if (!value.is_boolean()) fail(key, "true or false");
     return value.get<bool>();
 }
@@ -190,45 +202,63 @@ const json& ModelConfig::of_layer(const std::string& key, std::size_t layer) con
 }
 
 json ModelConfig::rope(const std::string& layer_type) const {
-    for (const char* key : {"rope_parameters", "rope_scaling"})
-        if (const json& given_one = at(key); !given_one.is_null() && !given_one.is_object())
-            fail(key, "an object");
-    json rope = at("rope_parameters");
-    const json* const given = find(members_, "rope_parameters");
-    if (given == nullptr || given->is_null()) {
-        if (!rope.is_object()) rope = json::object();
-        const json& scaling = at("rope_scaling");
-        const auto merge = [&](json& into) {
-            for (const char* key : {"rope_theta", "partial_rotary_factor"})
-                if (gives(key)) into[key] = at(key);
-            if (scaling.is_object()) {
-                const json before = into;
-                into = scaling;
-                for (const char* key : {"rope_theta", "partial_rotary_factor"})
-                    if (!into.contains(key) && before.contains(key)) into[key] = before[key];
-            }
-            if (into.contains("type") && !into.contains("rope_type"))
-                into["rope_type"] = into["type"];
-        };
-        if (rope.contains("full_attention")) {  // one for each type of layer
-            merge(rope["full_attention"]);
-            if (gives("rope_local_base_freq") && rope.contains("sliding_attention"))
-                rope["sliding_attention"]["rope_theta"] = at("rope_local_base_freq");
-        } else {
-            merge(rope);
-        }
+    const auto object_at = [&](const char* key) {
+        const json& value = at(key);
+        if (!value.is_null() && !value.is_object()) fail(key, "an object");
+        return value;
+    };
+    const json common = defaults_.value("rope_parameters", json());
+    const bool has_types = common.is_object() && common.contains("full_attention"),
+               is_full = layer_type == "full_attention";
+    json rope = object_at("rope_parameters"), scaling = object_at("rope_scaling");
+    if (rope.is_null()) rope = common.is_null() ? json::object() : common;
+    if (ignored_.contains("rope_scaling")) scaling = json();
+    if (has_types) {
+        if (layer_type.empty()) return rope;
+        json own = rope.value(layer_type, json());
+        if (own.is_null()) own = {{"rope_type", "default"}};
+        if (!own.is_object() || (!scaling.is_null() && !rope.contains("full_attention")))
+            fail("rope_parameters", "an object for each type of layer");
+        if (!scaling.is_null() && (is_full || defaults_.contains("global_rope_theta")))
+            own.update(scaling);
+        rope = std::move(own);
+    } else if (!scaling.empty()) {
+        rope = std::move(scaling);
     }
-    if (!rope.is_object()) return json::object();
-    if (rope.contains(layer_type) && rope[layer_type].is_object()) rope = rope[layer_type];
-    if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
-    json common = defaults_.value("rope_parameters", json::object());
-    if (common.is_object() && common.contains(layer_type)) common = common[layer_type];
-    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
-        if (rope.contains(key) && !rope[key].is_null()) continue;
-        if (const json& value = at(key); value.is_number())
-            rope[key] = value;
-        else if (common.is_object() && common.contains(key))
-            rope[key] = common[key];
+    if (!has_types && rope.contains("full_attention"))
+        fail(gives("rope_scaling") ? "rope_scaling" : "rope_parameters",
+             "one object for all layers, as model_type " + type_ + " has");
+    if (!rope.contains("rope_type")) rope["rope_type"] = rope.value("type", json("default"));
+    // What is missing is given by a key outside, in the file or among the defaults.
+    struct Outside {
+        const char *key, *setting;
+        bool is_of_type;
+    };
+    const Outside all_outside[] = {{"rope_theta", "rope_theta", !has_types || is_full},
+                                   {"global_rope_theta", "rope_theta", is_full},
+                                   {"rope_local_base_freq", "rope_theta", !is_full},
+                                   {"local_rope_theta", "rope_theta", !is_full},
+                                   {"rotary_emb_base", "rope_theta", true},
+                                   {"rotary_pct", "partial_rotary_factor", true},
+                                   {"partial_rotary_factor", "partial_rotary_factor", true}};
+    for (const auto& [key, setting, is_of_type] : all_outside) {
+        const bool is_factor = std::string_view(setting) == "partial_rotary_factor",
+                   is_own = std::string_view(key) == setting && (is_factor || defaults_.empty());
+        if ((!is_own && !defaults_.contains(key)) || rope.contains(setting)) continue;
+        const json& value = at(key);
+        const bool is_null = value.is_null() && (is_factor || !names(key));
+        if (is_of_type && !ignored_.contains(key) && !is_null) rope[setting] = value;
+    }
+    if (has_types && !rope.contains("rope_theta") && common.contains(layer_type))
+        rope["rope_theta"] = common[layer_type].value("rope_theta", json());
+    constexpr const char* length = "original_max_position_embeddings";
+    const json& type = rope["rope_type"];
+    if (type == "llama3" || type == "yarn" || type == "longrope") {
+        const json& outer = at(length);
+        if (!has_types && (names(length) || !outer.is_null()))
+            rope[length] = outer;
+        else if (!rope.contains(length))
+            rope[length] = at("max_position_embeddings");
     }
     return rope;
 }

@@ -29,6 +29,9 @@ public:
     /// Whether the file has the key, even if its value is null.
     bool names(const std::string& key) const { return members_.contains(key); }
 
+    /// Whether the class has the key; true if the class is not known.
+    bool has(const std::string& key) const;
+
     /// The name of a key in the file, or in files of the class: "n_layer" for num_hidden_layers.
     std::string name_of(const std::string& key) const;
 
@@ -42,9 +45,12 @@ public:
     /// An element of a list with one entry per layer.
     const nlohmann::json& of_layer(const std::string& key, std::size_t layer) const;
 
-    /// The settings of the rotary embedding, for one type of layer: rope_parameters, which older
-    /// files give as rope_theta and rope_scaling.
+    /// The settings of the rotary embedding, for one type of layer, as transformers completes them:
+    /// rope_scaling or else rope_parameters, with what keys outside say, as rope_theta. Without a
+    /// type and in a class that has settings for each type: all of them, not completed.
     nlohmann::json rope(const std::string& layer_type = {}) const;
+    /// Whether rope_type "default" turns a part of the columns by partial_rotary_factor.
+    bool turns_part() const { return turns_part_ || defaults_.empty(); }
 
     /// A part that is itself a config. It has no members if the file lacks it.
     ModelConfig part(const std::string& key) const;
@@ -63,7 +69,8 @@ private:
 
     std::string place_, type_;
     nlohmann::json members_, defaults_ = nlohmann::json::object(), names_, parts_;
-    std::set<std::string> known_;
+    std::set<std::string> known_, ignored_;
+    bool turns_part_ = false;
     mutable std::set<std::string> read_;
 };
 

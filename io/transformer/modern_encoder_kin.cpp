@@ -123,29 +123,9 @@ constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
 bool slides(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
     const std::size_t every = config.whole("global_attn_every_n_layers", 3);
-    std::string type;
-    if (config.gives("layer_types")) {
-        type = reader.layer_type();
-        if (type != "sliding_attention" && type != "full_attention")
-            config.fail("layer_types", "a list of sliding_attention and full_attention");
-        return type == "sliding_attention";
-    }
+    if (config.gives("layer_types")) return reader.layer_type() == "sliding_attention";
     if (every == 0) config.fail("global_attn_every_n_layers", "at least 1");
     return reader.layer % every != 0;
-}
-/// Newer files have settings for each type of layer; older ones a base for each type.
-json modernbert_rope(const ModelConfig& config, bool is_sliding) {
-    const std::string type = is_sliding ? "sliding_attention" : "full_attention";
-    const std::string base = is_sliding ? "local_rope_theta" : "global_rope_theta";
-    json rope = json::object();
-    const json& all = config.at("rope_parameters");
-    if (config.gives("rope_parameters") && all.contains(type) && all[type].is_object())
-        rope = all[type];
-    if (const json& scaling = config.at("rope_scaling"); scaling.is_object()) rope.update(scaling);
-    if (!rope.contains("rope_theta"))
-        rope["rope_theta"] = config.number(base, is_sliding ? 10000.0 : 160000.0);
-    if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];
-    return rope;
 }
 void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
@@ -159,11 +139,12 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
         config.at(key);  // those of heads, and of the program that runs the model
     pass_biases(config);
     const bool is_sliding = slides(reader);
-    part.rotation = rotation_of(config, modernbert_rope(config, is_sliding), part.d_k, Rope::half,
-                                reader.tokens);
+    part.rotation =
+        rotation_of(config, config.rope(is_sliding ? "sliding_attention" : "full_attention"),
+                    part.d_k, Rope::half, reader.tokens);
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =
-        part.causal && config.gives("sliding_window") ? config.whole("sliding_window") : half;
+        config.gives("sliding_window") ? config.whole("sliding_window") : half;
     if (!is_sliding) return;
     if (part.causal && window == 0) config.fail("local_attention", "at least 2");
     part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);

@@ -20,20 +20,24 @@ class RopeReader {
 public:
     RopeReader(const ModelConfig& config, const json& rope) : config_(config), rope_(rope) {}
 
+    bool contains(const char* key) const { return rope_.contains(key); }
     bool gives(const char* key) const { return rope_.contains(key) && !rope_[key].is_null(); }
     double number(const char* key) const {
-        if (!gives(key) || !rope_[key].is_number())
+        if (!rope_.contains(key) || !rope_[key].is_number())
             throw Error(ErrorKind::input, config_.place(),
-                        std::string("rope_parameters has no number ") + key +
+                        name() + std::string(" has no number ") + key +
                             "; expected one for rope_type " +
                             shortened(rope_.value("rope_type", json("default")).dump()));
         return rope_[key].get<double>();
     }
     double number(const char* key, double otherwise) const {
+        return rope_.contains(key) ? number(key) : otherwise;
+    }
+    double number_or_null(const char* key, double otherwise) const {
         return gives(key) ? number(key) : otherwise;
     }
     std::string type() const {
-        if (!gives("rope_type")) return "default";
+        if (!rope_.contains("rope_type")) return "default";
         if (!rope_["rope_type"].is_string())
             throw Error(ErrorKind::input, config_.place(),
                         "rope_type is not a string; expected one, such as \"default\"");
@@ -46,36 +50,40 @@ public:
                 if (value.is_number()) list.push_back(value.get<double>());
         if (list.size() != count)
             throw Error(ErrorKind::input, config_.place(),
-                        std::string("rope_parameters has no list ") + key + " of " +
+                        name() + std::string(" has no list ") + key + " of " +
                             std::to_string(count) + " numbers; expected one");
         return list;
     }
 
 private:
+    /// The key that gives the settings.
+    std::string name() const {
+        return config_.gives("rope_scaling") ? "rope_scaling" : "rope_parameters";
+    }
+
     const ModelConfig& config_;
     const json& rope_;
 };
 
 /// The length that the model was trained with before its angles were scaled.
 double original_length(const ModelConfig& config, const RopeReader& rope) {
-    if (rope.gives("original_max_position_embeddings"))
-        return rope.number("original_max_position_embeddings");
-    return config.number("original_max_position_embeddings",
-                         config.number("max_position_embeddings"));
+    constexpr const char* key = "original_max_position_embeddings";
+    return rope.contains(key) ? rope.number(key) : config.number("max_position_embeddings");
 }
 
 /// Peng et al. 2023, arXiv 2309.00071.
 void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, std::size_t dims,
                 Rotation& rotation) {
     const double original = original_length(config, rope);
-    const double factor =
-        rope.number("factor", config.number("max_position_embeddings") / original);
+    const double ratio = config.number("max_position_embeddings") / original,
+                 factor = rope.contains("factor") ? rope.number_or_null("factor", ratio)
+                                                  : rope.number("factor");
     const double length = static_cast<double>(dims);
     const auto correction = [&](double turns) {
         return length * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
     };
-    double low = correction(rope.number("beta_fast", 32)),
-           high = correction(rope.number("beta_slow", 1));
+    double low = correction(rope.number_or_null("beta_fast", 32)),
+           high = correction(rope.number_or_null("beta_slow", 1));
     const json settings = config.rope();
     if (!settings.contains("truncate") || settings["truncate"] != json(false)) {
         low = std::floor(low);
@@ -89,7 +97,8 @@ void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, 
         double& frequency = rotation.frequencies[i];
         frequency = frequency / factor * ramp + frequency * (1 - ramp);
     }
-    const double mscale = rope.number("mscale", 0), of_all = rope.number("mscale_all_dim", 0);
+    const double mscale = rope.number_or_null("mscale", 0),
+                 of_all = rope.number_or_null("mscale_all_dim", 0);
     if (rope.gives("attention_factor"))
         rotation.factor = rope.number("attention_factor");
     else if (mscale != 0 && of_all != 0)
@@ -106,7 +115,7 @@ void apply_longrope(const ModelConfig& config, const RopeReader& rope, std::size
         rope.numbers(is_long ? "long_factor" : "short_factor", rotation.frequencies.size());
     for (std::size_t i = 0; i < factors.size(); ++i) rotation.frequencies[i] /= factors[i];
     const double factor =
-        rope.number("factor", config.number("max_position_embeddings") / original);
+        rope.number_or_null("factor", config.number("max_position_embeddings") / original);
     if (rope.gives("attention_factor"))
         rotation.factor = rope.number("attention_factor");
     else if (factor > 1)
@@ -123,15 +132,21 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
                      std::size_t tokens) {
     const RopeReader rope(config, settings);
     const std::string type = rope.type();
-    double base = rope.number("rope_theta", config.number("rope_theta", default_rope_base));
-    const double part =
-        rope.number("partial_rotary_factor", config.number("partial_rotary_factor", 1));
+    double base = rope.number("rope_theta", default_rope_base);
+    double part = rope.number("partial_rotary_factor", 1);
     if (!(base > 0) || !(part > 0) || part > 1)
         throw Error(ErrorKind::input, config.place(),
                     "rope_theta " + json(base).dump() + " and partial_rotary_factor " +
                         json(part).dump() +
                         "; expected rope_theta above 0 and partial_rotary_factor of at most 1");
-    const bool is_proportional = type == "proportional";
+    const bool is_proportional = type == "proportional",
+               is_default = type == "default" || type == "mrope";
+    if (is_default && !config.turns_part()) part = 1;
+    if (part < 1 && !config.turns_part() && !is_proportional && type != "divisors")
+        throw Error(ErrorKind::input, config.place(),
+                    "partial_rotary_factor is " + json(part).dump() + " and rope_type is " +
+                        shortened(type) + ", which model_type " + config.type() +
+                        " does not combine; expected partial_rotary_factor 1, or no such key");
     auto dims =
         is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
     const bool is_odd = dims % 2 != 0;
@@ -154,6 +169,10 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     if (type == "llama3")
         scaling = {rope.number("factor"), rope.number("low_freq_factor"),
                    rope.number("high_freq_factor"), original_length(config, rope)};
+    if (type == "llama3" && !(scaling[1] > 0 && scaling[2] > 0))
+        throw Error(ErrorKind::input, config.place(),
+                    "low_freq_factor is " + json(scaling[1]).dump() + " and high_freq_factor is " +
+                        json(scaling[2]).dump() + "; expected numbers above 0");
     Rotation rotation;
     rotation.pairs = pairs;
     rotation.frequencies = rope_frequencies(base, dims, scaling);
@@ -171,8 +190,8 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
         apply_yarn(config, rope, base, dims, rotation);
     else if (type == "longrope" || type == "su")
         apply_longrope(config, rope, tokens, rotation);
-    else if (type != "default" && type != "linear" && type != "dynamic" && type != "llama3" &&
-             !is_proportional && type != "mrope")
+    else if (!is_default && type != "linear" && type != "dynamic" && type != "llama3" &&
+             !is_proportional)
         throw Error(ErrorKind::input, config.place(),
                     "rope_type is " + shortened(type) +
                         "; expected default, linear, dynamic, yarn, longrope, llama3 or "

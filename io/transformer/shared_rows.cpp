@@ -21,8 +21,8 @@ bool has_experts_by_step(const BlockReader& reader) {
     const std::size_t step = reader.config.whole("decoder_sparse_step", 1);
     if (step == 0) reader.config.fail("decoder_sparse_step", "at least 1");
     const nlohmann::json& dense = reader.config.at("mlp_only_layers");
-    if (dense.is_array() && std::find(dense.begin(), dense.end(), reader.layer) != dense.end())
-        return false;
+    if (!dense.is_array() && !dense.is_null()) reader.config.fail("mlp_only_layers", "a list");
+    if (std::find(dense.begin(), dense.end(), reader.layer) != dense.end()) return false;
     return reader.config.whole("num_experts") > 0 && (reader.layer + 1) % step == 0;
 }
 
@@ -65,10 +65,17 @@ void pass_keys(const BlockReader& reader, std::initializer_list<const char*> key
     for (const char* key : keys) reader.config.at(key);
 }
 
+double softcap_of(const ModelConfig& config, const std::string& key) {
+    if (!config.gives(key)) return config.names(key) ? 0 : config.number(key, 0);
+    if (!(config.number(key) > 0)) config.fail(key, "a number above 0, or null");
+    return config.number(key);
+}
+
 bool is_without_rotation(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.whole("no_rope_layer_interval", 4);
     const nlohmann::json& list = reader.config.at("no_rope_layers");
-    if (!list.is_array() || list.empty()) {
+    if (!list.is_array() && !list.is_null()) reader.config.fail("no_rope_layers", "a list");
+    if (list.empty()) {
         if (every == 0) reader.config.fail("no_rope_layer_interval", "at least 1");
         return (layer + 1) % every == 0;
     }

@@ -116,12 +116,8 @@ void adjust_moonshine_encoder(ModelReader& reader) {
 void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = std::get<AttentionPart>(block.mixer);
-    nlohmann::json rope = config.rope();
-    if (config.gives("partial_rotary_factor") && !config.gives("rope_parameters"))
-        rope["partial_rotary_factor"] = config.at("partial_rotary_factor");
-    if (!rope.contains("partial_rotary_factor") || rope["partial_rotary_factor"].is_null())
-        rope["partial_rotary_factor"] = 0.9;
-    Rotation rotation = rotation_of(config, rope, part.d_k, Rope::interleaved, reader.tokens);
+    Rotation rotation =
+        rotation_of(config, config.rope(), part.d_k, Rope::interleaved, reader.tokens);
     if (2 * rotation.frequencies.size() > part.d_k)
         config.fail("partial_rotary_factor", "a factor that rotates some columns of a head");
     part.rotation = std::move(rotation);

@@ -33,10 +33,7 @@ void make_bamba_mixer(BlockReader& reader, TransformerBlock& block) {
     if (!full.is_array() || std::find(full.begin(), full.end(), reader.layer) == full.end())
         refuse(reader);
     AttentionPart part = reader.attention();
-    nlohmann::json rope = config.rope();
-    if (!config.gives("rope_parameters") || !rope.contains("partial_rotary_factor"))
-        rope["partial_rotary_factor"] = 0.5;
-    part.rotation = rotation_of(config, rope, part.d_k, Rope::half, reader.tokens);
+    part.rotation = rotation_of(config, config.rope(), part.d_k, Rope::half, reader.tokens);
     block.mixer = std::move(part);
 }
 

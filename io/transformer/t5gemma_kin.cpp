@@ -5,6 +5,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace t5gemma_kin {
@@ -26,7 +27,7 @@ void set_scale(const ModelConfig& config, AttentionPart& part) {
 
 void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
     auto& part = std::get<AttentionPart>(block.mixer);
-    const double softcap = reader.config.number("attn_logit_softcapping", 0);
+    const double softcap = softcap_of(reader.config, "attn_logit_softcapping");
     set_scale(reader.config, part);
     part.softcap = softcap;
     if (block.cross) {
@@ -54,7 +55,7 @@ void adjust_common(ModelReader& reader) {
     ModelSpec& model = reader.spec;
     config.at("attention_bias");  // the tensors show it
     model.embedding.scale = std::sqrt(static_cast<double>(config.whole("hidden_size")));
-    model.logit_softcap = config.number("final_logit_softcapping", 0);
+    model.logit_softcap = softcap_of(config, "final_logit_softcapping");
 }
 
 void adjust_t5gemma_encoder(ModelReader& reader) {

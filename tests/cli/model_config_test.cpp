@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -230,6 +234,68 @@ TEST_CASE("config.json: an error that names a key quotes the value that the file
         input);
     CAPTURE(outcome.err);
     CHECK(outcome.err.find("0.25 by default") != std::string::npos);
+}
+
+namespace {
+
+/// Whether an error names a key of the path, rotary settings of another name, or a tensor that
+/// contradicts the value.
+bool names_change(const std::string& error, const json& path) {
+    if (error.find("model.safetensors") != std::string::npos) return true;
+    const bool is_rotary = path.dump().find("rope_") != std::string::npos;
+    if (is_rotary && error.find("rope_") != std::string::npos) return true;
+    return std::any_of(path.begin(), path.end(), [&](const json& key) {
+        return error.find(key.get<std::string>()) != std::string::npos;
+    });
+}
+
+}  // namespace
+
+TEST_CASE(
+    "config.json: changed keys of each family give what transformers computes, or are refused") {
+    scratch_folder();
+    std::map<std::string, json> models;
+    for (json& c : model_cases()) models[c["name"]] = std::move(c);
+    std::size_t computed = 0, refused = 0;
+    std::istringstream lines(read_text(data_path("models/config_changes.ndjson")));
+    for (std::string line; std::getline(lines, line);) {
+        const json family = json::parse(line);
+        const std::string name = family["name"], ids = ids_of(models.at(name));
+        CAPTURE(name);
+        write_model(models.at(name), "model");
+        for (const json& change : family["changes"]) {
+            json config = change[0] == 0 ? models.at(name)["config"] : family["older"][0];
+            json* part = &config;
+            for (std::size_t i = 0; i + 1 < change[1].size(); ++i)
+                part = &(*part)[change[1][i].get<std::string>()];
+            part->erase(change[1].back().get<std::string>());
+            if (!change[2].empty()) (*part)[change[1].back().get<std::string>()] = change[2][0];
+            CAPTURE(change.dump());
+            write_text("model/config.json", config.dump());
+            const Outcome run = run_attn({"model", "model", "--token-ids", ids, "--dtype",
+                                          "float64", "--emit", "last_hidden_state"});
+            CAPTURE(run.err);
+            if (change[3].is_number()) {
+                CHECK(run.code == change[3]);
+                CHECK(run.out == "");
+                CHECK(names_change(run.err, change[1]));
+                ++refused;
+                continue;
+            }
+            REQUIRE(run.code == 0);
+            const json rows = json::parse(run.out)["last_hidden_state"];
+            std::vector<double> found;
+            for (const json& row : rows)
+                for (const json& x : row) found.push_back(x);
+            const std::size_t at[] = {found.size() - 1, found.size() - 2, found.size() / 2};
+            for (std::size_t i = 0; i < 3; ++i)
+                CHECK(std::abs(found[at[i]] - change[3][i].get<double>()) <
+                      1e-6 * std::max(1.0, std::abs(found[at[i]])));
+            ++computed;
+        }
+    }
+    CHECK(computed > 800);
+    CHECK(refused > 800);
 }
 
 }  // namespace model_config_test
