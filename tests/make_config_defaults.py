@@ -67,13 +67,14 @@ def turns_part(kind):
     for _, part in inspect.getmembers(module, inspect.isclass):
         if part.__module__ != module.__name__ or not hasattr(part, "compute_default_rope_parameters"):
             continue
-        named = {"layer_type": "main" if "v4" in module.__name__ else "full_attention"} \
-            if "layer_type" in inspect.signature(part.compute_default_rope_parameters).parameters else {}
+        types = ("main", "compress") if "v4" in module.__name__ else ("full_attention", "sliding_attention")
+        has_types = "layer_type" in inspect.signature(part.compute_default_rope_parameters).parameters
+        named = {"layer_type": types[0]} if has_types else {}
         counts = []
         for factor in (1.0, 0.5):
             rope = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": factor}
             try:
-                config = kind(rope_parameters={name: rope for name in named.values()} or rope)
+                config = kind(rope_parameters={name: dict(rope) for name in types} if has_types else rope)
                 counts.append(len(part.compute_default_rope_parameters(config, **named)[0]))
             except Exception:  # a module of another part of the model, whose config this is not
                 break

@@ -68,13 +68,13 @@ constexpr FamilyRow pre_norm = with(gpt, "", [](FamilyRow& row) {
 /// "global" or "local", of pairs of a list of types and how often it is repeated.
 std::string neo_type(const ModelConfig& config, std::size_t layer) {
     std::vector<std::string> types;
-    if (config.names("attention_layers")) {  // what attention_types was made into
+    const nlohmann::json& pairs = config.at("attention_types");
+    if (config.names("attention_layers")) {  // what these were made into
         const nlohmann::json& type = config.of_layer("attention_layers", layer);
         if (type != "global" && type != "local")
             config.fail("attention_layers", "a list of \"global\" and \"local\"");
         return type.get<std::string>();
     }
-    const nlohmann::json& pairs = config.at("attention_types");
     const char* const expected = "a list of pairs of a list of types and a number, for all layers";
     if (!pairs.is_array()) config.fail("attention_types", expected);
     for (const nlohmann::json& pair : pairs) {

@@ -74,7 +74,11 @@ AttentionPart latent_attention(const BlockReader& reader, const LatentNames& nam
     part.causal = true;
     if (!pairs) return part;
     nlohmann::json rope = config.rope();
-    if (config.turns_part() && rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
+    // In Mistral 4 it is the part of a whole head; elsewhere it would be one of the rotated
+    // columns.
+    const bool turns_part = config.turns_part() || rope["rope_type"] != "default";
+    if (config.type() != "mistral4" && turns_part &&
+        rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
         config.fail("rope_parameters", "partial_rotary_factor 1 in it");
     rope["partial_rotary_factor"] = 1;
     if (turned != 0) {
