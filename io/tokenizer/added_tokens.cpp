@@ -44,7 +44,7 @@ std::size_t white_space_after(std::string_view text, std::size_t begin) {
 void AddedTokens::Finder::add(const AddedToken& token, std::string_view text,
                               const std::string& place) {
     if (text.empty()) return;
-    pieces_.add(static_cast<std::uint32_t>(tokens_.size()), text, place);
+    pieces_.add(static_cast<std::uint32_t>(tokens_.size()), text, [&] { return place; });
     tokens_.push_back(token);
     begins_[static_cast<unsigned char>(text[0])] = true;
 }
@@ -98,7 +98,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
     std::array<std::set<std::string>, 2> seen;  // of equal ones the first is found
     for (const AddedToken& token : tokens) {
         if (token.content.empty()) continue;
-        TextPart text{token.content, 0, {}};
+        TextPart text{token.content, 0, {}, most_made_of(token.content.size())};
         if (token.is_normalized && normalizer) normalizer(text);
         by_id_[token.id].content = text.text;
         if (!seen[token.is_normalized ? 1 : 0].insert(text.text).second) continue;
@@ -111,13 +111,21 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer& norma
 std::vector<TextPart> AddedTokens::split(std::string_view text,
                                          const Normalizer& normalizer) const {
     std::vector<TextPart> parts, result;
-    plain_.split({std::string(text), character_size(text), {}}, parts);
+    const std::size_t most = most_made_of(text.size());
+    std::size_t made = 0;  // bytes so far
+    plain_.split({std::string(text), character_size(text), {}, most}, parts);
     for (TextPart& part : parts) {
         if (part.added) {
             result.push_back(std::move(part));
             continue;
         }
-        if (normalizer) normalizer(part);
+        if (normalizer) {
+            part.most = most - made;
+            normalizer(part);
+            require_size(part.text.size(), part.most);
+            made += part.text.size();
+            part.most = most;
+        }
         normalized_.split(part, result);
     }
     return result;

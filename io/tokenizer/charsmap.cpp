@@ -87,7 +87,7 @@ std::optional<std::string_view> Charsmap::find(std::string_view text) const {
 }
 
 void Charsmap::normalize(TextPart& part) const {
-    PartBuilder builder(part.text.size());
+    PartBuilder builder(part, part.text.size());
     std::size_t at = 0;
     const auto append = [&](std::size_t size) {
         const std::string_view text = std::string_view(part.text).substr(at, size);

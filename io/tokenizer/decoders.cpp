@@ -7,6 +7,7 @@
 #include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/byte_alphabet.hpp"
+#include "io/tokenizer/part.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {
@@ -27,7 +28,7 @@ Decoder read_word_piece_decoder(const Setting& setting) {
     setting.allow({"prefix", "cleanup"});
     const std::string prefix = setting.string("prefix", "##");
     const bool cleans = setting.boolean("cleanup", true);
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t) {
         for (std::string& word : words) {
             if (&word != &words.front()) {
                 if (word.starts_with(prefix))
@@ -47,7 +48,7 @@ Decoder read_metaspace_decoder(const Setting& setting) {
     append_utf8(mark, setting.at("replacement").character());
     const bool prepends = setting.boolean("add_prefix_space", true) &&
                           setting.string("prepend_scheme", "always") != "never";
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t) {
         for (std::string& word : words)
             replace_all(word, mark, prepends && &word == &words.front() ? "" : " ");
         return words;
@@ -59,7 +60,7 @@ Decoder read_ctc(const Setting& setting) {
     const std::string pad = setting.string("pad_token", "<pad>");
     const std::string delimiter = setting.string("word_delimiter_token", "|");
     const bool cleans = setting.boolean("cleanup", true);
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t) {
         words.erase(std::unique(words.begin(), words.end()), words.end());
         for (std::string& word : words) {
             replace_all(word, pad, "");
@@ -76,12 +77,16 @@ Decoder read_replace(const Setting& setting) {
     setting.allow({"pattern", "content"});
     const Pattern pattern = Pattern::read(setting.at("pattern"));
     const std::string content = setting.at("content").string();
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t most) {
+        std::size_t made = 0;
         for (std::string& word : words) {
             std::string result;
-            for (const Match& match : pattern.find(word))
+            for (const Match& match : pattern.find(word)) {
+                const std::size_t before = result.size();
                 result +=
                     match.is_match ? content : word.substr(match.begin, match.end - match.begin);
+                require_size(made += result.size() - before, most);
+            }
             word = std::move(result);
         }
         return words;
@@ -95,7 +100,7 @@ Decoder read_strip(const Setting& setting) {
     constexpr std::uint64_t most = 1u << 30;
     const std::uint64_t start = setting.at("start").whole(most);
     const std::uint64_t stop = setting.at("stop").whole(most);
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t) {
         for (std::string& word : words) {
             std::string_view rest = word;
             for (std::uint64_t i = 0; i < start && rest.starts_with(content); ++i)
@@ -111,20 +116,20 @@ Decoder read_strip(const Setting& setting) {
 Decoder read_bpe_decoder(const Setting& setting) {
     setting.allow({"suffix"});
     const std::string suffix = setting.string("suffix", "</w>");
-    return [=](DecodedWords words) {
+    return [=](DecodedWords words, std::size_t) {
         for (std::string& word : words)
             replace_all(word, suffix, &word == &words.back() ? "" : " ");
         return words;
     };
 }
 
-DecodedWords fused(const DecodedWords& words) {
+DecodedWords fused(const DecodedWords& words, std::size_t) {
     std::string text;
     for (const std::string& word : words) text += word;
     return {text};
 }
 
-DecodedWords decode_byte_level(const DecodedWords& words) {
+DecodedWords decode_byte_level(const DecodedWords& words, std::size_t) {
     std::string bytes;
     for (const std::string& word : words) bytes += from_byte_alphabet(word);
     return {lossy_utf8(bytes)};
@@ -180,7 +185,7 @@ std::string lossy_utf8(std::string_view bytes) {
     return text;
 }
 
-std::vector<std::string> join_bytes(std::vector<std::string> tokens) {
+std::vector<std::string> join_bytes(std::vector<std::string> tokens, std::size_t) {
     std::vector<std::string> joined;
     std::string bytes;
     const auto flush = [&] {
@@ -206,6 +211,12 @@ std::vector<std::string> join_bytes(std::vector<std::string> tokens) {
     return joined;
 }
 
+std::size_t bytes_of(const std::vector<std::string>& texts) {
+    std::size_t bytes = 0;
+    for (const std::string& text : texts) bytes += text.size();
+    return bytes;
+}
+
 Decoder read_decoder(const Setting& setting) {
     const std::string type = setting.type();
     if (type == "WordPiece") return read_word_piece_decoder(setting);
@@ -219,8 +230,11 @@ Decoder read_decoder(const Setting& setting) {
         std::vector<Decoder> steps;
         for (const Setting& step : setting.at("decoders").items())
             steps.push_back(read_decoder(step));
-        return [steps](DecodedWords words) {
-            for (const Decoder& step : steps) words = step(std::move(words));
+        return [steps](DecodedWords words, std::size_t most) {
+            for (const Decoder& step : steps) {
+                words = step(std::move(words), most);
+                require_size(bytes_of(words), most);
+            }
             return words;
         };
     }

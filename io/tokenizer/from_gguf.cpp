@@ -121,7 +121,8 @@ private:
     void read_tokens() {
         const std::vector<Setting> tokens = value("tokens").items();
         for (std::size_t i = 0; i < tokens.size(); ++i)
-            pieces_->add(static_cast<std::uint32_t>(i), tokens[i].string(), tokens[i].place());
+            pieces_->add(static_cast<std::uint32_t>(i), tokens[i].string(),
+                         [&] { return tokens[i].place(); });
         pieces_->finish();
         count_ = tokens.size();
     }
@@ -156,10 +157,10 @@ private:
                 replace_all(word.text, " ", space_mark);
             }
         };
-        parts_->decoder = [prepends](std::vector<std::string> tokens) {
+        parts_->decoder = [prepends](std::vector<std::string> tokens, std::size_t) {
             for (std::string& token : tokens) replace_all(token, space_mark, " ");
             std::string text;
-            for (const std::string& token : join_bytes(std::move(tokens))) text += token;
+            for (const std::string& token : join_bytes(std::move(tokens), 0)) text += token;
             if (prepends && text.starts_with(' ')) text.erase(0, 1);
             return std::vector<std::string>{text};
         };
@@ -211,7 +212,8 @@ private:
             begin.push_back(token("bos_token_id"));
         if (boolean("add_eos_token", false) && has("eos_token_id"))
             end.push_back(token("eos_token_id"));
-        parts_->post_processor = [begin, end](std::vector<Encoding> texts, bool add_special) {
+        parts_->post_processor = [begin, end](std::vector<Encoding> texts, bool add_special,
+                                              std::size_t) {
             if (!add_special) return texts;
             texts.front().insert(texts.front().begin(), begin.begin(), begin.end());
             texts.back().insert(texts.back().end(), end.begin(), end.end());

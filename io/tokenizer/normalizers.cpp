@@ -16,7 +16,7 @@ namespace {
 /// Replaces each character by what `append(builder, code, at_start)` appends.
 template <class Append>
 void map_characters(TextPart& part, Append append) {
-    PartBuilder builder(part.text.size());
+    PartBuilder builder(part, part.text.size());
     for (std::string_view rest = part.text; !rest.empty();) {
         const bool at_start = part.text.size() - rest.size() < part.from_start;
         append(builder, take_character(rest), at_start);
@@ -84,7 +84,7 @@ void strip(TextPart& part, bool left, bool right) {
 }
 
 void replace(TextPart& part, const Pattern& pattern, const std::string& content) {
-    PartBuilder builder(part.text.size());
+    PartBuilder builder(part, part.text.size());
     const std::string_view text = part.text;
     for (const Match& match : pattern.find(text))
         if (match.is_match) {
@@ -133,7 +133,10 @@ Normalizer read_normalizers(const Setting& setting) {
     for (const Setting& step : setting.at("normalizers").items())
         steps.push_back(read_normalizer(step));
     return [steps](TextPart& part) {
-        for (const Normalizer& step : steps) step(part);
+        for (const Normalizer& step : steps) {
+            step(part);
+            require_size(part.text.size(), part.most);
+        }
     };
 }
 
@@ -190,7 +193,7 @@ Normalizer read_normalizer(const Setting& setting) {
         };
     if (type == "ByteLevel")
         return [](TextPart& part) {
-            PartBuilder builder(2 * part.text.size());
+            PartBuilder builder(part, 2 * part.text.size());
             for (std::size_t at = 0; at < part.text.size(); ++at)
                 builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
                                at < part.from_start);

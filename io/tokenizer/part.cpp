@@ -2,9 +2,19 @@
 
 #include <algorithm>
 
+#include "core/base/error.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
+
+void require_size(std::size_t size, std::size_t most) {
+    if (size <= most) return;
+    throw Error(ErrorKind::input, "text",
+                "the steps of the tokenizer make more than " + std::to_string(most) +
+                    " bytes or tokens of it; expected at most " + std::to_string(most_made_of(0)) +
+                    ", and " + std::to_string(most_made_of(1) - most_made_of(0)) +
+                    " more for each");
+}
 
 void PartBuilder::append(char32_t code, bool at_start) {
     const std::size_t before = part_.text.size();
@@ -14,7 +24,7 @@ void PartBuilder::append(char32_t code, bool at_start) {
 
 TextPart slice(const TextPart& part, std::size_t begin, std::size_t end) {
     const std::size_t last = std::min(end, part.from_start);
-    return {part.text.substr(begin, end - begin), last - std::min(begin, last), {}};
+    return {part.text.substr(begin, end - begin), last - std::min(begin, last), {}, part.most};
 }
 
 }  // namespace attn::io

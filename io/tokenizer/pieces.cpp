@@ -7,9 +7,9 @@
 
 namespace attn::io {
 
-void Pieces::add(std::uint32_t id, std::string_view piece, const std::string& place) {
+void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place) {
     if (piece.size() > longest_piece)
-        throw Error(ErrorKind::input, place,
+        throw Error(ErrorKind::input, place(),
                     "a piece of more than 16 KiB at id " + std::to_string(id) +
                         "; expected the pieces of a tokenizer");
     by_id_.push_back({text_.size(), static_cast<std::uint32_t>(piece.size()), id});

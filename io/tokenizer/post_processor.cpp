@@ -79,8 +79,9 @@ PostProcessor read_templates(const Setting& setting) {
     const SpecialTokens special = read_special_tokens(setting.at("special_tokens"));
     const std::vector<TemplateItem> single = read_template(setting.at("single"), special, 1);
     const std::vector<TemplateItem> pair = read_template(setting.at("pair"), special, 2);
-    return [single, pair](Encodings texts, bool add_special) {
+    return [single, pair](Encodings texts, bool add_special, std::size_t most) {
         Encodings result;
+        std::size_t made = 0;
         for (const TemplateItem& item : texts.size() == 1 ? single : pair) {
             if (item.tokens.empty()) {
                 Encoding& text = result.emplace_back(texts[item.text]);
@@ -89,14 +90,13 @@ PostProcessor read_templates(const Setting& setting) {
                 Encoding& tokens = result.emplace_back();
                 for (const Token& token : item.tokens) tokens.push_back({token, item.type});
             }
+            if (!result.empty()) require_size(made += result.back().size(), most);
         }
         // A further processor sees the texts as one or two again.
         const std::size_t count = texts.size();
-        while (result.size() > count) {
-            Encoding last = std::move(result.back());
-            result.pop_back();
-            std::move(last.begin(), last.end(), std::back_inserter(result.back()));
-        }
+        for (std::size_t i = count; i < result.size(); ++i)
+            std::move(result[i].begin(), result[i].end(), std::back_inserter(result[count - 1]));
+        if (result.size() > count) result.resize(count);
         return result;
     };
 }
@@ -104,7 +104,7 @@ PostProcessor read_templates(const Setting& setting) {
 PostProcessor read_bert_processing(const Setting& setting) {
     setting.allow({"sep", "cls"});
     const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
-    return [=](Encodings texts, bool add_special) {
+    return [=](Encodings texts, bool add_special, std::size_t) {
         if (!add_special) return texts;
         for (std::size_t i = 0; i < texts.size(); ++i) {
             const std::uint32_t type = i == 0 ? 0 : 1;
@@ -119,7 +119,7 @@ PostProcessor read_bert_processing(const Setting& setting) {
 PostProcessor read_roberta(const Setting& setting) {
     setting.allow({"sep", "cls", "trim_offsets", "add_prefix_space"});
     const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
-    return [=](Encodings texts, bool add_special) {
+    return [=](Encodings texts, bool add_special, std::size_t) {
         for (Encoding& text : texts) {
             for (TypedToken& token : text) token.type = 0;
             if (!add_special) continue;
@@ -139,15 +139,16 @@ PostProcessor read_post_processor(const Setting& setting) {
     if (type == "RobertaProcessing") return read_roberta(setting);
     if (type == "ByteLevel") {  // changes offsets alone
         setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
-        return [](Encodings texts, bool) { return texts; };
+        return [](Encodings texts, bool, std::size_t) { return texts; };
     }
     if (type == "Sequence") {
         setting.allow({"processors"});
         std::vector<PostProcessor> steps;
         for (const Setting& step : setting.at("processors").items())
             steps.push_back(read_post_processor(step));
-        return [steps](Encodings texts, bool add_special) {
-            for (const PostProcessor& step : steps) texts = step(std::move(texts), add_special);
+        return [steps](Encodings texts, bool add_special, std::size_t most) {
+            for (const PostProcessor& step : steps)
+                texts = step(std::move(texts), add_special, most);
             return texts;
         };
     }

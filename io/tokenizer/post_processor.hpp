@@ -16,8 +16,10 @@ struct TypedToken {
 };
 using Encoding = std::vector<TypedToken>;
 
-/// Takes the encodings of one text or of two.
-using PostProcessor = std::function<std::vector<Encoding>(std::vector<Encoding>, bool add_special)>;
+/// Takes the encodings of one text or of two, and makes at most `most` tokens of them. Errors: as
+/// require_size.
+using PostProcessor =
+    std::function<std::vector<Encoding>(std::vector<Encoding>, bool add_special, std::size_t most)>;
 
 /// Errors: kind input for invalid settings, kind unsupported for unknown ones.
 PostProcessor read_post_processor(const Setting& setting);

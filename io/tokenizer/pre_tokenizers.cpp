@@ -19,6 +19,11 @@ void change_parts(Parts& parts, Change change) {
     for (TextPart& part : parts)
         if (!part.added) change(part);
     std::erase_if(parts, [](const TextPart& part) { return !part.added && part.text.empty(); });
+    std::size_t size = 0;
+    for (const TextPart& part : parts) {
+        size += part.text.size();
+        require_size(size, part.most);
+    }
 }
 
 void prepend(TextPart& part, const std::string& text) {
@@ -28,7 +33,7 @@ void prepend(TextPart& part, const std::string& text) {
 
 void to_bytes(Parts& parts) {
     change_parts(parts, [](TextPart& part) {
-        PartBuilder builder(2 * part.text.size());
+        PartBuilder builder(part, 2 * part.text.size());
         for (std::size_t at = 0; at < part.text.size(); ++at)
             builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
                            at < part.from_start);
@@ -69,7 +74,7 @@ PreTokenizer read_metaspace(const Setting& setting) {
     const Pattern marks = Pattern::literal(mark);
     return [=](Parts& parts) {
         change_parts(parts, [&](TextPart& part) {
-            PartBuilder builder(part.text.size());
+            PartBuilder builder(part, part.text.size());
             for (std::size_t at = 0; at < part.text.size(); ++at) {
                 const auto letter = std::string_view(part.text).substr(at, 1);
                 builder.append(letter == " " ? std::string_view(mark) : letter,

@@ -7,20 +7,6 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
-namespace {
-
-TokenizedText joined(const std::vector<Encoding>& encodings) {
-    TokenizedText result;
-    for (const Encoding& encoding : encodings)
-        for (const TypedToken& token : encoding) {
-            result.ids.push_back(token.token.id);
-            result.pieces.push_back(token.token.text);
-            result.type_ids.push_back(token.type);
-        }
-    return result;
-}
-
-}  // namespace
 
 Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) const {
     const std::size_t bad = find_invalid_utf8(text);
@@ -42,6 +28,20 @@ Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) con
     return encoding;
 }
 
+TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool add_special) const {
+    std::size_t tokens = 0;
+    for (const Encoding& text : texts) tokens += text.size();
+    if (post_processor) texts = post_processor(std::move(texts), add_special, most_made_of(tokens));
+    TokenizedText result;
+    for (const Encoding& text : texts)
+        for (const TypedToken& token : text) {
+            result.ids.push_back(token.token.id);
+            result.pieces.push_back(token.token.text);
+            result.type_ids.push_back(token.type);
+        }
+    return result;
+}
+
 std::string Tokenizer::Parts::piece(std::uint32_t id) const {
     if (const AddedToken* token = added->find(id)) return token->content;
     if (const auto found = model->pieces().piece(id)) return std::string(*found);
@@ -55,7 +55,8 @@ std::string Tokenizer::Parts::decode(std::span<const std::uint32_t> ids, bool sk
         std::string token = piece(id);
         if (!skip_special || !added->is_special(token)) tokens.push_back(std::move(token));
     }
-    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens));
+    const std::size_t most = most_made_of(bytes_of(tokens));
+    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens), most);
     std::string text;
     for (const std::string& token : tokens) {
         if (!decoder && &token != &tokens.front()) text += ' ';
@@ -65,18 +66,13 @@ std::string Tokenizer::Parts::decode(std::span<const std::uint32_t> ids, bool sk
 }
 
 TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-    std::vector<Encoding> encodings{parts_->encode(text, 0)};
-    if (parts_->post_processor)
-        encodings = parts_->post_processor(std::move(encodings), add_special_tokens);
-    return joined(encodings);
+    return parts_->with_special({parts_->encode(text, 0)}, add_special_tokens);
 }
 
 TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pair,
                                      bool add_special_tokens) const {
-    std::vector<Encoding> encodings{parts_->encode(text, 0), parts_->encode(pair, 1)};
-    if (parts_->post_processor)
-        encodings = parts_->post_processor(std::move(encodings), add_special_tokens);
-    return joined(encodings);
+    return parts_->with_special({parts_->encode(text, 0), parts_->encode(pair, 1)},
+                                add_special_tokens);
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {

@@ -31,8 +31,8 @@ public:
     /// invalid; kind unsupported for unknown settings.
     static Tokenizer from_json(const std::string& place, std::string_view text);
 
-    /// The tokenizer in a GGUF file: its metadata, an object of the keys tokenizer.ggml.*. Errors:
-    /// as from_json.
+    /// The tokenizer in a GGUF file: its metadata, an object with the keys tokenizer.ggml.*.
+    /// Errors: as from_json.
     static Tokenizer from_gguf(const std::string& place, const nlohmann::json& metadata);
 
     /// The text is not truncated or padded. Errors: kind input if it is not UTF-8, or the
@@ -69,7 +69,8 @@ private:
 /// path itself if it is not a folder. Errors: kind io if there is none.
 std::string tokenizer_file(const std::string& path);
 
-/// Errors: as read_source, tokenizer_file and Tokenizer::from_json.
+/// The tokenizer of a GGUF file, or of tokenizer_file(). Errors: as read_source, read_gguf,
+/// tokenizer_file and Tokenizer::from_json.
 Tokenizer read_tokenizer(const std::string& path, const Access& access = {});
 
 }  // namespace attn::io

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -5,12 +6,14 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/gguf_header.hpp"
 #include "io/tokenizer/tokenizer.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr const char* file_name = "tokenizer.json";
+constexpr std::string_view gguf_start = "GGUF";
 
 /// The revision that a folder of Hugging Face's cache names, or the only one that it has; empty if
 /// it is not such a folder.
@@ -45,11 +48,18 @@ std::string tokenizer_file(const std::string& path) {
     }
     throw Error(ErrorKind::io, path,
                 "is a folder without tokenizer.json; expected that file, which "
-                "tokenizer.save_pretrained of transformers writes");
+                "tokenizer.save_pretrained of transformers writes, or the name of a GGUF file");
 }
 
 Tokenizer read_tokenizer(const std::string& path, const Access& access) {
-    const Source source = read_source(tokenizer_file(path), access);
+    const auto check = [](const std::string& name, std::string_view so_far, std::size_t from) {
+        if (!gguf_start.starts_with(so_far.substr(0, gguf_start.size())))
+            check_text(name, so_far, from);
+    };
+    const auto bytes = Bytes::open(tokenizer_file(path), access, check);
+    if (bytes->read(0, std::min<std::uint64_t>(bytes->size(), gguf_start.size())) == gguf_start)
+        return Tokenizer::from_gguf(bytes->name(), read_gguf(bytes).metadata);
+    const Source source = read_source(bytes);
     return Tokenizer::from_json(source.name, source.text);
 }
 

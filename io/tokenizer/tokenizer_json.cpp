@@ -122,7 +122,7 @@ private:
                 throw Error(ErrorKind::input, vocabulary.place(piece),
                             "is not an id, " + one_line(shortened(std::string(text))) +
                                 "; expected an integer from 0 to " + std::to_string(highest_id));
-            pieces_->add(id, piece.key, vocabulary.place(piece));
+            pieces_->add(id, piece.key, [&] { return vocabulary.place(piece); });
         }
         pieces_->finish();
     }
@@ -216,7 +216,7 @@ private:
             if (items.size() != 2)
                 throw Error(ErrorKind::input, place,
                             "is not a piece and its score; expected [\"a\", -1.5]");
-            pieces_->add(static_cast<std::uint32_t>(i), items[0].string(), place);
+            pieces_->add(static_cast<std::uint32_t>(i), items[0].string(), [&] { return place; });
             unigram.scores.push_back(items[1].number());
         }
         pieces_->finish();

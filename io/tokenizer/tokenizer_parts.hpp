@@ -26,6 +26,7 @@ struct Tokenizer::Parts {
     std::size_t size = 0;
 
     Encoding encode(std::string_view text, std::uint32_t type) const;
+    TokenizedText with_special(std::vector<Encoding> texts, bool add_special) const;
     std::string piece(std::uint32_t id) const;
     std::string decode(std::span<const std::uint32_t> ids, bool skip_special) const;
 };

@@ -1,6 +1,7 @@
 // Tokenizers, against the library tokenizers: models' own, and random ones with every kind of part.
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/tokenizer/tokenizer.hpp"
+#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
 namespace tokenizer_test {
@@ -53,6 +55,41 @@ double seconds_of(const Tokenizer& tokenizer, const std::string& text) {
     const std::clock_t begin = std::clock();
     tokenizer.encode(text);
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+/// `count` equal steps in one list, or each step with the next ones in a list of its own.
+json sequence_of(const json& step, int count, const char* list, bool nested) {
+    if (nested && count > 1)
+        return {{"type", "Sequence"},
+                {list, json::array({step, sequence_of(step, count - 1, list, true)})}};
+    return {{"type", "Sequence"}, {list, std::vector<json>(static_cast<std::size_t>(count), step)}};
+}
+
+/// A GGUF file with this metadata.
+std::string gguf_of(const json& metadata) {
+    test::GgufBytes bytes(0, metadata.size());
+    const auto put = [&](const json& value, bool with_type) -> std::uint64_t {
+        const std::uint64_t type = value.is_string()         ? 8
+                                   : value.is_boolean()      ? 7
+                                   : value.is_number_float() ? 12
+                                                             : 4;
+        if (with_type) return type;
+        if (type == 8) bytes.string(value);
+        if (type == 7) bytes.number(value.get<bool>() ? 1 : 0, 1);
+        if (type == 12) bytes.number(std::bit_cast<std::uint64_t>(value.get<double>()), 8);
+        if (type == 4) bytes.number(value.get<std::uint32_t>(), 4);
+        return type;
+    };
+    for (const auto& [key, value] : metadata.items()) {
+        bytes.key(key, value.is_array() ? 9 : put(value, true));
+        if (!value.is_array()) {
+            put(value, false);
+            continue;
+        }
+        bytes.number(put(value[0], true), 4).number(value.size(), 8);
+        for (const json& item : value) put(item, false);
+    }
+    return bytes.text();
 }
 
 }  // namespace
@@ -189,6 +226,63 @@ TEST_CASE("tokenizer: a word of a megabyte takes about a second") {
     CHECK(tokenizer.encode(word).ids == std::vector<std::uint32_t>(512, 11));
 }
 
+TEST_CASE("tokenizer: steps may make 1 MiB of a text, and 32 bytes for each of its own") {
+    const json twice{{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+    const json bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+    const json text{{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+    const json pair{{"type", "TemplateProcessing"},
+                    {"single", json::array({text, text})},
+                    {"pair", json::array({text, text})},
+                    {"special_tokens", json::object()}};
+    struct Kind {
+        const char *part, *list;
+        json step;
+        std::string text;
+        bool decodes = false;
+    };
+    // A text of one letter is doubled by each step.
+    const Kind kinds[]{{"normalizer", "normalizers", twice, "a"},
+                       {"normalizer", "normalizers", bytes, "\u00e9"},
+                       {"pre_tokenizer", "pretokenizers", bytes, "\u00e9"},
+                       {"post_processor", "processors", pair, "a"},
+                       {"decoder", "decoders", twice, "a", true}};
+    for (const Kind& kind : kinds)
+        for (const bool nested : {false, true})
+            for (const int steps : {1, 2, 5, 19, 20, 21, 28, nested ? 28 : 40}) {
+                CAPTURE(kind.part);
+                CAPTURE(kind.text);
+                CAPTURE(nested);
+                CAPTURE(steps);
+                const std::size_t size = kind.text.size() << steps;
+                const std::size_t most = (std::size_t{1} << 20) + 32 * kind.text.size();
+                json whole = bpe_of({{"a", 0}}, json::array());
+                whole[kind.part] = sequence_of(kind.step, steps, kind.list, nested);
+                const Tokenizer tokenizer = made(whole);
+                std::size_t found = size;
+                const std::string error = test::error_of([&] {
+                    const std::uint32_t id = 0;
+                    if (kind.decodes)
+                        found = tokenizer.decode({&id, 1}, false).size();
+                    else if (const auto ids = tokenizer.encode(kind.text).ids; kind.text == "a")
+                        found = ids.size();
+                });
+                CHECK(found == size);
+                CHECK(error == (size <= most ? ""
+                                             : "text: the steps of the tokenizer make more than " +
+                                                   std::to_string(most) +
+                                                   " bytes or tokens of it; expected at most "
+                                                   "1048576, and 32 more for each"));
+            }
+    // One step that makes as much, and texts whose parts only together make too much.
+    json whole = bpe_of({{"a", 0}}, json::array());
+    whole["normalizer"] = twice;
+    whole["normalizer"]["content"] = std::string(100000, 'a');
+    CHECK(made(whole).encode("aaaaaaaaaaa").ids.size() == 1100000);
+    CHECK_FALSE(test::error_of([&] { made(whole).encode(std::string(12, 'a')); }).empty());
+    whole["added_tokens"] = json::array({{{"id", 1}, {"content", "-"}, {"normalized", false}}});
+    CHECK_FALSE(test::error_of([&] { made(whole).encode("aaaaaa-aaaaaa"); }).empty());
+}
+
 TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
     test::scratch_folder();
     namespace fs = std::filesystem;
@@ -208,11 +302,15 @@ TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts ag
         CAPTURE(name);
         const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
         const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
+        test::scratch_folder();
+        test::write_text("m.gguf", gguf_of(record["metadata"]));
+        const Tokenizer of_file = read_tokenizer("m.gguf");
         for (const json& expected : record["texts"]) {
             const std::string text = expected["text"];
             CAPTURE(text);
             const TokenizedText found = tokenizer.encode(text, false);
             CHECK(json(found.ids) == expected["ids"]);
+            CHECK(of_file.encode(text, true).ids == tokenizer.encode(text, true).ids);
             CHECK(tokenizer.decode(found.ids, false) == text);
         }
         const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
