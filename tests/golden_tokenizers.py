@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 def asked(attn, folder, text, more):
     # The longest texts do not fit into a word of the command line, and zero bytes never do.
-    done = subprocess.run([attn, "tokenize", folder, "--format", "json", *more, *([""] if text == "" else [])],
+    done = subprocess.run([attn, "tokenize", folder, "--format", "json", *more],
                           input=text.encode(), capture_output=True, check=False)
     if done.returncode != 0:
         return done.stderr.decode()

@@ -136,7 +136,7 @@ void tokenize(const TokenizeRequest& request) {
     if (request.text) {
         text = *request.text;
     } else {
-        const auto bytes = io::Bytes::open("-");
+        const auto bytes = io::Bytes::open("-", {.expected = nullptr});
         text = bytes->read(0, bytes->size());
         place = bytes->name();
     }

@@ -10,7 +10,7 @@ namespace attn::cli {
 enum class TokenForm { table, json, ndjson };
 
 struct TokenizeRequest {
-    std::string tokenizer;            ///< a folder or a tokenizer.json
+    std::string tokenizer;            ///< a folder, a tokenizer.json or a GGUF file
     std::optional<std::string> text;  ///< a text or ids; empty: standard input
     std::optional<std::string> pair;  ///< a second text
     std::string output = "-";

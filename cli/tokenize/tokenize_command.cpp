@@ -42,7 +42,7 @@ int run_tokenize(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.empty())
         throw Error(ErrorKind::usage, "attn tokenize",
-                    "no tokenizer; expected a model's folder or its tokenizer.json");
+                    "no tokenizer; expected a model's folder, its tokenizer.json or a GGUF file");
     if (words.size() > 2)
         throw Error(ErrorKind::usage, words[2], "a second text; expected one, in quotes");
     TokenizeRequest request;
@@ -103,7 +103,7 @@ constexpr CommandRow tokenize_command{
         "  attn tokenize models/bert \"first text\" --text-pair \"second text\"\n"
         "  attn tokenize models/gpt2 --decode 464,2068,7586\n",
     .usage =
-        "DIR [TEXT]\n\nDIR is a tokenizer.json, the folder of a model that has one, or "
+        "DIR|FILE.gguf [TEXT]\n\nDIR is a tokenizer.json, the folder of a model that has one, or "
         "a model's folder in\nHugging Face's cache. Without TEXT, standard input is the text.",
     .own = tokenize_options,
     .run = run_tokenize};

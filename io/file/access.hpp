@@ -27,7 +27,8 @@ struct Access {
     /// give different bytes each time.
     bool regular_only = false;
     std::optional<FileId> written = {};  ///< the file that this program is writing
-    const char* expected = "a matrix";   ///< the contents, in the error of an empty file
+    /// The contents, in the error of an empty file; null: the file may be empty.
+    const char* expected = "a matrix";
 };
 
 /// A file that would be read and written at the same time, and so be lost.

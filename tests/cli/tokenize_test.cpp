@@ -29,15 +29,17 @@ json tokenized(std::vector<std::string> words, const std::string& input = "") {
 TEST_CASE("tokenize: ids of a word, of standard input, and without special tokens") {
     for (const json& expected : load_data(bert + "/cases.json")) {
         const std::string text = expected["text"];
-        if (text.empty()) continue;
         CAPTURE(text);
         CHECK(tokenized({}, text)["ids"] == expected["ids"]);
         CHECK(tokenized({}, text)["tokens"] == expected["tokens"]);
         CHECK(tokenized({"--no-special-tokens"}, text)["ids"] == expected["ids_plain"]);
-        if (text.find('\0') == std::string::npos && text[0] != '-')
+        if (text.find('\0') == std::string::npos && !text.starts_with('-'))
             CHECK(tokenized({text})["ids"] == expected["ids"]);
     }
     CHECK(tokenized({""})["ids"] == json({2, 3}));
+    CHECK(tokenized({}, "")["ids"] == json({2, 3}));
+    CHECK(run_attn({"tokenize", data_path(bert), "--lines"}, "").out == "");
+    CHECK(run_attn({"tokenize", data_path(bert), "--decode"}, "").out == "\n");
     CHECK_FALSE(tokenized({"a"}).contains("type_ids"));
 }
 
@@ -46,6 +48,14 @@ TEST_CASE("tokenize: pairs have types") {
     CHECK(pair["schema"] == "attn.tokens/1");
     CHECK(pair["tokens"] == json({"[CLS]", "the", "[SEP]", "a", "b", "[SEP]"}));
     CHECK(pair["type_ids"] == json({0, 0, 0, 1, 1, 1}));
+}
+
+TEST_CASE("tokenize: the tokenizer of a GGUF file") {
+    const std::string file = data_path("gguf/tiny.gguf");
+    const json found = json::parse(run_attn({"tokenize", file, "a b"}).out);
+    const json again = json::parse(run_attn({"model", file, "--text", "a b", "--layers", "0"}).out);
+    CHECK(found["ids"] == again["config"]["token_ids"]);
+    CHECK(found["tokens"] == again["tokens"]);
 }
 
 TEST_CASE("tokenize: lines, formats and files") {
