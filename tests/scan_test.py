@@ -22,6 +22,9 @@ import tempfile
 import time
 from fractions import Fraction
 
+sys.dont_write_bytecode = True
+from plain_corpus import check_plain_text  # noqa: E402
+
 try:
     import numpy as np
 except ImportError:
@@ -380,7 +383,8 @@ def main():
         write_model(folder, case)
         check_plot(folder, case)
         print(check_joins(folder, case, scratch), "groupings,", check_kills(folder, case, scratch), "kills,",
-              check_damage(folder, case, scratch), "changed files refused")
+              check_damage(folder, case, scratch), "changed files refused,",
+              check_plain_text(run, rng, folder, case, scratch), "plain files")
         check_words(folder, case)
 
 

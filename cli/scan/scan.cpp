@@ -27,7 +27,9 @@
 #include "core/scan/head_statistics.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
+#include "io/file/source.hpp"
 #include "io/file/temporary.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -42,6 +44,7 @@ constexpr std::size_t longest_chunk = 4096;
 constexpr auto short_chunk = 1s;
 /// With --resume the sums so far are written this often, and after the first chunk.
 constexpr auto saving_interval = 10s;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 /// What a file of statistics states of the model and the settings.
 std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
@@ -73,22 +76,55 @@ std::optional<io::FileId> scan_output(const ScanRequest& request) {
     return request.output == "-" ? std::nullopt : io::file_id(request.output);
 }
 
+/// Whether a file holds texts, one a line: its name is not that of JSON, and its first line that is
+/// not blank does not begin with a brace.
+bool holds_texts(const Record& first) {
+    if (first.line == 0) return false;
+    const io::InputFormat* const format = io::format_of_name(first.file);
+    if (format == io::json_input || format == io::ndjson_input) return false;
+    std::string_view text = first.text;
+    if (first.line == 1 && text.starts_with(byte_order_mark))
+        text.remove_prefix(byte_order_mark.size());
+    return !text.substr(std::min(text.find_first_not_of(" \t"), text.size())).starts_with('{');
+}
+
+/// Makes a line of text a record. What is not text, or too long, is refused as a record.
+void make_record(Record& line) {
+    std::string_view text = line.text;
+    if (text.size() < line.size || text.find('\0') != text.npos ||
+        io::find_invalid_utf8(text) != text.npos)
+        return;
+    if (line.line == 1 && text.starts_with(byte_order_mark))
+        text.remove_prefix(byte_order_mark.size());
+    if (text.ends_with('\r')) text.remove_suffix(1);
+    std::string record = "{";
+    io::append_member(record, "text", text);
+    line.text = record += '}';
+    line.size = line.text.size();
+}
+
 /// The records of the corpus that this process scans, with their numbers in the whole corpus.
 class ScannedRecords {
 public:
     ScannedRecords(const ScanRequest& request, const Stop& stop)
-        : shard_(request.shard), reader_(request.inputs, request.shard, stop) {}
+        : shard_(request.shard), reader_(request.inputs, {}, stop) {}
 
     bool next(Record& record) {
-        if (reader_.next(record) != io::Next::found) return false;
-        ++taken_;
+        do {
+            if (reader_.next(record) != io::Next::found) return false;
+            ++number_;
+            if (record.file != file_ || record.line <= line_) {
+                file_ = record.file;
+                has_texts_ = holds_texts(record);
+            }
+            line_ = record.line;
+        } while ((number_ - 1) % shard_.shards != shard_.shard - 1);
+        if (has_texts_) make_record(record);
         return true;
     }
 
     /// Of the record that was returned last.
-    std::uint64_t number() const {
-        return (taken_ - 1) * std::uint64_t{shard_.shards} + shard_.shard;
-    }
+    std::uint64_t number() const { return number_; }
     std::uint64_t digest(const Record& record) const {
         return digest_of_record(number(), record.line == 0 ? record.file : record.text);
     }
@@ -98,7 +134,11 @@ public:
 private:
     Shard shard_;
     RecordReader reader_;
-    std::uint64_t taken_ = 0;
+    std::uint64_t number_ = 0;
+    // The file of the record before, and its line in it.
+    std::string file_;
+    std::size_t line_ = 0;
+    bool has_texts_ = false;
 };
 
 /// The layers that are asked for must be there, in the deeper stack of two. Models of images and

@@ -46,11 +46,11 @@ std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
     if (words.empty())
         throw Error(ErrorKind::usage, "attn scan",
                     "no model; expected its folder or file, then the corpus, as in attn scan DIR "
-                    "texts.ndjson");
+                    "corpus.txt");
     if (words.size() == 1)
         throw Error(ErrorKind::usage, "attn scan",
-                    "no corpus; expected files of texts after the model, one record a line, as in "
-                    "attn scan DIR texts.ndjson");
+                    "no corpus; expected files of texts after the model, one text a line, as in "
+                    "attn scan DIR corpus.txt");
     std::vector<BatchInput> inputs;
     for (std::size_t i = 1; i < words.size(); ++i) inputs.push_back({words[i], false});
     io::require_one_standard_input(words);
@@ -145,12 +145,13 @@ constexpr CommandRow scan_command{
     .summary = "statistics of a model's heads over the texts of a corpus",
     .note = "; exit code 1 where records failed",
     .examples =
-        "  attn scan DIR texts.ndjson -o stats.json\n"
+        "  attn scan DIR corpus.txt -o stats.json\n"
         "  attn scan DIR texts.ndjson --stats induction,sink --shard 3/8 --resume stats-3.json\n"
         "  attn plot stats.json --array induction\n",
     .usage =
-        "MODEL CORPUS...\n\nMODEL is as of attn model. A line of CORPUS is a text, as "
-        "{\"text\": \"Life is short\"} or {\"token_ids\": [3, 1, 4]};\n- is standard input.",
+        "MODEL CORPUS...\n\nMODEL is as of attn model. A line of CORPUS is a text. Where the "
+        "first line begins with {, and in *.ndjson,\na line is a record: {\"text\": \"Life is "
+        "short\"} or {\"token_ids\": [3, 1, 4]}. - is standard input.",
     .common_flags = scan_flags,
     .takes = in_scan,
     .own = scan_options,
