@@ -115,7 +115,10 @@ std::string Answerer::beginning(const Record& record) {
         const Line line = line_of(record);
         if (Line model = model_request(record, line)) {
             const ModelAsked asked = ask_model(record, std::move(*model));
-            return head_text(ModelPlan(asked, files_of(asked)).head());
+            const ModelPlan plan(asked, files_of(asked));
+            // The labels of generated tokens are not known yet.
+            if (plan.question().generate != 0) return {};
+            return head_text(plan.head());
         }
         const PlannedQuestion planned = plan(record, line);
         return head_text(planned.question.request, planned.plan);

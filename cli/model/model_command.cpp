@@ -14,9 +14,16 @@
 #include "cli/question/notes.hpp"
 #include "cli/request/field.hpp"
 #include "io/file/output_file.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
+
+/// The text of generated tokens, which tables do not have, on one line.
+void write_text(io::Output& to, const io::Report& report) {
+    for (const auto& [name, json] : report.head)
+        if (name == "generated_text") to << name << "\n" << io::printable(json) << "\n\n";
+}
 
 /// Returns notes on the output.
 std::vector<std::string> write(const Request& request, io::Report report) {
@@ -24,7 +31,12 @@ std::vector<std::string> write(const Request& request, io::Report report) {
     std::optional<Pictures> pictures;
     if (request.wants_pictures()) pictures.emplace(request, report);
     io::OutputFile out(request.output);
-    const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
+    const auto fill = [&] {
+        out.fill([&](io::Output& to) {
+            if (request.format->name == std::string_view("table")) write_text(to, report);
+            write_report(to, request, report);
+        });
+    };
     if (!out.is_in_place()) fill();
     if (pictures) pictures->commit();
     if (out.is_in_place()) fill();

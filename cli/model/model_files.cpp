@@ -30,6 +30,31 @@ std::vector<std::string> ModelFiles::pieces_of(const std::vector<std::uint64_t>&
     return pieces;
 }
 
+void ModelFiles::append_labels(const std::vector<std::uint64_t>& ids,
+                               std::vector<std::string>& labels) {
+    const std::vector<std::string> pieces = pieces_of(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        labels.push_back(pieces.empty() ? std::to_string(ids[i]) : pieces[i]);
+}
+
+std::optional<std::string> ModelFiles::text_after(const std::vector<std::uint64_t>& before,
+                                                  const std::vector<std::uint64_t>& ids) {
+    if (is_without_tokenizer_) return {};
+    const auto text_of = [&](const std::vector<std::uint64_t>& list) {
+        return tokenizer().decode(std::vector<std::uint32_t>(list.begin(), list.end()), true);
+    };
+    std::vector<std::uint64_t> all = before;
+    all.insert(all.end(), ids.begin(), ids.end());
+    try {
+        // The text of ids alone may lack the space before its first word.
+        const std::string start = text_of(before), whole = text_of(all);
+        return whole.starts_with(start) ? whole.substr(start.size()) : text_of(ids);
+    } catch (const Error&) {
+        is_without_tokenizer_ = !tokenizer_;
+        return {};
+    }
+}
+
 ModelFiles& ModelCache::open(const Request& request, const std::string& path) {
     const bool has_settings = std::any_of(model_settings.begin(), model_settings.end(),
                                           [&](std::string_view key) { return request.has(key); });

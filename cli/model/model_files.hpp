@@ -30,6 +30,14 @@ public:
     /// labels depends on it.
     std::vector<std::string> pieces_of(const std::vector<std::uint64_t>& ids);
 
+    /// Appends the strings of ids to labels; the numbers, if pieces_of has none.
+    void append_labels(const std::vector<std::uint64_t>& ids, std::vector<std::string>& labels);
+
+    /// The text that ids add to the text of the ids before them, without special tokens; empty if
+    /// the model has no tokenizer that can be read, or one of the ids is not in its vocabulary.
+    std::optional<std::string> text_after(const std::vector<std::uint64_t>& before,
+                                          const std::vector<std::uint64_t>& ids);
+
 private:
     std::string path_;
     io::Access access_;

@@ -25,7 +25,7 @@ std::size_t tokens_of(const ModelInput& input) {
 /// Formats of one array require one name, of one layer if it is an array of layers.
 void check_one_array(const Request& request, const ModelQuestion& question) {
     if (!request.format->one_array) return;
-    const bool is_hidden = request.has("emit") && question.emit.front() == "hidden_states";
+    const bool is_hidden = request.has("emit") && question.emit.front().ends_with("hidden_states");
     if (!request.has("emit") || question.emit.size() != 1 || question.layers.size() != 1 ||
         is_hidden)
         throw setting_error(
@@ -69,6 +69,11 @@ void check_generated(const Args& args, const ModelQuestion& question) {
 void check_found(const Request& request, const ModelQuestion& question, const ModelResult& result) {
     const bool is_one = result.arrays.size() == 1;
     if (is_one || (!request.format->one_array && !result.arrays.empty())) return;
+    if (!result.arrays.empty())
+        throw setting_error(request, "emit",
+                            std::string(request.format->name) + " holds one array, and these are " +
+                                result.arrays[0].name + " and " + result.arrays[1].name +
+                                "; expected one of them");
     std::string list;
     for (const std::string& name : question.emit) list += (list.empty() ? "" : ", ") + name;
     throw setting_error(request, "emit",
@@ -87,10 +92,10 @@ void check_type(const Args& args, const io::OpenModel& model) {
 }  // namespace
 
 ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
-    : request_(asked.request), path_(asked.path), model_(files.model()) {
+    : request_(asked.request), path_(asked.path), files_(files), model_(files.model()) {
     const Args& args = asked.args;
     check_type(args, model_);
-    question_.emit = arrays_named(request_);
+    question_.emit = arrays_named(request_, model_.decoder() != nullptr);
     request_.tokens = read_tokens(asked, files, question_.input);
     read_input_arrays(asked, question_.input);
     check_input(asked, model_.row().inputs, !model_.row().ids.empty(), question_.input);
@@ -140,9 +145,11 @@ void ModelPlan::choose_layers(const Args& args) {
     // By default arrays of the last layer are written if it is selected.
     const bool has_last = !asked_.layers.empty() && asked_.layers.back() + 1 == last().layers;
     if (!has_last && !request_.has("emit")) std::erase(question_.emit, "last_hidden_state");
-    asked_.arrays =
-        of_encoder_.arrays = {question_.emit, request_.settings.head,
-                              names(request_, "logits") || names(request_, "next_tokens")};
+    asked_.arrays = {names_of_stack(question_.emit, decoder_ ? "decoder_" : ""),
+                     request_.settings.head,
+                     names(request_, "logits") || names(request_, "next_tokens") ||
+                         names(request_, "next_token_probabilities")};
+    of_encoder_.arrays = {names_of_stack(question_.emit, "encoder_"), request_.settings.head};
     asked_.generate = of_encoder_.generate = question_.generate;
     if (question_.input.hidden_states) question_.input.first_layer = asked_.layers.front();
     asked_.run_layers = asked_.layers.empty() ? 0 : asked_.layers.back() + 1;
@@ -150,7 +157,8 @@ void ModelPlan::choose_layers(const Args& args) {
 
 void ModelPlan::check_emit() const {
     check_one_array(request_, question_);
-    for (const char* name : {"last_hidden_state", "logits", "next_tokens"})
+    for (const char* name :
+         {"last_hidden_state", "logits", "next_tokens", "next_token_probabilities"})
         if (names(request_, name) &&
             (asked_.layers.empty() || asked_.layers.back() + 1 != last().layers))
             throw setting_error(
@@ -183,7 +191,17 @@ io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
     ModelResult result =
         at_locations(request_, [&] { return this->result(compute, of_encoder, asked); });
     check_found(request_, question_, result);
-    return make_model_report(request_, path_, head(), question_, std::move(result), pool);
+    Request labelled = request_;
+    std::optional<std::string> text;
+    if (!result.generated.empty()) {
+        text = files_.text_after(decoder_ ? question_.decoder_ids : question_.input.ids,
+                                 result.generated);
+        // Labels are of the encoder's tokens, to which nothing is appended.
+        if (!decoder_ && request_.tokens.size() == question_.input.ids.size())
+            files_.append_labels(result.generated, labelled.tokens);
+    }
+    return make_model_report(labelled, path_, head_of_model(labelled, path_, model_, question_),
+                             question_, std::move(result), std::move(text), pool);
 }
 
 void ModelPlan::pass_layers_on(std::function<void(NamedArray array)> take) {

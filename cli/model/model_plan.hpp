@@ -30,7 +30,8 @@ public:
     const Request& request() const { return request_; }
     const ModelQuestion& question() const { return question_; }
 
-    /// The head of a result up to its layers: schema, id, meta, mode, tokens and config.
+    /// The head of a result up to its layers: schema, id, meta, mode, tokens and config. Tokens are
+    /// those of the input; a result has the generated ones too.
     std::vector<std::pair<std::string, std::string>> head() const;
 
     /// What running the model costs. Errors: those of make_plan; kind unsupported for image and
@@ -70,6 +71,7 @@ private:
 
     Request request_;
     std::string path_;
+    ModelFiles& files_;
     const io::OpenModel& model_;
     ModelQuestion question_;
     ModelSpec spec_;                    // of the model, or of its encoder

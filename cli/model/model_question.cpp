@@ -20,6 +20,7 @@ constexpr ModelArray array_rows[] = {
     {"last_hidden_state", false, true, "after the final norm"},
     {"logits", false, false, "logits of the last token, one per entry of the vocabulary"},
     {"next_tokens", false, false, "the ten most probable next tokens, with their probabilities"},
+    {"next_token_probabilities", false, false, "the probabilities of next_tokens"},
 };
 
 bool is_of_attention(const ArrayRow& row) {
@@ -82,7 +83,30 @@ std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t co
     return layers;
 }
 
-std::vector<std::string> arrays_named(const Request& request) {
+std::vector<std::string> arrays_of_stacks() {
+    std::vector<std::string> names{"encoder_last_hidden_state"};
+    for (const std::string prefix : {"encoder_", "decoder_"}) {
+        for (const ModelArray& row : array_rows)
+            if (row.of_layers && !row.name.starts_with("cross_"))
+                names.push_back(prefix + std::string(row.name));
+        for (const ArrayRow& row : emitted_arrays)
+            if (is_of_attention(row)) names.push_back(prefix + std::string(row.name));
+    }
+    return names;
+}
+
+std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
+                                        std::string_view prefix) {
+    std::vector<std::string> own;
+    for (const std::string& name : names)
+        if (name.starts_with(prefix))
+            own.push_back(name.substr(prefix.size()));
+        else if (!name.starts_with("encoder_") && !name.starts_with("decoder_"))
+            own.push_back(name);
+    return own;
+}
+
+std::vector<std::string> arrays_named(const Request& request, bool has_decoder) {
     std::vector<std::string> all, defaults;
     for (const ModelArray& row : array_rows) {
         all.emplace_back(row.name);
@@ -91,15 +115,19 @@ std::vector<std::string> arrays_named(const Request& request) {
     defaults.emplace_back("attention_weights");
     for (const ArrayRow& row : emitted_arrays)
         if (is_of_attention(row)) all.emplace_back(row.name);
+    const std::vector<std::string> of_stack =
+        has_decoder ? arrays_of_stacks() : std::vector<std::string>();
     if (!request.has("emit")) return defaults;
     std::vector<std::string> named;
     bool is_all = false;
     for (const std::string& name : request.settings.emit) {
         is_all |= name == "all";
         if (name == "all") continue;
-        if (std::find(all.begin(), all.end(), name) == all.end()) {
+        if (std::find(all.begin(), all.end(), name) == all.end() &&
+            std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
             std::string expected;
             for (const std::string& known : all) expected += (expected.empty() ? "" : ", ") + known;
+            if (has_decoder) expected += ", or one of these after encoder_ or decoder_";
             throw setting_error(
                 request, "emit",
                 (name.empty() ? "a name is missing" : "no array " + io::shortened(name)) +

@@ -39,8 +39,16 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
 std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,
                                          std::size_t deepest);
 
-/// The arrays that the request names; `all` excludes only the arrays of explanations. Errors: kind
-/// usage for unknown names.
-std::vector<std::string> arrays_named(const Request& request);
+/// The names of arrays of one stack of an encoder-decoder model, as encoder_hidden_states.
+std::vector<std::string> arrays_of_stacks();
+
+/// The arrays that the request names; `all` excludes only the arrays of explanations.
+/// `has_decoder`: the model is an encoder-decoder model. Errors: kind usage for unknown names.
+std::vector<std::string> arrays_named(const Request& request, bool has_decoder);
+
+/// Of these names those of a stack, as the stack itself names its arrays; `prefix` is encoder_,
+/// decoder_ or, for a model of one stack, empty.
+std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
+                                        std::string_view prefix);
 
 }  // namespace attn::cli

@@ -108,7 +108,7 @@ std::vector<std::pair<std::string, std::string>> head_of_model(const Request& re
 io::Report make_model_report(const Request& request, const std::string& path,
                              std::vector<std::pair<std::string, std::string>> head,
                              const ModelQuestion& question, ModelResult result,
-                             ThreadPool& workers) {
+                             std::optional<std::string> generated_text, ThreadPool& workers) {
     io::Report report;
     report.title_start = "model  ";
     report.title_end = "  " + io::last_part(path);
@@ -117,6 +117,7 @@ io::Report make_model_report(const Request& request, const std::string& path,
     if (!request.bare) report.head.emplace_back("layers", layers_json(result, question.layers));
     if (question.generate != 0)
         report.head.emplace_back("generated", io::value_text(result.generated));
+    if (generated_text) report.head.emplace_back("generated_text", io::value_text(*generated_text));
     std::vector<NamedArray> arrays = std::move(result.arrays);
     const std::vector<std::string> names = names_in_order(arrays);
     if (request.format->json) add_absent(arrays, question.layers);

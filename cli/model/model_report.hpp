@@ -24,6 +24,6 @@ std::vector<std::pair<std::string, std::string>> head_of_model(const Request& re
 io::Report make_model_report(const Request& request, const std::string& path,
                              std::vector<std::pair<std::string, std::string>> head,
                              const ModelQuestion& question, ModelResult result,
-                             ThreadPool& workers);
+                             std::optional<std::string> generated_text, ThreadPool& workers);
 
 }  // namespace attn::cli

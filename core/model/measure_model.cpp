@@ -103,12 +103,14 @@ ModelCost measure_model(const ModelSpec& model, const ModelInput& input,
             kept += last * e;
             cost.numbers += last;
         }
-        const bool has_next = request.arrays.has("next_tokens");
-        if (head.numbers != 0 && (request.arrays.has("logits") || has_next)) {
+        const std::size_t of_next = request.arrays.has("next_tokens")                ? 2
+                                    : request.arrays.has("next_token_probabilities") ? 1
+                                                                                     : 0;
+        if (head.numbers != 0 && (request.arrays.has("logits") || of_next != 0)) {
             cost.flops += head.flops;
             finishing = head.bytes;
             constexpr double best_tokens = 10;
-            if (has_next) cost.numbers += 2 * std::min(best_tokens, head.numbers);
+            cost.numbers += static_cast<double>(of_next) * std::min(best_tokens, head.numbers);
             if (request.arrays.has("logits")) {
                 cost.numbers += head.numbers;
                 kept += head.numbers * e;

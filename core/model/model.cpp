@@ -120,7 +120,7 @@ public:
         Tensor3<T> x = run_blocks(input);
         if (request_.run_layers < model_.layers) return std::move(result_);
         x = finish(std::move(x));
-        if (request_.arrays.has("logits") || request_.arrays.has("next_tokens")) record_logits(x);
+        record_logits(x);
         const std::vector<std::size_t> shape{x.shape(1), x.shape(2)};
         Array<T> last(std::move(x), {1, shape[0], shape[1]});
         last.reshape(shape);
@@ -304,9 +304,12 @@ private:
     }
 
     void record_logits(const Tensor3<T>& last) {
+        const bool has_ids = request_.arrays.has("next_tokens"),
+                   has_next = has_ids || request_.arrays.has("next_token_probabilities");
+        if (!has_next && !request_.arrays.has("logits")) return;
         if (!has_head() && !request_.arrays.requires_head) return;
         Array<T> logits = logits_of(last);
-        if (request_.arrays.has("next_tokens")) {
+        if (has_next) {
             const auto best = best_of(logits);
             Array<std::int64_t> ids = Array<std::int64_t>::from_shape({best.size()});
             Array<T> probabilities = Array<T>::from_shape({best.size()});
@@ -314,7 +317,7 @@ private:
                 ids.data()[i] = static_cast<std::int64_t>(best[i].first);
                 probabilities.data()[i] = static_cast<T>(best[i].second);
             }
-            add("next_tokens", std::move(ids), {"rank"});
+            if (has_ids) add("next_tokens", std::move(ids), {"rank"});
             add("next_token_probabilities", std::move(probabilities), {"rank"});
         }
         if (request_.arrays.has("logits")) add("logits", std::move(logits), {"vocabulary"});

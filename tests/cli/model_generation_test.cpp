@@ -90,6 +90,101 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     CHECK_GE(generating, 20);
 }
 
+TEST_CASE("models: generated tokens have a text and labels") {
+    // Tokens of each id: a word, a piece that goes on, a byte of a character of several, a special
+    // one.
+    json vocab = json::object();
+    for (int id = 0; id < 300; ++id)
+        vocab[id % 4 == 0   ? "\u2581w" + std::to_string(id)
+              : id % 4 == 1 ? "p" + std::to_string(id)
+              : id % 4 == 2 ? "<x" + std::to_string(id) + ">"
+                            : "\u2581\u00e9" + std::to_string(id)] = id;
+    json special = json::array();
+    for (int id = 6; id < 300; id += 16)
+        special.push_back(
+            {{"id", id}, {"content", "<x" + std::to_string(id) + ">"}, {"special", true}});
+    const json tokenizer{{"added_tokens", special},
+                         {"decoder", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
+                         {"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "p1"}}}};
+    const auto text_of = [&](const json& ids) {
+        std::string text;
+        for (const json& id : ids)
+            for (const auto& [piece, number] : vocab.items()) {
+                if (number != id || (id.get<int>() % 16 == 6)) continue;
+                const bool begins = piece.starts_with("\u2581");
+                text += (begins ? " " : "") + piece.substr(begins ? 3 : 0);
+            }
+        return text;
+    };
+    std::size_t texts = 0;
+    for (const json& c : generation_cases()) {
+        if (!c.contains("generated")) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        write_text("model/tokenizer.json", tokenizer.dump());
+        std::vector<std::string> words = words_of(c);
+        for (const char* word : {"--generate", "5", "--emit", "attention_weights,hidden_states"})
+            words.emplace_back(word);
+        const Outcome run = run_attn(words);
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        const json found = json::parse(run.out);
+        CHECK_EQ(found["generated_text"], text_of(c["generated"]));
+        words.insert(words.end(), {"--format", "table", "--layers", "0"});
+        CHECK(run_attn(words).out.starts_with("generated_text\n\"" + text_of(c["generated"]) +
+                                              "\"\n\n"));
+        if (c.contains("decoder_ids")) continue;
+        const json& prompt = c["token_ids"];
+        REQUIRE_EQ(found["tokens"].size(), prompt.size() + c["generated"].size());
+        for (std::size_t i = 0; i < found["tokens"].size(); ++i)
+            CHECK_EQ(vocab[found["tokens"][i].get<std::string>()],
+                     i < prompt.size() ? prompt[i] : c["generated"][i - prompt.size()]);
+        write_text("result.json", run.out);
+        const Outcome drawn = run_attn({"plot", "result.json", "--layer", "0"});
+        CHECK_MESSAGE(drawn.code == 0, drawn.err);
+        ++texts;
+    }
+    CHECK_GE(texts, 15);
+}
+
+TEST_CASE("models: every name that a result shows is one that --emit takes") {
+    std::size_t names = 0;
+    for (const json& c : generation_cases()) {
+        const std::string name = c["name"];
+        CAPTURE(name);
+        if (names > 250) break;
+        write_model(c, "model");
+        std::vector<std::string> words = words_of(c);
+        words.insert(words.end(), {"--emit", ""});
+        const auto shown = [&](const std::string& emit) {
+            words.back() = emit;
+            const Outcome run = run_attn(words);
+            json arrays = json::object();
+            if (run.code != 0) return arrays;
+            for (const auto& [key, value] : json::parse(run.out).items())
+                if (value.is_array() && key != "tokens" && key != "layer_numbers")
+                    arrays[key] = value;
+            return arrays;
+        };
+        json all = shown("all");
+        if (all.empty())  // without a head
+            all = shown(
+                "hidden_states,attention_weights,recurrent_state,last_hidden_state,"
+                "cross_attention_weights,queries,scores,context_vectors");
+        CHECK_FALSE(all.empty());
+        for (const auto& [array, values] : all.items()) {
+            CAPTURE(array);
+            json alone = shown(array);
+            CHECK_EQ(alone[array], values);
+            // Names of both stacks, and next_tokens with its probabilities, show more.
+            if (array.starts_with("encoder_") || array.starts_with("decoder_"))
+                CHECK_EQ(alone.size(), 1);
+            ++names;
+        }
+    }
+    CHECK_GE(names, 100);
+}
+
 TEST_CASE("models: images and sound, and decoders that attend to them") {
     std::size_t models = 0;
     for (const json& c : generation_cases()) {

@@ -97,6 +97,7 @@ json strings_schema(const cli::Option& option) {
     if (std::strcmp(option.key, "emit") == 0) {
         json names = names_of_arrays();
         for (const cli::ModelArray& row : cli::model_arrays()) names.push_back(row.name);
+        for (const std::string& name : cli::arrays_of_stacks()) names.push_back(name);
         names.push_back("all");
         item = {{"enum", names}};
     }
@@ -255,8 +256,7 @@ void add_model_arrays(json& members) {
         else
             members[std::string(row.name)] = {{"$ref", array_ref}};
     }
-    for (const char* name : {"next_token_probabilities", "encoder_last_hidden_state"})
-        members[name] = {{"$ref", array_ref}};
+    members["encoder_last_hidden_state"] = {{"$ref", array_ref}};
     for (const std::string prefix : {"", "encoder_", "decoder_"})
         for (const json& name : names) members[prefix + name.get<std::string>()] = lists;
 }
@@ -269,6 +269,7 @@ json bare_schema() {
     json members{{"id", id_schema}, {"meta", json::object()}}, of_model = members;
     add_arrays(members);
     of_model["layer_numbers"] = of_model["generated"] = counts_schema();
+    of_model["generated_text"] = {{"type", "string"}};
     add_model_arrays(of_model);
     return {{"$schema", draft},
             {"title", "A result of attn, written with --bare"},
@@ -327,6 +328,7 @@ json model_result_schema() {
     json members = head_members({{"const", cli::model_command.name}});
     members.erase("context_tokens");
     members["layer_numbers"] = members["generated"] = counts_schema();
+    members["generated_text"] = {{"type", "string"}};
     members["layers"] = {{"type", "object"},
                          {"patternProperties", {{"^[0-9]+$", {{"$ref", "#/$defs/layer"}}}}},
                          {"additionalProperties", false}};
