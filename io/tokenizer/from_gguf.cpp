@@ -85,7 +85,7 @@ constexpr const char* space_mark = "\u2581";
 class GgufTokenizerReader {
 public:
     GgufTokenizerReader(const std::string& place, const nlohmann::json& metadata)
-        : place_(place), root_(metadata, place + ": ") {
+        : place_(place), root_(metadata, place) {
         parts_->place = place;
     }
 

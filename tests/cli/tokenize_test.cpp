@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -51,11 +52,18 @@ TEST_CASE("tokenize: pairs have types") {
 }
 
 TEST_CASE("tokenize: the tokenizer of a GGUF file") {
-    const std::string file = data_path("gguf/tiny.gguf");
-    const json found = json::parse(run_attn({"tokenize", file, "a b"}).out);
-    const json again = json::parse(run_attn({"model", file, "--text", "a b", "--layers", "0"}).out);
-    CHECK(found["ids"] == again["config"]["token_ids"]);
-    CHECK(found["tokens"] == again["tokens"]);
+    scratch_folder();
+    GgufBytes bytes(0, 4);
+    bytes.word("tokenizer.ggml.model", "gpt2").word("tokenizer.ggml.pre", "gpt-2");
+    bytes.key("tokenizer.ggml.tokens", 9).number(8, 4).number(4, 8);
+    for (const char* piece : {"a", "b", "ab", "\u0120"}) bytes.string(piece);
+    bytes.key("tokenizer.ggml.merges", 9).number(8, 4).number(1, 8).string("a b");
+    write_text("m.gguf", bytes.text());
+    CHECK(json::parse(run_attn({"tokenize", "m.gguf", "ab a"}).out)["ids"] == json({2, 3, 0}));
+    CHECK(run_attn({"tokenize", "m.gguf", "--decode", "2,3,0"}).out == "ab a\n");
+    CHECK(run_attn({"tokenize", data_path("gguf/tiny.gguf"), "a"})
+              .err.find("tiny.gguf: has no member \"tokenizer.ggml.merges\"; expected it") !=
+          std::string::npos);
 }
 
 TEST_CASE("tokenize: lines, formats and files") {
