@@ -25,6 +25,8 @@ struct HelpOverride {
 inline constexpr HelpOverride csv_help[] = {
     {"csv_header", "whether CSV starts with a header line (default auto)"},
     {"csv_labels", "whether the first CSV column holds labels (default auto)"},
+    {"csv_decimal", "the decimal mark of numbers in CSV (default .)"},
+    {"csv_quotes", "whether \" quotes fields of CSV (default yes)"},
     {"csv_comments", "lines of CSV that begin with # are comments"}};
 
 /// One command.

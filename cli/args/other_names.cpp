@@ -62,6 +62,8 @@ constexpr OtherNames other_names[] = {
     {"token", " row query_index position "},
     {"precision", " digits decimals round ndigits "},
     {"csv_header", " header header_row "},
+    {"csv_decimal", " decimal decimal_point dec "},
+    {"csv_quotes", " quoting quotechar quote "},
     {"pretty", " indent pretty_print "},
     {"average_heads", " average_attn_weights mean_heads avg_heads "},
     {"heatmap", " heat_map draw show "},

@@ -31,6 +31,7 @@ int run_compare(const Args& args) {
     request.tolerance.rtol = args.real("rtol").value_or(0);
     request.tolerance.ulp = args.whole("ulp").value_or(0);
     request.tolerance.equal_nan = args.has("equal_nan");
+    request.common = args.has("common");
     if (const auto dtype = args.place("dtype")) request.dtype = dtype_names[*dtype].first;
     if (const auto form = args.place("format"))
         request.json = compare_forms[*form].first == CompareForm::json;
@@ -65,6 +66,9 @@ constexpr Option compare_options[] = {
      .limits = {.expected = "table|json"},
      .help = "for people or for programs (default table)",
      .letter = 'f'},
+    {.key = "common",
+     .field = no_value,
+     .help = "compare only the arrays that both have (default: a missing one differs)"},
     {.key = "equal_nan", .field = no_value, .help = "NaN equals NaN (default off)"},
 };
 

@@ -24,10 +24,10 @@ std::string count_text(std::size_t count, const std::string& noun) {
 class MatrixBuilder {
 public:
     /// Every row has the width of the first one.
-    MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
-                  const CsvLine& first_row)
-        : source_(source), rules_(rules), labelled_(labelled), fields_(first_row.fields.size()),
-          width_line_(first_row.line) {}
+    MatrixBuilder(const Source& source, const ArrayRules& rules, const CsvStyle& style,
+                  bool labelled, const CsvLine& first_row)
+        : source_(source), rules_(rules), style_(style), labelled_(labelled),
+          fields_(first_row.fields.size()), width_line_(first_row.line) {}
 
     void add(const CsvLine& record) {
         const std::size_t first = labelled_ ? 1 : 0;
@@ -53,7 +53,7 @@ private:
             throw Error(ErrorKind::input, source_.place(field.offset),
                         "an empty field; expected a number");
         if (number.length != field.text.size())
-            throw Error(ErrorKind::input, source_.place(field.offset), not_a_number(field));
+            throw Error(ErrorKind::input, source_.place(field.offset), not_a_number(field, style_));
         const std::string problem = complaint(number.value, field.text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
         values_.push_back(stored_number(number.value, field.text, rules_));
@@ -61,6 +61,7 @@ private:
 
     const Source& source_;
     ArrayRules rules_;
+    const CsvStyle& style_;
     bool labelled_;
     std::size_t fields_, width_line_;
     std::size_t rows_ = 0;
@@ -107,7 +108,7 @@ void check_blank_line(const CsvLine& line, const Source& source) {
 
 LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const Source& source,
                           const ArrayRules& rules, const CsvStyle& style, bool labelled) {
-    MatrixBuilder builder(source, rules, labelled, layout.row);
+    MatrixBuilder builder(source, rules, style, labelled, layout.row);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
         check_hash_line(line, layout.row, labelled, source, style);
@@ -117,15 +118,51 @@ LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const S
     return builder.finish();
 }
 
+/// A mask of true and false, as Python writes them; empty if the first line holds anything else, or
+/// the rules accept no booleans.
+std::optional<LabelledMatrix> read_booleans(CsvLineReader reader, const Source& source,
+                                            const ArrayRules& rules) {
+    CsvLine first;
+    if (!rules.boolean || !reader.next(first)) return {};
+    for (const Field& field : first.fields)
+        if (!boolean_of(field.text)) return {};
+    std::vector<double> values;
+    std::size_t rows = 0;
+    CsvLine line = first;
+    do {
+        ++rows;
+        if (line.fields.size() != first.fields.size())
+            throw Error(ErrorKind::input, line_place(source, line.line),
+                        count_text(line.fields.size(), "value") + "; expected " +
+                            std::to_string(first.fields.size()) + " as in line " +
+                            std::to_string(first.line));
+        for (const Field& field : line.fields) {
+            const std::optional<bool> value = boolean_of(field.text);
+            if (!value)
+                throw Error(
+                    ErrorKind::input, source.place(field.offset),
+                    "found '" + shortened(field.text) + "' among booleans; expected true or false");
+            values.push_back(*value ? 1 : 0);
+        }
+    } while (reader.next(line));
+    LabelledMatrix read;
+    read.matrix.values = to_array(values, {rows, first.fields.size()});
+    read.matrix.boolean = true;
+    return read;
+}
+
 /// With the fast reader; empty if the text is not regular. The first column holds labels if there
 /// is a word and no number in it.
 std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const CsvLayout& layout,
                                            const Source& source, const ArrayRules& rules,
-                                           ThreadPool* workers, std::size_t piece_size) {
+                                           const CsvStyle& style, ThreadPool* workers,
+                                           std::size_t piece_size) {
+    if (style.decimal == DecimalMark::comma) return {};
     const std::vector<Field>& fields = layout.row.fields;
     const bool labelled =
         layout.labelled.value_or(fields.size() > 1 && cell_of(fields[0]) != Cell::number);
-    const CsvRowStyle rows{reader.separator(), fields.size(), labelled};
+    const CsvRowStyle rows{reader.separator(), fields.size(), labelled,
+                           reader.ends_with_separator()};
     auto read =
         read_csv_rows(source.text.substr(layout.row.offset), rows, rules, workers, piece_size);
     if (!read || !labelled || layout.labelled) return read;
@@ -144,13 +181,18 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
 
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
                         ThreadPool* workers, std::size_t piece_size) {
-    CsvLineReader reader(source, style.comments);
+    CsvLineReader reader(source, style);
+    if (auto booleans = read_booleans(reader, source, rules)) return std::move(*booleans);
     CsvLayout layout = read_layout(reader, source, style);
     check_blank_line(layout.row, source);
-    auto read = read_regular(reader, layout, source, rules, workers, piece_size);
+    auto read = read_regular(reader, layout, source, rules, style, workers, piece_size);
     if (!read)
         read = read_lines(reader, layout, source, rules, style,
                           has_labels(layout, reader, source, style));
+    if (layout.rows.value_or(read->labels.size()) != read->labels.size())
+        throw Error(ErrorKind::input, source.name,
+                    count_text(read->labels.size(), "row") + "; expected " +
+                        std::to_string(*layout.rows) + " as in the sizes on the first line");
     if (reader.shape().line != 0) take_shape(read->matrix.values, reader.shape(), rules, source);
     read->header_line = layout.header.line;
     for (Field& field : layout.header.fields) read->header.push_back(std::move(field.text));

@@ -24,10 +24,20 @@ enum class Guess { automatic, yes, no };
 inline constexpr Names<Guess, 3> guess_names{
     {{Guess::automatic, "auto"}, {Guess::yes, "yes"}, {Guess::no, "no"}}};
 
+enum class DecimalMark { point, comma };
+inline constexpr Names<DecimalMark, 2> decimal_mark_names{
+    {{DecimalMark::point, "."}, {DecimalMark::comma, ","}}};
+
+/// What '"' is: the quotes of a field, or text like any other.
+enum class Quotes { yes, no };
+inline constexpr Names<Quotes, 2> quotes_names{{{Quotes::yes, "yes"}, {Quotes::no, "no"}}};
+
 /// How to read ambiguous text.
 struct CsvStyle {
     Guess header = Guess::automatic;
     Guess labels = Guess::automatic;
+    DecimalMark decimal = DecimalMark::point;
+    Quotes quotes = Quotes::yes;
     /// Whether lines that begin with '#' are comments; empty: those before the first line are.
     std::optional<bool> comments = {};
     /// Whether flags may set these. Otherwise the file is a mask or a cache: a first row 0, 1, ...
@@ -37,9 +47,12 @@ struct CsvStyle {
 
 /// Reads one matrix (RFC 4180 quoting). The separator is that of a first line `sep=X`, else the
 /// first of tab ';' ',' in the first line, else white space. Blank lines are skipped, and rows of
-/// empty fields before and after all others. Lines that begin with '#' before the first line are
-/// comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a rank that the rules
-/// allow, with the rows as its last axis; then there is neither header nor label.
+/// empty fields before and after all others. A separator at the end of every line is not followed
+/// by a field. With decimal commas, ',' separates only quoted fields. A line "2 3" above 2 rows of
+/// a label and 3 numbers, as word2vec writes it, is their shape. Lines that begin with '#' before
+/// the first line are comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a
+/// rank that the rules allow, with the rows as its last axis; then there is neither header nor
+/// label.
 ///
 /// If the style leaves it open:
 /// - The first line is a header if all its fields are words (csv_cells.hpp). If its first field is
@@ -54,6 +67,7 @@ struct CsvStyle {
 /// and numbers, damaged numbers or missing values, or of 0, 1, 2, ...; numbers and words in the
 /// first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error value
 /// such as #N/A, or come after the first row.
+/// a number with a decimal point in a file of decimal commas;
 /// `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text where a number
 /// should be, a blank line among rows of one number, and a shape that the rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},

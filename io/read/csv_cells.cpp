@@ -189,6 +189,12 @@ Cell cell_of(std::string_view text) {
     return is_damaged(text) ? Cell::damaged : Cell::word;
 }
 
+std::optional<bool> boolean_of(std::string_view text) {
+    const std::string small = in_small_letters(text);
+    if (small != "true" && small != "false") return {};
+    return small == "true";
+}
+
 bool has_decimal_comma(std::string_view text) {
     std::string pointed(text);
     const std::size_t comma = pointed.find(',');

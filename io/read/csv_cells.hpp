@@ -1,6 +1,7 @@
 // The kinds of fields in CSV text: a number, a damaged number, a missing value, a word.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace attn::io {
@@ -17,6 +18,9 @@ enum class Cell {
 /// A damaged number has a digit before any letter, except signs and currencies: x1, V1, dim_0, #1
 /// and _1 are words, and so is a date such as 2024-05-31.
 Cell cell_of(std::string_view text);
+
+/// "true", "False": the value; empty for other text.
+std::optional<bool> boolean_of(std::string_view text);
 
 /// "0,43".
 bool has_decimal_comma(std::string_view text);

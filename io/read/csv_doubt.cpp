@@ -23,9 +23,11 @@ CellCounts::CellCounts(const CsvLine& line, std::size_t first, char separator) {
     }
 }
 
-std::string not_a_number(const Field& field) {
+std::string not_a_number(const Field& field, const CsvStyle& style) {
     return "found '" + shortened(field.text) + "'; expected a number" +
-           (has_decimal_comma(field.text) ? " with a decimal point, not a comma" : "");
+           (!has_decimal_comma(field.text) ? ""
+            : style.has_flags              ? " with a decimal point, or --csv-decimal ,"
+                                           : " with a decimal point, not a comma");
 }
 
 std::string found_text(const Field& field, const std::string& otherwise) {

@@ -30,7 +30,7 @@ struct CellCounts {
 };
 
 /// "found 'abc'; expected a number".
-std::string not_a_number(const Field& field);
+std::string not_a_number(const Field& field, const CsvStyle& style);
 
 /// "found 'NA', which may be a missing value or a label".
 std::string found_text(const Field& field, const std::string& otherwise);

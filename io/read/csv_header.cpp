@@ -119,11 +119,15 @@ private:
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
         if (!next())  // an empty header
-            throw Error(ErrorKind::input, source_.place(found->offset), not_a_number(*found));
-        refuse_reading(source_.place(found->offset), found_text(*found, "the name of a column"),
-                       style_,
-                       "--csv-header yes reads the line as a header, --csv-header no as a row",
-                       "numbers, or a header of words");
+            throw Error(ErrorKind::input, source_.place(found->offset),
+                        not_a_number(*found, style_));
+        refuse_reading(
+            source_.place(found->offset), found_text(*found, "the name of a column"), style_,
+            has_decimal_comma(found->text)
+                ? "--csv-decimal , reads it as a number, --csv-header yes the line as a "
+                  "header"
+                : "--csv-header yes reads the line as a header, --csv-header no as a row",
+            "numbers, or a header of words");
     }
 
     [[noreturn]] void refuse(const std::string& found, const std::string& flags,

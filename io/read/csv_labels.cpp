@@ -56,7 +56,10 @@ bool is_number(const Field& field) {
                                column.words.count == 1 && column.doubtful.count == 0 &&
                                odd.line == layout.row.line;
     refuse_reading(source.place(odd.field.offset), found, style,
-                   may_be_header
+                   has_decimal_comma(odd.field.text)
+                       ? "--csv-decimal , reads it as a number, --csv-labels yes the column as "
+                         "labels"
+                   : may_be_header
                        ? "--csv-labels yes reads the column as labels, --csv-header yes the line "
                          "as a header"
                        : "--csv-labels yes reads the column as labels, --csv-labels no as "

@@ -35,11 +35,13 @@ struct HashRow {
 };
 
 /// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
-/// one of `words` or a missing value, then numbers. Of any width if all fields after a separator
-/// other than a blank are numbers, if it begins with an error value, or with an empty field. Empty
-/// if there is none.
+/// a word unless the style has none, or a missing value, then numbers. Of any width if all fields
+/// after a separator other than a blank are numbers, if it begins with an error value, or with an
+/// empty field. Empty if there is none.
 std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, char separator,
-                                       const std::vector<std::size_t>& widths, bool words) {
+                                       const std::vector<std::size_t>& widths,
+                                       const CsvStyle& style) {
+    const bool words = style.labels != Guess::no;
     const std::string_view text = source.text.substr(0, end);
     std::size_t number = 0;
     for (std::size_t at = 0; at < text.size();) {
@@ -51,12 +53,14 @@ std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, ch
         const std::size_t hash = line.find_first_not_of(" \t");
         if (hash == std::string_view::npos || line[hash] != '#') continue;
         const Source alone{source.name, line};
-        CsvLineReader as_comment(alone, {}, separator);
+        CsvLineReader as_comment(alone, style, separator);
         CsvLine record;
         try {
             as_comment.next(record);
             if (as_comment.shape().line != 0) continue;
-            CsvLineReader as_row(alone, false, separator);
+            CsvStyle no_comments = style;
+            no_comments.comments = false;
+            CsvLineReader as_row(alone, no_comments, separator);
             if (!as_row.next(record)) continue;
         } catch (const Error&) {
             continue;  // so it is not a row
@@ -93,8 +97,7 @@ std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separato
     const std::size_t end = has_header ? layout.header.offset
                             : has_row  ? layout.row.offset
                                        : source.text.size();
-    std::optional<HashRow> found =
-        hash_row_before(end, source, separator, widths, style.labels != Guess::no);
+    std::optional<HashRow> found = hash_row_before(end, source, separator, widths, style);
     if (!found) return {};
     const Field& first = found->line.fields[0];
     const bool by_labels = found->is_row && style.labels != Guess::no;
@@ -121,6 +124,24 @@ bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, c
     if (style.header != Guess::automatic) return style.header == Guess::yes;
     // A shape is that of numbers only.
     return !has_shape && looks_like_header(line, rest, source, style);
+}
+
+/// "2 3" above rows of a label and 3 numbers: the shape of word2vec's text format.
+bool takes_size_line(CsvLayout& layout, CsvLineReader& reader, const CsvStyle& style) {
+    const std::vector<Field>& sizes = layout.row.fields;
+    const auto is_size = [](const Field& field) {
+        return !field.quoted && field.text.size() < 10 &&
+               field.text.find_first_not_of("0123456789") == std::string::npos;
+    };
+    const bool is_open = style.header == Guess::automatic && style.labels != Guess::no;
+    if (!is_open || sizes.size() != 2 || !is_size(sizes[0]) || !is_size(sizes[1])) return false;
+    CsvLineReader ahead = reader;
+    CsvLine first;
+    const std::size_t columns = std::stoul(sizes[1].text);
+    if (columns < 2 || !ahead.next(first) || first.fields.size() != columns + 1) return false;
+    layout.rows = std::stoul(sizes[0].text);
+    layout.labelled = true;
+    return reader.next(layout.row);
 }
 
 /// As far as the header and the first row determine it.
@@ -164,6 +185,7 @@ CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyl
     CsvLayout layout;
     bool more = reader.next(layout.row);
     const bool has_shape = reader.shape().line != 0;
+    if (more && !has_shape && takes_size_line(layout, reader, style)) return layout;
     if (more && is_header(layout.row, reader, has_shape, source, style)) {
         layout.header = std::move(layout.row);
         layout.row = {};

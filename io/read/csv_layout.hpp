@@ -11,9 +11,10 @@ namespace attn::io {
 
 /// The layout found in the first lines.
 struct CsvLayout {
-    CsvLine header;                ///< without fields if there is none
-    CsvLine row;                   ///< the first one
-    std::optional<bool> labelled;  ///< empty if the whole first column must be examined
+    CsvLine header;                        ///< without fields if there is none
+    CsvLine row;                           ///< the first one
+    std::optional<bool> labelled;          ///< empty if the whole first column must be examined
+    std::optional<std::size_t> rows = {};  ///< the number that a first line of sizes gives
 };
 
 /// Reads up to the first row; `reader` continues after it. csv.hpp has the rules. Errors: kind

@@ -4,8 +4,10 @@
 #include <charconv>
 #include <cstdint>
 #include <system_error>
+#include <utility>
 
 #include "core/base/error.hpp"
+#include "io/read/csv_cells.hpp"
 
 namespace attn::io {
 namespace {
@@ -17,19 +19,6 @@ bool is_blank(char c) {
 bool is_empty(const CsvLine& line) {
     return std::all_of(line.fields.begin(), line.fields.end(),
                        [](const Field& f) { return f.text.empty() && !f.quoted; });
-}
-
-/// White space is written ' '.
-char separator_in(std::string_view line) {
-    bool quoted = false;
-    std::string unquoted;
-    for (char c : line) {
-        if (c == '"') quoted = !quoted;
-        if (!quoted) unquoted += c;
-    }
-    for (char separator : {'\t', ';', ','})
-        if (unquoted.find(separator) != std::string::npos) return separator;
-    return ' ';
 }
 
 /// "2, 6, 3"; empty for other text.
@@ -55,9 +44,10 @@ std::string line_place(const Source& source, std::size_t line) {
     return source.name + ":" + std::to_string(line);
 }
 
-CsvLineReader::CsvLineReader(const Source& source, std::optional<bool> comments, char separator)
-    : source_(source), text_(source.text), comments_(comments),
-      separator_(separator != '\0' ? separator : find_separator()) {
+CsvLineReader::CsvLineReader(const Source& source, const CsvStyle& style, char separator)
+    : source_(source), text_(source.text), style_(style),
+      separator_(separator != '\0' ? separator : find_separator()),
+      ends_with_separator_(is_at_every_end()) {
     if (named_separator() != 0) at_ = std::min(text_.find_first_of("\r\n"), text_.size());
 }
 
@@ -78,6 +68,7 @@ bool CsvLineReader::next(CsvLine& line) {
             line.fields.push_back(read_field());
         } while (take_separator());
         skip_line_end();
+        if (ends_with_separator_ && line.fields.size() > 1) line.fields.pop_back();
         if (is_empty(line) && empty_line_ == 0) empty_line_ = line.line;
     } while (is_empty(line));  // spreadsheets end with rows of separators
     if (!before_first_ && empty_line_ != 0)
@@ -110,11 +101,47 @@ char CsvLineReader::find_separator() const {
         const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
         const std::size_t first = line.find_first_not_of(" \t");
         const bool is_blank_line = first == std::string_view::npos;
-        if (!is_blank_line && (line[first] != '#' || comments_ == false)) return separator_in(line);
+        if (!is_blank_line && (line[first] != '#' || style_.comments == false))
+            return separator_in(line);
         if (!is_blank_line && comment.empty()) comment = line;
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
     return comment.empty() ? ',' : separator_in(comment);
+}
+
+/// White space is written ' '. A decimal comma follows no quote.
+char CsvLineReader::separator_in(std::string_view line) const {
+    bool quoted = false;
+    std::string unquoted;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        if (line[i] == '"' && style_.quotes == Quotes::yes) quoted = !quoted;
+        const bool is_decimal = line[i] == ',' && style_.decimal == DecimalMark::comma &&
+                                (i == 0 || line[i - 1] != '"');
+        if (!quoted && !is_decimal) unquoted += line[i];
+    }
+    for (char separator : {'\t', ';', ','})
+        if (unquoted.find(separator) != std::string::npos) return separator;
+    return ' ';
+}
+
+/// Stops at the first line that ends otherwise.
+bool CsvLineReader::is_at_every_end() const {
+    std::size_t lines = 0;
+    if (separator_ == ' ') return false;
+    for (std::string_view rest = text_; !rest.empty();) {
+        std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        line = line.substr(0, line.find_last_not_of(separator_ == '\t' ? " " : " \t") + 1);
+        const std::size_t first = line.find_first_not_of(" \t");
+        const bool is_skipped = line.empty() ||
+                                (first != std::string_view::npos && line[first] == '#' &&
+                                 style_.comments.value_or(lines == 0)) ||
+                                (line.data() == text_.data() && named_separator() != '\0');
+        if (is_skipped) continue;
+        if (line.back() != separator_) return false;
+        ++lines;
+    }
+    return lines != 0;
 }
 
 /// Skips to the next line that is neither blank nor a comment.
@@ -126,7 +153,8 @@ bool CsvLineReader::skip_to_record() {
         const bool blank =
             ends && (separator_ != '\t' ||
                      text_.substr(at_, start - at_).find('\t') == std::string_view::npos);
-        const bool comment = !ends && text_[start] == '#' && comments_.value_or(before_first_);
+        const bool comment =
+            !ends && text_[start] == '#' && style_.comments.value_or(before_first_);
         if (!blank && !comment) return true;
         after_blank_ = after_blank_ || blank;
         at_ = comment ? std::min(text_.find_first_of("\r\n", start), text_.size()) : start;
@@ -158,7 +186,7 @@ Field CsvLineReader::read_field() {
     skip_padding();
     Field field;
     field.offset = at_;
-    if (at_ < text_.size() && text_[at_] == '"')
+    if (at_ < text_.size() && text_[at_] == '"' && style_.quotes == Quotes::yes)
         read_quoted(field);
     else
         read_plain(field);
@@ -169,15 +197,37 @@ Field CsvLineReader::read_field() {
                     "found " + excerpt(text_, at_) + " after a quoted field; expected " +
                         (separator_ == '\t' ? "a tab" : std::string("'") + separator_ + "'") +
                         " or the end of the line");
+    take_number_form(field);
     return field;
+}
+
+/// Decimal commas become points, Fortran's exponents of double precision "1.0D-01" those of others.
+void CsvLineReader::take_number_form(Field& field) const {
+    if (style_.decimal == DecimalMark::comma) {
+        if (!field.quoted && field.text.find('.') != std::string::npos &&
+            cell_of(std::string_view(field.text)) == Cell::number)
+            throw Error(ErrorKind::input, source_.place(field.offset),
+                        "found '" + shortened(field.text) +
+                            "'; expected decimal commas, or --csv-decimal .");
+        if (has_decimal_comma(field.text)) field.text[field.text.find(',')] = '.';
+    }
+    const std::size_t exponent = field.text.find_first_of("dD");
+    if (exponent == std::string::npos || field.quoted) return;
+    std::string other = field.text;
+    other[exponent] = 'e';
+    const bool is_real =
+        other.find('.') < exponent || other.find_first_of("+-", exponent) != std::string::npos;
+    if (is_real && cell_of(std::string_view(other)) == Cell::number) field.text = std::move(other);
 }
 
 void CsvLineReader::read_quoted(Field& field) {
     field.quoted = true;
     for (++at_;; ++at_) {
         if (at_line_end())
-            throw Error(ErrorKind::input, source_.place(field.offset),
-                        "a quote that does not end on its line; expected a closing '\"'");
+            throw Error(
+                ErrorKind::input, source_.place(field.offset),
+                std::string("a quote that does not end on its line; expected a closing '\"'") +
+                    (style_.has_flags ? ", or --csv-quotes no if quotes are text" : ""));
         if (text_[at_] != '"') {
             field.text += text_[at_];
         } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/file/source.hpp"
+#include "io/read/csv.hpp"
 
 namespace attn::io {
 
@@ -39,15 +40,17 @@ struct ShapeComment {
 /// invalid shape.
 class CsvLineReader {
 public:
-    /// `comments`: whether lines that begin with '#' are comments; empty: those before the first
-    /// other line are. `separator`: if it is already known.
-    CsvLineReader(const Source& source, std::optional<bool> comments, char separator = '\0');
+    /// `separator`: if it is already known.
+    CsvLineReader(const Source& source, const CsvStyle& style, char separator = '\0');
 
     /// White space is ' '.
     char separator() const { return separator_; }
 
     /// The shape in the comments before the first line.
     const ShapeComment& shape() const { return shape_; }
+
+    /// Whether a separator without a field after it ends every line.
+    bool ends_with_separator() const { return ends_with_separator_; }
 
     /// False at the end of the text.
     bool next(CsvLine& line);
@@ -58,9 +61,12 @@ public:
 private:
     char named_separator() const;
     char find_separator() const;
+    char separator_in(std::string_view line) const;
+    bool is_at_every_end() const;
     bool skip_to_record();
     void read_shape(std::string_view comment);
     Field read_field();
+    void take_number_form(Field& field) const;
     void read_quoted(Field& field);
     void read_plain(Field& field);
     bool take_separator();
@@ -71,8 +77,9 @@ private:
 
     const Source& source_;
     std::string_view text_;
-    std::optional<bool> comments_;
+    const CsvStyle& style_;
     char separator_;
+    bool ends_with_separator_;
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     bool before_first_ = true;

@@ -54,6 +54,7 @@ private:
                 if (i != 0 || style_.labelled) at = take_separator(at);
                 if (at != nullptr) at = read_number(at, *to++);
             }
+            if (at != nullptr && style_.ends_with_separator) at = take_separator(at);
             if (at != nullptr) at = take_line_end(skip_padding(at));
             if (at == nullptr) return false;
         }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "core/base/low_precision.hpp"
 
@@ -30,7 +31,7 @@ constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "b1", "BOOL", 
                                            {ElementType::float8_e5m2, "", "F8_E5M2", 1},
                                            {ElementType::float8_e8m0, "", "F8_E8M0", 1},
                                            {ElementType::float16, "f2", "F16", 2},
-                                           {ElementType::bfloat16, "", "BF16", 2},
+                                           {ElementType::bfloat16, "V2", "BF16", 2},
                                            {ElementType::float32, "f4", "F32", 4},
                                            {ElementType::float64, "f8", "F64", 8}}};
 
@@ -94,6 +95,23 @@ std::size_t size_of(ElementType type) {
 }
 
 std::optional<ElementType> type_of_descr(std::string_view descr) {
+    // NumPy's names, and that of ml_dtypes, whose own descr is V2.
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> long_names{
+        {{"bool", "b1"},
+         {"int8", "i1"},
+         {"int16", "i2"},
+         {"int32", "i4"},
+         {"int64", "i8"},
+         {"uint8", "u1"},
+         {"uint16", "u2"},
+         {"uint32", "u4"},
+         {"uint64", "u8"},
+         {"float16", "f2"},
+         {"bfloat16", "V2"},
+         {"float32", "f4"},
+         {"float64", "f8"}}};
+    for (const auto& [name, short_name] : long_names)
+        if (descr == name) descr = short_name;
     for (const TypeNames& names : types)
         if (!descr.empty() && names.descr == descr) return names.type;
     return std::nullopt;

@@ -9,6 +9,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/printed_array.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::io {
@@ -80,6 +81,10 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
     if (format == nullptr || format->text) {
         refuse_unread(file.name, start);
         file.source = std::make_shared<const Source>(read_source(bytes));
+        if ((format == nullptr || format == json_input) && is_printed_array(file.source->text)) {
+            file.source = json_of_printed_array(*file.source);
+            format = json_input;
+        }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
     file.format->open(file, bytes);

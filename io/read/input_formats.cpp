@@ -26,7 +26,7 @@ struct UnreadFormat {
 
 constexpr std::string_view of_models = "the model's safetensors, as model hubs have it",
                            unpacked = "the file inside, unpacked";
-constexpr std::array<UnreadFormat, 15> unread_formats{{
+constexpr std::array<UnreadFormat, 14> unread_formats{{
     {"a file of PyTorch or of bare bytes",
      {".bin"},
      "",
@@ -47,7 +47,6 @@ constexpr std::array<UnreadFormat, 15> unread_formats{{
     {"a picture", {".svg"}, "<svg", "numbers"},
     {"a page", {".html", ".htm"}, "<!DOCTYPE", "numbers"},
     {"a document", {".pdf"}, "%PDF-", "numbers"},
-    {"a tensor as PyTorch prints it", {".torch"}, "tensor(", "npy, by numpy.save, or json"},
 }};
 
 /// The suffix of the file in a gzip file.

@@ -1,0 +1,278 @@
+// Forms of numbers and lines that other programs write: decimal commas, a separator at the end of
+// every line, Fortran's exponents, word2vec's first line, True and False, printed arrays.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "io/read/printed_array.hpp"
+#include "tests/support/csv_tables.hpp"
+
+namespace attn::test::csv {
+namespace {
+
+struct Matrix {
+    std::size_t rows, columns;
+    std::vector<double> values;
+
+    double at(std::size_t row, std::size_t column) const { return values[row * columns + column]; }
+};
+
+Matrix drawn(std::mt19937& random) {
+    Matrix matrix{1 + random() % 4, 1 + random() % 4, {}};
+    for (std::size_t i = 0; i < matrix.rows * matrix.columns; ++i) {
+        const double magnitude = std::pow(10.0, static_cast<double>(random() % 9) - 4);
+        matrix.values.push_back((static_cast<double>(random() % 20001) - 10000) / 1e4 * magnitude);
+    }
+    return matrix;
+}
+
+std::string text_of(double value, char mark, char exponent) {
+    char text[40];
+    std::snprintf(text, sizeof text, exponent == 0 ? "%.17g" : "%.16e", value);
+    std::string result = text;
+    for (char& c : result) {
+        if (c == '.') c = mark;
+        if (c == 'e' && exponent != 0) c = exponent;
+    }
+    return result;
+}
+
+TEST_CASE("csv forms: decimal commas, by every separator, labelled or not, quoted or not") {
+    std::mt19937 random(1);
+    CsvStyle style;
+    style.decimal = DecimalMark::comma;
+    for (int i = 0; i < 600; ++i) {
+        const Matrix matrix = drawn(random);
+        const char separator = "\t; ,"[random() % 4];
+        const bool labelled = random() % 2 != 0, header = random() % 2 != 0;
+        std::string text, pointed;
+        if (header) {
+            for (std::size_t c = 0; c < matrix.columns + labelled; ++c)
+                text += (c == 0 ? "" : std::string(1, separator)) +
+                        field("x" + std::to_string(c), separator, separator == ',');
+            text += '\n';
+        }
+        for (std::size_t r = 0; r < matrix.rows; ++r) {
+            if (labelled)
+                text += field("w" + std::to_string(r), separator, separator == ',') + separator;
+            for (std::size_t c = 0; c < matrix.columns; ++c)
+                text += (c == 0 ? "" : std::string(1, separator)) +
+                        field(text_of(matrix.at(r, c), ',', 0), separator, separator == ',');
+            text += '\n';
+        }
+        CAPTURE(text);
+        CsvStyle used = style;
+        used.header = header ? Guess::yes : Guess::no;
+        used.labels = labelled ? Guess::yes : Guess::no;
+        const Reading reading = read(text, used);
+        CHECK(reading.error == "");
+        CHECK(reading.meaning.values == matrix.values);
+        CHECK(reading.meaning.labels.size() == (labelled ? matrix.rows : 0));
+    }
+}
+
+TEST_CASE("csv forms: the flag that an error about a decimal comma names reads the file") {
+    std::mt19937 random(2);
+    int followed = 0;
+    for (int i = 0; i < 300; ++i) {
+        const Matrix matrix = drawn(random);
+        const char separator = "\t;"[random() % 2];
+        std::string text;
+        for (std::size_t r = 0; r < matrix.rows; ++r) {
+            if (matrix.columns == 1) text += "w" + std::string(1, separator);
+            for (std::size_t c = 0; c < matrix.columns; ++c)
+                text +=
+                    (c == 0 ? "" : std::string(1, separator)) + text_of(matrix.at(r, c), ',', 0);
+            text += '\n';
+        }
+        CAPTURE(text);
+        const Reading plain = read(text);
+        if (text.find(',') == std::string::npos) {
+            CHECK(plain.error == "");
+            continue;
+        }
+        REQUIRE(plain.error.find("--csv-decimal ,") != std::string::npos);
+        CsvStyle style;
+        style.decimal = DecimalMark::comma;
+        const Reading reading = read(text, style);
+        CHECK(reading.error == "");
+        CHECK(reading.meaning.values == matrix.values);
+        ++followed;
+    }
+    CHECK(followed > 100);
+    // A point among decimal commas may separate thousands.
+    CsvStyle style;
+    style.decimal = DecimalMark::comma;
+    CHECK(read("1,5;1.500\n", style).error ==
+          "f.csv:1:5: found '1.500'; expected decimal commas, or --csv-decimal .");
+}
+
+TEST_CASE("csv forms: a separator at the end of every line is not followed by a field") {
+    std::mt19937 random(3);
+    for (int i = 0; i < 400; ++i) {
+        const Matrix matrix = drawn(random);
+        const char separator = "\t;,"[random() % 3];
+        const bool header = random() % 2 != 0, labelled = random() % 2 != 0;
+        const std::string end = std::string(1, separator) + (random() % 2 != 0 ? "\n" : " \r\n");
+        std::string text;
+        if (header) {
+            for (std::size_t c = 0; c < matrix.columns + labelled; ++c)
+                text += (c == 0 ? "x" : std::string(1, separator) + "x") + std::to_string(c);
+            text += end;
+        }
+        for (std::size_t r = 0; r < matrix.rows; ++r) {
+            if (labelled) text += "w" + std::string(1, separator);
+            for (std::size_t c = 0; c < matrix.columns; ++c)
+                text +=
+                    (c == 0 ? "" : std::string(1, separator)) + text_of(matrix.at(r, c), '.', 0);
+            text += end;
+        }
+        CAPTURE(text);
+        const Reading reading = read(text);
+        CHECK(reading.error == "");
+        CHECK(reading.meaning.values == matrix.values);
+        // On some lines only, the last field is missing.
+        if (matrix.rows > 1) CHECK(read(text + "1" + separator + "2\n").error != "");
+    }
+}
+
+TEST_CASE("csv forms: Fortran's exponents, and words that are none") {
+    std::mt19937 random(4);
+    for (int i = 0; i < 200; ++i) {
+        const Matrix matrix = drawn(random);
+        const char exponent = "dD"[random() % 2];
+        std::string text;
+        for (std::size_t r = 0; r < matrix.rows; ++r)
+            for (std::size_t c = 0; c < matrix.columns; ++c)
+                text += text_of(matrix.at(r, c), '.', exponent) +
+                        (c + 1 == matrix.columns ? "\n" : ",");
+        CAPTURE(text);
+        const Reading reading = read(text);
+        CHECK(reading.error == "");
+        CHECK(reading.meaning.values == matrix.values);
+    }
+    CHECK(read("d1,1\n2d,3\n").error != "");
+    CHECK(read("1d5,1\n1d6,3\n").error != "");
+    CHECK(read("\"1.0D0\",\"x\"\n2,3\n").error != "");
+}
+
+TEST_CASE("csv forms: word2vec's first line gives the sizes, and is checked") {
+    std::mt19937 random(5);
+    for (int i = 0; i < 200; ++i) {
+        Matrix matrix = drawn(random);
+        if (matrix.columns == 1) continue;  // may be a row
+        std::string rows;
+        for (std::size_t r = 0; r < matrix.rows; ++r) {
+            rows += "w" + std::to_string(r);
+            for (std::size_t c = 0; c < matrix.columns; ++c)
+                rows += " " + text_of(matrix.at(r, c), '.', 0);
+            rows += '\n';
+        }
+        const std::string columns = " " + std::to_string(matrix.columns) + "\n";
+        const Reading reading = read(std::to_string(matrix.rows) + columns + rows);
+        CHECK(reading.error == "");
+        CHECK(reading.meaning.values == matrix.values);
+        CHECK(reading.meaning.labels.size() == matrix.rows);
+        CHECK(read(std::to_string(matrix.rows + 1) + columns + rows)
+                  .error.find("expected " + std::to_string(matrix.rows + 1) + " as in the sizes") !=
+              std::string::npos);
+    }
+}
+
+TEST_CASE("csv forms: quotes are text where the style says so") {
+    const std::string glove = "the 0.1 0.2\n\" 0.4 0.5\n\"\" 0.5 1\n'' 1 2\n";
+    CHECK(read(glove).error.find("--csv-quotes no") != std::string::npos);
+    CsvStyle style;
+    style.quotes = Quotes::no;
+    const Reading reading = read(glove, style);
+    CHECK(reading.error == "");
+    CHECK(reading.meaning.labels == Words{"the", "\"", "\"\"", "''"});
+    CHECK(reading.meaning.values == std::vector<double>{0.1, 0.2, 0.4, 0.5, 0.5, 1, 1, 2});
+}
+
+TEST_CASE("csv forms: true and false in any case are booleans, among themselves") {
+    ArrayRules rules;
+    rules.boolean = true;
+    std::mt19937 random(6);
+    const Words words[2] = {{"False", "false", "FALSE"}, {"True", "true", "TRUE"}};
+    for (int i = 0; i < 100; ++i) {
+        const std::size_t rows = 1 + random() % 4, columns = 1 + random() % 4;
+        std::string text;
+        std::vector<double> expected;
+        for (std::size_t k = 0; k < rows * columns; ++k) {
+            const bool value = random() % 2 != 0;
+            expected.push_back(value ? 1 : 0);
+            text += words[value ? 1 : 0][random() % 3] + ((k + 1) % columns == 0 ? "\n" : ",");
+        }
+        const LabelledMatrix read = read_csv(test::make_source("m.csv", text), rules);
+        CHECK(read.matrix.boolean);
+        CHECK(test::numbers_of(read.matrix.values) == expected);
+        const Source mixed =
+            test::make_source("m.csv", text + "1" + std::string(columns - 1, ',') + "\n");
+        CHECK(test::error_of([&] { read_csv(mixed, rules); }) != "");
+    }
+}
+
+/// As PyTorch and NumPy print lists: blanks before numbers, a line break between rows.
+std::string printed(const Matrix& matrix, const std::string& comma, std::mt19937& random) {
+    std::string text = "[";
+    for (std::size_t r = 0; r < matrix.rows; ++r) {
+        text += r == 0 ? "[" : comma + "\n        [";
+        for (std::size_t c = 0; c < matrix.columns; ++c)
+            text += (c == 0 ? "" : comma + " ") + std::string(random() % 3, ' ') +
+                    text_of(matrix.at(r, c), '.', 0);
+        text += "]";
+    }
+    return text + "]";
+}
+
+TEST_CASE("printed arrays: every form is the array") {
+    std::mt19937 random(7);
+    const Words ends{")", ", dtype=torch.float64)", ", grad_fn=<MmBackward0>)",
+                     ", device='cuda:0', requires_grad=True)", ", dtype=float32)\n"};
+    for (int i = 0; i < 400; ++i) {
+        const Matrix matrix = drawn(random);
+        const bool bare = random() % 3 == 0;
+        const std::string lists = printed(matrix, bare ? "" : ",", random);
+        const std::string opening = Words{"tensor(", "array(", "Array("}[random() % 3];
+        const std::string text = bare ? lists : opening + lists + ends[random() % ends.size()];
+        if (bare && matrix.rows * matrix.columns == 1) continue;  // is JSON
+        CAPTURE(text);
+        const Source source = test::make_source("p.txt", text);
+        REQUIRE(is_printed_array(source.text));
+        const auto json = json_of_printed_array(source);
+        ArrayRules rules;
+        rules.dtype = Dtype::float64;
+        const JsonDocument document(*json);
+        CHECK(test::numbers_of(document.read_array(rules).values) == matrix.values);
+        // Cut anywhere before the last bracket it is an error, never another array.
+        const std::size_t cut = random() % lists.rfind(']');
+        const Source part =
+            test::make_source("p.txt", text.substr(0, cut + (bare ? 0 : opening.size())));
+        CHECK(test::error_of([&] { json_of_printed_array(part); }) != "");
+    }
+}
+
+TEST_CASE("printed arrays: words, elements left out, and what is no printed array") {
+    const auto json_of = [](const std::string& text) {
+        return std::string(json_of_printed_array(test::make_source("p", text))->text);
+    };
+    CHECK(json_of("tensor([[0., -inf], [nan, inf]])").find("[[0.0, -Infinity], [NaN, Infinity]]") !=
+          std::string::npos);
+    CHECK(json_of("[[ True False]\n [False  True]]") == "[[ true, false],\n [false,  true]]");
+    CHECK(test::error_of([&] {
+              json_of("tensor([[1., 2., ..., 3.]])");
+          }).find("set_printoptions(threshold=10**9)") != std::string::npos);
+    CHECK(test::error_of([&] { json_of("tensor([1.]) tensor([2.])"); }) != "");
+    CHECK(test::error_of([&] { json_of("array([1, x])"); }).find("'x") != std::string::npos);
+    for (const char* text : {"[[1, 2], [3, 4]]", "[1, 2]\n[3, 4]\n", "[1]\n[2]\n", "[ 1 , 2 ]",
+                             "[[1], [2]]", "1 2\n3 4\n", "{\"inputs\": [[1]]}", "[\"a\"]", "[", ""})
+        CHECK_FALSE(is_printed_array(text));
+}
+
+}  // namespace
+}  // namespace attn::test::csv
