@@ -8,10 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "io/read/json_document.hpp"
 #include "io/read/printed_array.hpp"
 #include "tests/support/csv_tables.hpp"
 
-namespace attn::test::csv {
+namespace csv_forms_test {
+
+using namespace attn;
+using namespace attn::io;
+using namespace attn::test::csv;
+
 namespace {
 
 struct Matrix {
@@ -208,12 +214,12 @@ TEST_CASE("csv forms: true and false in any case are booleans, among themselves"
             expected.push_back(value ? 1 : 0);
             text += words[value ? 1 : 0][random() % 3] + ((k + 1) % columns == 0 ? "\n" : ",");
         }
-        const LabelledMatrix read = read_csv(test::make_source("m.csv", text), rules);
+        const LabelledMatrix read = read_csv(attn::test::make_source("m.csv", text), rules);
         CHECK(read.matrix.boolean);
-        CHECK(test::numbers_of(read.matrix.values) == expected);
+        CHECK(attn::test::numbers_of(read.matrix.values) == expected);
         const Source mixed =
-            test::make_source("m.csv", text + "1" + std::string(columns - 1, ',') + "\n");
-        CHECK(test::error_of([&] { read_csv(mixed, rules); }) != "");
+            attn::test::make_source("m.csv", text + "1" + std::string(columns - 1, ',') + "\n");
+        CHECK(attn::test::error_of([&] { read_csv(mixed, rules); }) != "");
     }
 }
 
@@ -242,37 +248,38 @@ TEST_CASE("printed arrays: every form is the array") {
         const std::string text = bare ? lists : opening + lists + ends[random() % ends.size()];
         if (bare && matrix.rows * matrix.columns == 1) continue;  // is JSON
         CAPTURE(text);
-        const Source source = test::make_source("p.txt", text);
+        const Source source = attn::test::make_source("p.txt", text);
         REQUIRE(is_printed_array(source.text));
         const auto json = json_of_printed_array(source);
         ArrayRules rules;
         rules.dtype = Dtype::float64;
         const JsonDocument document(*json);
-        CHECK(test::numbers_of(document.read_array(rules).values) == matrix.values);
+        CHECK(attn::test::numbers_of(document.read_array(rules).values) == matrix.values);
         // Cut anywhere before the last bracket it is an error, never another array.
         const std::size_t cut = random() % lists.rfind(']');
         const Source part =
-            test::make_source("p.txt", text.substr(0, cut + (bare ? 0 : opening.size())));
-        CHECK(test::error_of([&] { json_of_printed_array(part); }) != "");
+            attn::test::make_source("p.txt", text.substr(0, cut + (bare ? 0 : opening.size())));
+        CHECK(attn::test::error_of([&] { json_of_printed_array(part); }) != "");
     }
 }
 
 TEST_CASE("printed arrays: words, elements left out, and what is no printed array") {
     const auto json_of = [](const std::string& text) {
-        return std::string(json_of_printed_array(test::make_source("p", text))->text);
+        return std::string(json_of_printed_array(attn::test::make_source("p", text))->text);
     };
     CHECK(json_of("tensor([[0., -inf], [nan, inf]])").find("[[0.0, -Infinity], [NaN, Infinity]]") !=
           std::string::npos);
     CHECK(json_of("[[ True False]\n [False  True]]") == "[[ true, false],\n [false,  true]]");
-    CHECK(test::error_of([&] {
+    CHECK(attn::test::error_of([&] {
               json_of("tensor([[1., 2., ..., 3.]])");
           }).find("set_printoptions(threshold=10**9)") != std::string::npos);
-    CHECK(test::error_of([&] { json_of("tensor([1.]) tensor([2.])"); }) != "");
-    CHECK(test::error_of([&] { json_of("array([1, x])"); }).find("'x") != std::string::npos);
+    CHECK(attn::test::error_of([&] { json_of("tensor([1.]) tensor([2.])"); }) != "");
+    CHECK(attn::test::error_of([&] { json_of("array([1, x])"); }).find("'x") != std::string::npos);
     for (const char* text : {"[[1, 2], [3, 4]]", "[1, 2]\n[3, 4]\n", "[1]\n[2]\n", "[ 1 , 2 ]",
                              "[[1], [2]]", "1 2\n3 4\n", "{\"inputs\": [[1]]}", "[\"a\"]", "[", ""})
         CHECK_FALSE(is_printed_array(text));
 }
 
 }  // namespace
-}  // namespace attn::test::csv
+
+}  // namespace csv_forms_test
