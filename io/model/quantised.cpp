@@ -160,7 +160,8 @@ class Converter {
 public:
     Converter(ArrayFile file, const json& method) : file_(std::move(file)) {
         file_.index_names();
-        if (method.is_object()) read_block_size(method);
+        is_quantised_ = method.is_object();
+        if (is_quantised_) read_block_size(method);
     }
 
     ArrayFile convert() {
@@ -202,6 +203,13 @@ private:
     void add_scaled(const StoredArray& codes) {
         const StoredArray* scales = file_.find(codes.name + "_scale_inv");
         if (scales == nullptr) scales = file_.find(codes.name + "_scale");
+        if (scales == nullptr && is_quantised_)
+            fail(codes,
+                 "of type " + codes.type_name +
+                     " without scales, with quantization_config; "
+                     "expected the tensor \"" +
+                     codes.name +
+                     (block_ ? "_scale_inv\"" : "_scale_inv\" or \"" + codes.name + "_scale\""));
         if (scales == nullptr) return;
         scales_.insert(scales->name);
         if (codes.shape.size() < 2)
@@ -259,7 +267,14 @@ private:
     /// The values of an array of blocks; any other array as it is.
     StoredArray mxfp4(const StoredArray& array) const {
         const std::string name = mxfp4_name(array);
-        if (name.empty()) return array;
+        if (name.empty()) {
+            if (is_quantised_ && array.name.ends_with("_blocks") &&
+                array.type == ElementType::uint8)
+                fail(array,
+                     "blocks without scales, with quantization_config; expected the tensor \"" +
+                         array.name.substr(0, array.name.size() - 6) + "scales\"");
+            return array;
+        }
         const StoredArray& scales = *file_.find(name + "_scales");
         std::vector<std::size_t> shape = array.shape;
         const bool is_right = shape.size() >= 2 && shape.back() == Mxfp4Dequantiser::bytes;
@@ -282,6 +297,7 @@ private:
     }
 
     ArrayFile file_;
+    bool is_quantised_ = false;  ///< by the config
     std::optional<std::pair<std::size_t, std::size_t>> block_;
     std::unordered_map<std::string, StoredArray> scaled_;
     std::unordered_set<std::string> scales_;

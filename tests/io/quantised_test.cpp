@@ -195,6 +195,29 @@ TEST_CASE("quantised: scales of another shape are refused") {
                    "expected U8 and (1, 1)"));
 }
 
+TEST_CASE("quantised: each scale that the method requires is named if it is missing") {
+    const std::vector<Tensor> both{{"a.weight", "F8_E4M3", {2, 2}, codes(4, 1)},
+                                   {"a.weight_scale_inv", "F32", {1, 1}, floats({2})},
+                                   {"b.weight", "F8_E5M2", {2, 2}, codes(4, 1)},
+                                   {"b.weight_scale_inv", "F32", {1, 1}, floats({3})},
+                                   {"c_blocks", "U8", {1, 1, 16}, codes(16, 1)},
+                                   {"c_scales", "U8", {1, 1}, "a"}};
+    CHECK(dequantised(file_of(both), config_of(fp8)).arrays.size() == 3);
+    for (std::size_t i = 1; i < both.size(); i += 2)
+        for (const json& method :
+             {fp8, json{{"quant_method", "fp8"}}, json{{"quant_method", "mxfp4"}}}) {
+            std::vector<Tensor> less = both;
+            less.erase(less.begin() + static_cast<std::ptrdiff_t>(i));
+            const std::string error =
+                error_of([&] { dequantised(file_of(less), config_of(method)); });
+            CAPTURE(error);
+            CHECK(contains(error, "\"" + both[i].name + "\""));
+            CHECK(contains(error, ":" + both[i - 1].name));
+            // Without a method in the config they are what they are.
+            CHECK(dequantised(file_of(less), json()).arrays.size() == 3);
+        }
+}
+
 TEST_CASE("rearranged: parts, transposes and turns, in any range") {
     std::vector<float> numbers(2 * 3 * 4);
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
