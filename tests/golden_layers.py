@@ -101,7 +101,11 @@ def check(program, folder, dtype, config, expected, case):
         if list(found[own][0]) != list(shape):
             return f"{name}: shape {found[own][0]}, not {shape}"
         size = max((abs(x) for x in values), default=0.0)
-        difference = largest_difference(found[own][1], values)
+        own_values = found[own][1]
+        if folder.name == "wavlm" and name.startswith("attention_weights"):  # the library gives the mean over heads
+            cells = len(own_values) // shape[0]
+            own_values = [sum(own_values[i::cells]) / shape[0] for i in range(cells)] * shape[0]
+        difference = largest_difference(own_values, values)
         bound = 1e-9 * max(1.0, size)
         if dtype == "float32":
             bound = 4 * case["float32_error"].get(name, 0) + size * 2.0 ** -23

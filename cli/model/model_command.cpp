@@ -75,6 +75,7 @@ int run_model_command(const Args& args) {
     LayerProgress progress;
     const Request& request = plan.request();
     io::Report report = plan.run(pool, &progress);
+    show_notes(plan.notes());
     show_notes(at_locations(request, [&] { return write(request, std::move(report)); }));
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "cli/model/decoder_input.hpp"
@@ -20,6 +21,14 @@ namespace {
 
 std::size_t tokens_of(const ModelInput& input) {
     return input.hidden_states ? input.hidden_states->shape(0) : input.ids.size();
+}
+
+/// The length of the sequence for rotary angles that depend on it.
+std::size_t length_of(const ModelInput& input) {
+    if (input.positions.empty()) return tokens_of(input);
+    return static_cast<std::size_t>(
+               *std::max_element(input.positions.begin(), input.positions.end())) +
+           1;
 }
 
 /// Formats of one array require one name, of one layer if it is an array of layers.
@@ -101,13 +110,12 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     check_input(asked, model_.row().inputs, !model_.row().ids.empty(), question_.input);
     question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
     read_decoder_ids(args, model_, question_);
-    const bool has_decoder = model_.decoder() != nullptr;
     spec_ = at_locations(request_, [&] {
-        return model_.specify(tokens_of(question_.input) + (has_decoder ? 0 : question_.generate),
+        return model_.specify(length_of(question_.input),
                               model_.row().inputs.empty() ? nullptr : &question_.input);
     });
-    if (has_decoder)
-        decoder_ = model_.decoder()->specify(question_.decoder_ids.size() + question_.generate);
+    if (model_.decoder() != nullptr)
+        decoder_ = model_.decoder()->specify(question_.decoder_ids.size());
     check_question(asked);
     at_locations(request_, [&] { choose_layers(args); });
     check_emit();
@@ -221,6 +229,24 @@ std::vector<bool> ModelPlan::valid_tokens() const {
     return valid;
 }
 
+std::vector<std::string> ModelPlan::notes() const {
+    const ModelInput& input = question_.input;
+    const EmbeddingSpec& embedding = spec_.embedding;
+    const auto first = std::find(input.valid.begin(), input.valid.end(), true);
+    const bool is_padded = first != input.valid.begin() && first != input.valid.end(),
+               has_positions = embedding.positions != nullptr || embedding.position_row != nullptr,
+               counts_all = !embedding.padding_id && !embedding.counts_valid;
+    if (!is_padded || input.ids.empty() || !input.positions.empty() || !has_positions ||
+        !counts_all)
+        return {};
+    std::string list;
+    std::size_t count = 0;
+    for (const bool valid : input.valid)
+        list += (list.empty() ? "" : ",") + std::to_string(valid ? count++ : 0);
+    return {"--attention-mask: positions count the padding on the left as well; --position-ids " +
+            io::shortened(list, 200) + " gives the numbers of the text without padding"};
+}
+
 std::size_t ModelPlan::tokens() const {
     return tokens_of(question_.input) + (decoder_ ? 0 : question_.generate);
 }
@@ -264,6 +290,21 @@ double text_bytes(const Request& request, const ModelCost& cost) {
                                                            row_of(request.settings.dtype).digits));
 }
 
+/// Bytes of the file's tensors that are in memory at a time: those of a layer, or a table outside
+/// of the layers; to generate tokens, all of them.
+double stored_bytes(const io::ArrayFile& file, bool all) {
+    std::map<std::string, double> parts;
+    for (const io::StoredArray& array : file.arrays) {
+        const std::size_t digit = array.name.find_first_of("0123456789");
+        const bool is_layer = digit != std::string::npos && !all;
+        const std::size_t end = is_layer ? array.name.find('.', digit) : std::string::npos;
+        parts[all ? std::string() : array.name.substr(0, end)] += static_cast<double>(array.size);
+    }
+    double most = 0;
+    for (const auto& [name, bytes] : parts) most = std::max(most, bytes);
+    return most;
+}
+
 }  // namespace
 
 std::string ModelPlan::cost_line(bool with_text) const {
@@ -279,7 +320,8 @@ std::string ModelPlan::cost_line(bool with_text) const {
                           question_.decoder_ids.size() + question_.generate);
     io::append_member(line, "layers", (decoder_ ? spec_.layers : 0) + asked_.run_layers);
     append_count(line, "flops", cost.flops);
-    append_count(line, "memory_bytes", cost.memory + (with_text ? text : 0));
+    const double stored = stored_bytes(*model_.files().tensors, question_.generate != 0);
+    append_count(line, "memory_bytes", cost.memory + stored + (with_text ? text : 0));
     append_count(line, "output_numbers", cost.numbers);
     append_count(line, "output_bytes", text);
     return line + "}\n";

@@ -34,6 +34,9 @@ public:
     /// those of the input; a result has the generated ones too.
     std::vector<std::pair<std::string, std::string>> head() const;
 
+    /// Notes on the input.
+    std::vector<std::string> notes() const;
+
     /// What running the model costs. Errors: those of make_plan; kind unsupported for image and
     /// audio models.
     ModelCost cost() const;

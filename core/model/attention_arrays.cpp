@@ -67,21 +67,6 @@ std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before
 }
 
 template <class T>
-void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights) {
-    const std::size_t heads = weights.shape(0), cells = weights.size() / heads;
-    const std::size_t kept = chosen.empty() ? heads : chosen.size();
-    Array<T> out = Array<T>::from_shape({kept, weights.shape(1), weights.shape(2)});
-    for (std::size_t i = 0; i < cells; ++i) {
-        double sum = 0;
-        for (std::size_t h = 0; h < heads; ++h)
-            sum += static_cast<double>(weights.data()[h * cells + i]);
-        const T mean = static_cast<T>(sum / static_cast<double>(heads));
-        for (std::size_t h = 0; h < kept; ++h) out.data()[h * cells + i] = mean;
-    }
-    weights = std::move(out);
-}
-
-template <class T>
 void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                Array<double>& bias) {
     const std::size_t tokens = x.shape(1), heads = part.heads, keys = bias.shape(2);
@@ -101,8 +86,6 @@ void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<
 
 template std::pair<Array<float>, Array<float>> parted(const Array<float>&, std::size_t);
 template std::pair<Array<double>, Array<double>> parted(const Array<double>&, std::size_t);
-template void average(const std::vector<std::uint64_t>&, Array<float>&);
-template void average(const std::vector<std::uint64_t>&, Array<double>&);
 template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<float>&,
                         Array<double>&);
 template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<double>&,

@@ -29,10 +29,6 @@ Array<double> joined_mask(const AttentionPart& part, const std::vector<bool>& en
 template <class T>
 std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before);
 
-/// Replaces the weights of each selected head, or of all, with the mean over all heads.
-template <class T>
-void average(const std::vector<std::uint64_t>& chosen, Array<T>& weights);
-
 /// Multiplies the rows of each head's bias by the gates computed from x, (1, tokens, heads * d).
 template <class T>
 void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,

@@ -25,14 +25,29 @@ void norm_split_heads(const Compute& compute, const std::optional<NormSpec>& nor
 Array<double> chunk_mask(const AttentionPart& part, const std::vector<bool>& valid,
                          std::size_t past, std::size_t q_len, std::size_t kv_len) {
     const bool has_invalid = std::find(valid.begin(), valid.end(), false) != valid.end();
+    // Chunks begin after padding on the left.
+    const auto first =
+        static_cast<std::size_t>(std::find(valid.begin(), valid.end(), true) - valid.begin());
     if (!part.chunk && !has_invalid) return {};
     Array<double> mask = Array<double>::from_shape({q_len, kv_len});
     for (std::size_t q = 0; q < q_len; ++q)
         for (std::size_t k = 0; k < kv_len; ++k) {
-            const bool same = !part.chunk || (past + q) / *part.chunk == k / *part.chunk;
+            const bool same = !part.chunk || k < first || past + q < first ||
+                              (past + q - first) / *part.chunk == (k - first) / *part.chunk;
             mask(q, k) = same && (valid.empty() || valid[k]) ? 1 : 0;
         }
     return mask;
+}
+
+/// Gives each valid key the bias of the key at its number among the valid ones.
+void count_valid(const std::vector<bool>& valid, Array<double>& bias) {
+    const std::size_t keys = valid.size();
+    for (std::size_t row = 0; row < bias.size(); row += keys) {
+        const std::vector<double> all(bias.data() + row, bias.data() + row + keys);
+        std::size_t count = 0;
+        for (std::size_t k = 0; k < keys; ++k)
+            if (valid[k]) bias.data()[row + k] = all[count++];
+    }
 }
 
 void keep_chosen(Array<double>& allowed, Array<double> chosen) {
@@ -201,8 +216,6 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
             context = join_columns(std::get<Array<T>>(array.values));
             continue;
         }
-        if (part.averages_weights && array.name == "attention_weights")
-            average(run.wanted.heads, std::get<Array<T>>(array.values));
         if (before != 0 && array.name == "attention_weights") {
             auto [encoder, own] = parted(std::get<Array<T>>(array.values), before);
             run.arrays.push_back({"cross_attention_weights", std::move(encoder), array.axes, {}});
@@ -283,6 +296,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     const std::size_t kv_len = key.shape(2);
     Array<double> bias;
     if (part.bias) bias = part.bias(past, tokens, kv_len);
+    if (part.bias_counts_valid && !run.valid_keys.empty()) count_valid(run.valid_keys, bias);
     if (part.key_bias) bias = bias_of_keys(compute, part, value, past, tokens);
     if (part.content_bias != nullptr) bias = part.content_bias->run(compute, query, key);
     if (part.bias_gate) gate_bias(compute, part, x, bias);

@@ -34,7 +34,7 @@ Settings attention_settings(const AttentionPart& part, std::string_view kernel,
     }
     if ((part.window_left || part.window_right) && use.before == 0)
         settings.window = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
-    if (!part.averages_weights) settings.head = wanted.heads;
+    settings.head = wanted.heads;
     for (const std::uint64_t head : settings.head)
         if (head >= part.heads)
             throw SettingError(ErrorKind::usage, "head",

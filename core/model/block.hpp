@@ -157,9 +157,9 @@ struct AttentionPart {
 
     /// The same projections of the encoder's states give keys and values before the decoder's own.
     bool joins_encoder = false;
+    bool bias_counts_valid = false;     ///< `bias` is by the number of valid keys before a key
     std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
-    bool averages_weights = false;  ///< the recorded weights of each head are the mean over heads
-    std::optional<LatentPart> latent;         ///< then `query` projects the query's latent
+    std::optional<LatentPart> latent;   ///< then `query` projects the query's latent
     std::shared_ptr<const KeyChoice> choice;  ///< null: all visible keys
 };
 

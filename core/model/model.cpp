@@ -45,25 +45,29 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
         add_row(spec.ids, static_cast<std::size_t>(input.ids[t]), spec.scale, x.data() + t * width,
                 width, "token_ids");
     if (spec.id_factors != nullptr) {
-        const std::vector<double> factors = spec.id_factors(input.ids);
+        const std::vector<double> factors = spec.id_factors(input.ids, input.valid);
         for (std::size_t i = 0; i < x.size(); ++i)
             x.data()[i] = static_cast<T>(static_cast<double>(x.data()[i]) * factors[i / width]);
     }
     if (spec.projects_before_sum && spec.projection) x = apply(compute, spec.projection, x);
     std::int64_t counted = static_cast<std::int64_t>(past);
+    const bool gives_rows = spec.padding_id && !input.positions.empty();
+    const std::int64_t first_position = gives_rows ? 0 : spec.first_position;
     for (std::size_t t = 0; t < tokens; ++t) {
         T* const row = x.data() + t * x.shape(2);
         auto position = static_cast<std::int64_t>(
             input.positions.empty() ? static_cast<double>(past + t) : input.positions[t]);
         if (spec.padding_id && input.positions.empty())
             position = input.ids[t] == *spec.padding_id ? -1 : counted++;
+        if (spec.counts_valid && input.positions.empty() && !input.valid.empty())
+            position = input.valid[t] ? counted++ : -1;
         if (spec.segments != nullptr)
             add_row(spec.segments,
                     input.segments.empty() ? 0 : static_cast<std::size_t>(input.segments[t]), 1,
                     row, x.shape(2), "token_type_ids");
         if (spec.positions != nullptr)
-            add_row(spec.positions, static_cast<std::size_t>(position + spec.first_position), 1,
-                    row, x.shape(2), "position_ids");
+            add_row(spec.positions, static_cast<std::size_t>(position + first_position), 1, row,
+                    x.shape(2), "position_ids");
         if (spec.position_row != nullptr && position >= 0) {
             const std::vector<double> added = spec.position_row(static_cast<std::size_t>(position));
             if (added.size() != x.shape(2))
@@ -78,6 +82,8 @@ Tensor3<T> embed(const Compute& compute, const EmbeddingSpec& spec, const ModelI
     }
     if (spec.projects_before_norm && spec.projection) x = apply(compute, spec.projection, x);
     if (spec.norm) x = normed(compute, *spec.norm, std::move(x));
+    for (std::size_t t = 0; t < input.valid.size() && spec.clears_invalid; ++t)
+        if (!input.valid[t]) std::fill_n(x.data() + t * x.shape(2), x.shape(2), T{0});
     if (!spec.projects_before_sum && !spec.projects_before_norm && spec.projection)
         x = apply(compute, spec.projection, x);
     if (spec.last != nullptr) x = spec.last->run(compute, input.ids, std::move(x));
@@ -88,7 +94,7 @@ template <class T>
 class ModelRun {
 public:
     ModelRun(const Compute& compute, const ModelSpec& model, const ModelRequest& request)
-        : compute_(compute), model_(model), request_(request),
+        : compute_(compute), model_(&model), request_(request),
           cache_(request.generate == 0 ? 0 : model.layers),
           blocks_(request.generate == 0 ? 0 : model.layers) {}
 
@@ -96,6 +102,7 @@ public:
         const std::vector<std::uint64_t> prompt = input.ids;
         for (std::size_t step = 0; step < request_.generate; ++step) {
             records_ = false;
+            take_length(input.ids.size());
             ModelInput fresh;
             fresh.ids.assign(input.ids.begin() + static_cast<std::ptrdiff_t>(past_),
                              input.ids.end());
@@ -110,28 +117,44 @@ public:
             const std::uint64_t next = best_of(logits_of(last)).front().first;
             result_.generated.push_back(next);
             input.ids.push_back(next);
-            if (std::find(model_.end_ids.begin(), model_.end_ids.end(), next) !=
-                model_.end_ids.end())
+            if (std::find(model_->end_ids.begin(), model_->end_ids.end(), next) !=
+                model_->end_ids.end())
                 break;
         }
+        if (request_.generate != 0) take_length(input.ids.size());
         cache_.clear();
         past_ = 0;
         records_ = true;
         Tensor3<T> x = run_blocks(input);
-        if (request_.run_layers < model_.layers) return std::move(result_);
+        if (request_.run_layers < model_->layers) return std::move(result_);
         x = finish(std::move(x));
         record_logits(x);
         const std::vector<std::size_t> shape{x.shape(1), x.shape(2)};
         Array<T> last(std::move(x), {1, shape[0], shape[1]});
         last.reshape(shape);
         if (request_.arrays.has("last_hidden_state"))
-            add((model_.prefix == "decoder_" ? "" : model_.prefix) + "last_hidden_state",
+            add((model_->prefix == "decoder_" ? "" : model_->prefix) + "last_hidden_state",
                 Array<T>(last), {"q_len", "d_out"});
         result_.last = std::move(last);
         return std::move(result_);
     }
 
 private:
+    /// If the angles of this length are others, the tokens so far are computed again.
+    void take_length(std::size_t tokens) {
+        if (!model_->length_of_angles) return;
+        const std::size_t length = model_->length_of_angles(tokens);
+        if (length_ == length) return;
+        if (length_) {
+            own_ = model_->of_length(tokens);
+            model_ = &own_;
+            blocks_.assign(model_->layers, {});
+            cache_.assign(model_->layers, {});
+            past_ = 0;
+        }
+        length_ = length;
+    }
+
     void add(std::string name, AnyArray values, std::vector<std::string_view> axes,
              std::optional<std::size_t> layer = {}) {
         NamedArray array{std::move(name), std::move(values), std::move(axes), {}};
@@ -141,13 +164,13 @@ private:
 
     /// Between uses of weights that are not needed soon.
     void release_weights() const {
-        if (request_.generate == 0 && model_.release_weights) model_.release_weights();
+        if (request_.generate == 0 && model_->release_weights) model_->release_weights();
     }
 
     /// Each token to generate needs all blocks, which are found once.
     TransformerBlock block_of(std::size_t layer) {
-        if (blocks_.empty()) return model_.block(layer);
-        if (!blocks_[layer]) blocks_[layer] = model_.block(layer);
+        if (blocks_.empty()) return model_->block(layer);
+        if (!blocks_[layer]) blocks_[layer] = model_->block(layer);
         return *blocks_[layer];
     }
 
@@ -161,7 +184,7 @@ private:
         const std::size_t streams = x.shape(0), tokens = x.shape(1), width = x.shape(2);
         Array<T> copy(Tensor3<T>(x), {streams, tokens, width});
         std::vector<std::string_view> axes{"streams", "q_len", "d_in"};
-        if (model_.shows_tokens_first) {
+        if (model_->shows_tokens_first) {
             for (std::size_t s = 0; s < streams; ++s)
                 for (std::size_t t = 0; t < tokens; ++t)
                     std::copy_n(x.data() + (s * tokens + t) * width, width,
@@ -173,7 +196,7 @@ private:
             copy.reshape({x.shape(1), x.shape(2)});
             axes.erase(axes.begin());
         }
-        add(model_.prefix + "hidden_states", std::move(copy), std::move(axes), layer);
+        add(model_->prefix + "hidden_states", std::move(copy), std::move(axes), layer);
     }
 
     Tensor3<T> run_blocks(ModelInput& input) {
@@ -183,15 +206,15 @@ private:
             const std::vector<std::size_t> shape = given.shape();
             given.reshape({1, shape[0], shape[1]});
             x = Tensor3<T>(std::move(given), {1, shape[0], shape[1]});
-        } else if (model_.input != nullptr) {
-            x = model_.input->run(compute_, input, T{});
+        } else if (model_->input != nullptr) {
+            x = model_->input->run(compute_, input, T{});
         } else {
-            x = embed<T>(compute_, model_.embedding, input, past_);
+            x = embed<T>(compute_, model_->embedding, input, past_);
         }
         release_weights();
         const std::size_t tokens = x.shape(1);
         Tensor3<T> embedding;
-        if (model_.keeps_embedding && !input.hidden_states) {
+        if (model_->keeps_embedding && !input.hidden_states) {
             embedding = Tensor3<T>::from_shape({1, tokens, x.shape(2)});
             std::copy_n(x.data(), embedding.size(), embedding.data());
         }
@@ -205,12 +228,12 @@ private:
             encoder = Tensor3<T>(Array<T>(states), {1, states.shape()[0], states.shape()[1]});
         }
         std::vector<bool> valid = input.valid;
-        if (valid.empty() && model_.masked_id && past_ == 0)
-            for (const std::uint64_t id : input.ids) valid.push_back(id != *model_.masked_id);
+        if (valid.empty() && model_->masked_id && past_ == 0)
+            for (const std::uint64_t id : input.ids) valid.push_back(id != *model_->masked_id);
         std::map<std::size_t, KeysAndValues<T>> shared;
         static const ArrayRequest nothing;
         // A generated token depends on all layers.
-        const std::size_t layers = records_ ? request_.run_layers : model_.layers;
+        const std::size_t layers = records_ ? request_.run_layers : model_->layers;
         for (std::size_t layer = input.first_layer; layer < layers; ++layer) {
             if (is_recorded(layer)) record_hidden(x, layer);
             if (request_.progress) request_.progress(layer, layers);
@@ -224,7 +247,7 @@ private:
             run.shared = &shared;
             run.encoder = input.encoder == nullptr ? nullptr : &encoder;
             run.valid_encoder_keys = input.encoder_valid;
-            run.prefix = model_.prefix;
+            run.prefix = model_->prefix;
             run.embedding = embedding.size() == 0 ? nullptr : &embedding;
             x = run_block(run, std::move(x));
             release_weights();
@@ -241,22 +264,23 @@ private:
             }
         }
         if (records_ && (request_.enters ||
-                         (layers == model_.layers && layers != 0 && is_recorded(layers - 1))))
+                         (layers == model_->layers && layers != 0 && is_recorded(layers - 1))))
             record_hidden(x, layers);
         return x;
     }
 
     Tensor3<T> finish(Tensor3<T> x) const {
-        if (model_.before_norm != nullptr) x = model_.before_norm->run(compute_, {}, std::move(x));
-        if (model_.final_norm) x = normed(compute_, *model_.final_norm, std::move(x));
-        if (model_.final_projection) x = apply(compute_, model_.final_projection, x);
-        if (model_.after_norm != nullptr) x = model_.after_norm->run(compute_, {}, std::move(x));
+        if (model_->before_norm != nullptr)
+            x = model_->before_norm->run(compute_, {}, std::move(x));
+        if (model_->final_norm) x = normed(compute_, *model_->final_norm, std::move(x));
+        if (model_->final_projection) x = apply(compute_, model_->final_projection, x);
+        if (model_->after_norm != nullptr) x = model_->after_norm->run(compute_, {}, std::move(x));
         return x;
     }
 
     /// Finds it at the first call.
     bool has_head() {
-        if (!head_) head_ = model_.head ? model_.head() : LinearMap();
+        if (!head_) head_ = model_->head ? model_->head() : LinearMap();
         return bool{*head_};
     }
 
@@ -270,13 +294,13 @@ private:
         const std::size_t width = last.shape(2);
         Tensor3<T> row = Tensor3<T>::from_shape({1, 1, width});
         std::copy_n(last.data() + last.size() - width, width, row.data());
-        if (model_.head_transform != nullptr)
-            row = model_.head_transform->run(compute_, {}, std::move(row));
+        if (model_->head_transform != nullptr)
+            row = model_->head_transform->run(compute_, {}, std::move(row));
         Tensor3<T> logits = apply(compute_, *head_, row);
         for (T& x : logits) {
-            auto value = static_cast<double>(x) * model_.logit_factor;
-            if (model_.logit_softcap != 0)
-                value = model_.logit_softcap * std::tanh(value / model_.logit_softcap);
+            auto value = static_cast<double>(x) * model_->logit_factor;
+            if (model_->logit_softcap != 0)
+                value = model_->logit_softcap * std::tanh(value / model_->logit_softcap);
             x = static_cast<T>(value);
         }
         const std::size_t count = logits.size();
@@ -324,7 +348,9 @@ private:
     }
 
     const Compute& compute_;
-    const ModelSpec& model_;
+    const ModelSpec* model_;
+    ModelSpec own_;                      ///< for another length
+    std::optional<std::size_t> length_;  ///< with the angles of the model
     const ModelRequest& request_;
     std::vector<LayerCache<T>> cache_;
     std::vector<std::optional<TransformerBlock>> blocks_;

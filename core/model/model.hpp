@@ -46,10 +46,15 @@ struct EmbeddingSpec {
     std::shared_ptr<const HiddenStage> last;  ///< the last step; null: nothing
     bool projects_before_norm = false;        ///< projects after the sum, before the norm
     std::vector<Parameter> first_rows;        ///< tables whose row 0 is added to each token
-    /// Padding tokens have position -1; positions count only the other tokens.
+    /// Padding tokens have position -1; positions count only the other tokens. Positions that are
+    /// given are rows of the table.
     std::optional<std::uint64_t> padding_id;
-    /// The factor on the row of each id; null: 1.
-    std::function<std::vector<double>(const std::vector<std::uint64_t>& ids)> id_factors;
+    bool counts_valid = false;  ///< the same for tokens that the attention mask excludes
+    /// The factor on the row of each id; null: 1. `valid` is the attention mask, or empty.
+    std::function<std::vector<double>(const std::vector<std::uint64_t>& ids,
+                                      const std::vector<bool>& valid)>
+        id_factors;
+    bool clears_invalid = false;  ///< the sum is 0 for tokens that the attention mask excludes
 };
 
 class InputStage;
@@ -58,6 +63,10 @@ struct ModelSpec {
     std::size_t layers = 0, vocabulary = 0;
     EmbeddingSpec embedding;
     std::function<TransformerBlock(std::size_t layer)> block;
+    /// For rotary angles that depend on the length of the sequence: a length with the same angles,
+    /// and the model for a length. Null: they do not depend on it.
+    std::function<std::size_t(std::size_t tokens)> length_of_angles = {};
+    std::function<ModelSpec(std::size_t tokens)> of_length = {};
     std::shared_ptr<const HiddenStage> before_norm;  ///< null: nothing
     std::optional<NormSpec> final_norm;
     LinearMap final_projection;

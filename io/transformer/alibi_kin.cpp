@@ -57,6 +57,7 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
     part.bias = of_keys(part.heads, [slopes](std::size_t head, std::size_t key) {
         return slopes[head] * static_cast<double>(key);
     });
+    part.bias_counts_valid = true;
     block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
     // The slow sum over slices of a row leaves out the biases of what it adds up.
     if (reader.config.flag("slow_but_exact") && reader.config.whole("pretraining_tp", 1) > 1) {
@@ -128,7 +129,6 @@ void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
 }
 
 void adjust_falcon(BlockReader& reader, TransformerBlock& block) {
-    reader.config.at("bias");  // the tensors show it
     if (!reader.config.flag("alibi")) return;
     auto& part = std::get<AttentionPart>(block.mixer);
     std::vector<double> slopes = slopes_of(part.heads);
@@ -137,6 +137,7 @@ void adjust_falcon(BlockReader& reader, TransformerBlock& block) {
     part.bias = of_keys(part.heads, [slopes, scale](std::size_t head, std::size_t key) {
         return to_bfloat16(slopes[head] * to_bfloat16(static_cast<double>(key))) * scale;
     });
+    part.bias_counts_valid = true;
 }
 
 constexpr FamilyRow falcon = with(bloom, "falcon", [](FamilyRow& row) {

@@ -125,7 +125,6 @@ std::string_view unknown_part(const TransformerBlock& block) {
         {part.content_bias != nullptr || part.bias_gate.has_value(),
          "a position bias that depends on queries and keys"},
         {part.joins_encoder, "keys of the encoder"},
-        {part.averages_weights, "weights that are averaged over its heads"},
         {!part.out, "no output projection"}};
     for (const auto& [is_there, words] : parts)
         if (is_there) return words;

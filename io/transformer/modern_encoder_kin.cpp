@@ -26,10 +26,13 @@ bool is_rotary(const ModelConfig& config) {
 
 /// Rows of the mask token are 0, and the others are as large as they were in training, where 12 %
 /// of the tokens were masked.
-std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids) {
+std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids,
+                                const std::vector<bool>& valid) {
     double masked = 0;
     for (const std::uint64_t id : ids) masked += id == mask ? 1 : 0;
-    const double factor = (1 - 0.15 * 0.8) / (1 - masked / static_cast<double>(ids.size()));
+    const auto padding = std::count(valid.begin(), valid.end(), false);
+    const double length = static_cast<double>(ids.size()) - static_cast<double>(padding),
+                 factor = (1 - 0.15 * 0.8) / (1 - masked / length);
     std::vector<double> factors;
     factors.reserve(ids.size());
     for (const std::uint64_t id : ids) factors.push_back(id == mask ? 0 : factor);
@@ -56,10 +59,11 @@ void adjust_esm_model(ModelReader& reader) {
     }
     if (config.flag("emb_layer_norm_before")) embedding.norm = reader.norm("embeddings.layer_norm");
     if (config.flag("token_dropout"))
-        embedding.id_factors =
-            [mask = config.whole("mask_token_id")](const std::vector<std::uint64_t>& ids) {
-                return esm_factors(mask, ids);
-            };
+        embedding.id_factors = [mask = config.whole("mask_token_id")](const auto& ids,
+                                                                      const auto& valid) {
+            return esm_factors(mask, ids, valid);
+        };
+    embedding.clears_invalid = true;
 }
 void adjust_esm(BlockReader& reader, TransformerBlock& block) {
     adjust_bert(reader, block);
@@ -91,24 +95,12 @@ constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
     row.adjust = adjust_esm;
 });
 
-/// The tensors show whether there are biases.
-void pass_biases(const ModelConfig& config) {
-    for (const char* key : {"attention_bias", "mlp_bias", "norm_bias"}) config.at(key);
-}
-
-void adjust_eurobert(BlockReader& reader, TransformerBlock&) {
-    pass_biases(reader.config);
-}
 void adjust_esmc(BlockReader& reader, TransformerBlock& block) {
-    pass_biases(reader.config);
     const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
     block.residual_factor = 1 / std::sqrt(layers / 36);
 }
-constexpr FamilyRow eurobert{.type = "eurobert",
-                             .head = {},
-                             .causal = false,
-                             .ignored = inverse_frequencies,
-                             .adjust = adjust_eurobert};
+constexpr FamilyRow eurobert{
+    .type = "eurobert", .head = {}, .causal = false, .ignored = inverse_frequencies};
 constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
     row.prefix = "esmc.";
     row.rms = false;
@@ -137,7 +129,6 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
           "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
           "repad_logits_with_grad"})
         config.at(key);  // those of heads, and of the program that runs the model
-    pass_biases(config);
     const bool is_sliding = slides(reader);
     part.rotation =
         rotation_of(config, config.rope(is_sliding ? "sliding_attention" : "full_attention"),

@@ -26,6 +26,7 @@ void adjust_opt_row(const ModelConfig& config, FamilyRow& row) {
 void adjust_opt(ModelReader& reader) {
     EmbeddingSpec& embedding = reader.spec.embedding;
     embedding.first_position = first_row;
+    embedding.counts_valid = true;
     embedding.projects_before_sum = true;
     const std::size_t width = reader.config.whole("hidden_size"),
                       own = reader.config.whole("word_embed_proj_dim", width);

@@ -124,6 +124,24 @@ void apply_longrope(const ModelConfig& config, const RopeReader& rope, std::size
 
 }  // namespace
 
+std::size_t length_of_angles(const ModelConfig& config, std::size_t tokens) {
+    const json all = config.rope();
+    std::size_t length = 0;
+    const auto add = [&](const json& settings) {
+        const RopeReader rope(config, settings);
+        const json type = settings.value("rope_type", json());
+        if (type == "dynamic")
+            length = std::max({length, tokens, config.whole("max_position_embeddings")});
+        const bool is_long = type == "longrope" || type == "su" || type == "yarn";
+        if (is_long && static_cast<double>(tokens) > original_length(config, rope))
+            length = std::max(length, std::size_t{1});
+    };
+    add(all);
+    for (const json& of_type : all)  // one for each type of layer
+        if (of_type.is_object()) add(of_type);
+    return length;
+}
+
 double yarn_factor(double factor, double mscale) {
     return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
 }

@@ -17,6 +17,9 @@ namespace attn::io {
 Rotation rotation_of(const ModelConfig& config, const nlohmann::json& settings, std::size_t width,
                      Rope pairs, std::size_t tokens);
 
+/// A length of the sequence for which the config gives the same angles as for `tokens`.
+std::size_t length_of_angles(const ModelConfig& config, std::size_t tokens);
+
 /// YaRN's factor on cosine and sine, or on scores: 0.1 mscale ln(factor) + 1 for factors above 1.
 double yarn_factor(double factor, double mscale = 1);
 

@@ -36,7 +36,7 @@ NormSpec layer_norm(const TensorSet& tensors, const std::string& name, double ep
     norm.is_rms = false;
     norm.eps = eps;
     norm.weight = tensors.get(name + ".weight", {width});
-    if (tensors.has(name + ".bias")) norm.bias = tensors.get(name + ".bias", {width});
+    norm.bias = tensors.bias_of(name, {width});
     return norm;
 }
 
@@ -47,7 +47,6 @@ std::vector<SoundStage> feature_stages(const ModelReader& reader) {
     const std::size_t count = config.at("conv_dim").size();
     if (count == 0 || config.whole("num_feat_extract_layers", count) != count)
         config.fail("num_feat_extract_layers", "the length of conv_dim, " + std::to_string(count));
-    config.at("conv_bias");  // the tensors show it
     std::vector<SoundStage> stages(count);
     for (std::size_t i = 0; i < count; ++i) {
         SoundStage& stage = stages[i];
@@ -183,7 +182,6 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
     gate.constants = elements_of(
         reader.tensors.get(reader.full("attention.gru_rel_pos_const"), {1, part.heads, 1, 1}));
     part.bias_gate = gate;
-    part.averages_weights = true;  // as torch's attention gives them
 }
 
 constexpr FamilyRow wav2vec2{.type = "wav2vec2",
