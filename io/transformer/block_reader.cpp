@@ -31,7 +31,7 @@ NormSpec BlockReader::norm(std::string_view name) const {
     if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
-    norm.bias = tensors.find(full(name) + ".bias");
+    norm.bias = tensors.bias_of(full(name));
     return norm;
 }
 
@@ -241,8 +241,8 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         if (is_stacked) {
             const std::string down = full(names.stacked_down);
             expert.joined = names.stacked_joined;
-            expert.up = tensors.of_stack(stacked, stacked + "_bias", e, in_out);
-            expert.down = tensors.of_stack(down, down + "_bias", e, in_out);
+            expert.up = tensors.of_stack(stacked, e, in_out);
+            expert.down = tensors.of_stack(down, e, in_out);
             const std::size_t parts = expert.joined == FeedForward::Joined::no ? 1 : 2;
             const bool fits = expert.up.d_in == width() && expert.down.d_out == width() &&
                               expert.up.d_out == parts * expert.down.d_in &&

@@ -380,8 +380,10 @@ constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
                                 .make_mixer = make_olmo_mixer};
 constexpr FamilyRow kimi_linear{
     .type = "kimi_linear", .make_mixer = make_kimi_mixer, .make_block_ffn = make_kimi_ffn};
+constexpr std::string_view ling_ids[] = {"embed_tokens"};
 constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
                                    .ids = "word_embeddings",
+                                   .other_ids = ling_ids,
                                    .make_mixer = make_ling_mixer,
                                    .make_block_ffn = make_ling_ffn};
 constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };

@@ -93,7 +93,6 @@ NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::si
 }
 
 void adjust_stablelm_row(const ModelConfig& config, FamilyRow& row) {
-    config.at("use_qkv_bias");  // the tensors show it
     if (!config.flag("use_parallel_residual")) return;
     row.order = BlockOrder::parallel;
     row.ffn_shares_norm = true;
@@ -113,7 +112,6 @@ constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
 });
 
 void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
-    config.at("use_bias");  // the tensors show it
     config.require("norm_type", "layer_norm");
     config.require("mlp_type", "default");
 }

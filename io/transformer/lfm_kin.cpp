@@ -37,7 +37,7 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     part.out = reader.linear("conv.out_proj", width, width);
     part.convolution.weights = {
         reader.tensors.get(reader.full("conv.conv.weight"), {width, 1, part.convolution.taps})};
-    part.convolution.bias = reader.tensors.find(reader.full("conv.conv.bias"));
+    part.convolution.bias = reader.tensors.bias_of(reader.full("conv.conv"));
     block.mixer = make_convolution_mixer(std::move(part));
 }
 

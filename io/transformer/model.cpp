@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/transformer/rotation.hpp"
 #include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
@@ -100,7 +101,9 @@ void OpenModel::open() {
         own_row_ = std::make_unique<const FamilyRow>(changed);
         row_ = own_row_.get();
     }
+    biases_ = std::make_unique<const BiasRules>(*row_, type_, *config_);
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
+    tensors_->set_bias_rules(biases_.get());
     const FamilyRow* const first_row = row_;
     for (; row_ != nullptr; row_ = row_->other_names) {
         std::vector<std::string_view> prefixes{row_->prefix};
@@ -134,7 +137,7 @@ NormSpec ModelReader::norm(std::string_view name) const {
     if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
     if (row.norm_has_weight) norm.weight = tensors.get(std::string(name) + ".weight");
-    norm.bias = tensors.find(std::string(name) + ".bias");
+    norm.bias = tensors.bias_of(std::string(name));
     return norm;
 }
 
@@ -185,13 +188,14 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         const std::string prefix = tensors_->prefix();
         // The head is outside the prefix of the blocks.
         TensorSet whole(files_.tensors);
+        whole.set_bias_rules(biases_.get());
         Parameter bias;
         for (const std::string_view start :
              {std::string_view(""), std::string_view("language_model."),
               std::string_view("model.")}) {
             whole.set_prefix(std::string(start));
             if (whole.has(name)) return whole.linear(std::string(row.head));
-            if (bias == nullptr) bias = whole.find(std::string(row.head) + ".bias");
+            if (bias == nullptr) bias = whole.bias_of(std::string(row.head));
         }
         if (!ties || row.ids.empty()) return {};
         LinearMap tied = tensors_->linear(ModelReader::ids_of(row, *tensors_));
@@ -212,6 +216,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
             config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
     }
     check_sizes(*source, model);
+    model.length_of_angles = [&config](std::size_t length) {
+        return io::length_of_angles(config, length);
+    };
+    model.of_length = [this, input](std::size_t length) { return specify(length, input); };
     model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
     return model;
 }

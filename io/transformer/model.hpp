@@ -104,6 +104,7 @@ private:
     std::shared_ptr<const ModelConfig> whole_;
     std::unique_ptr<const ModelConfig> own_;
     const ModelConfig* config_ = nullptr;
+    std::unique_ptr<const BiasRules> biases_;
     std::unique_ptr<TensorSet> tensors_;
     std::unique_ptr<const OpenModel> decoder_;
     std::string prefix_;  ///< of array names

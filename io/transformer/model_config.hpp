@@ -28,6 +28,8 @@ public:
     bool gives(const std::string& key) const;
     /// Whether the file has the key, even if its value is null.
     bool names(const std::string& key) const { return members_.contains(key); }
+    /// Whether the class has the key, with a default.
+    bool has_default(const std::string& key) const { return find(defaults_, key) != nullptr; }
 
     /// Whether the class has the key; true if the class is not known.
     bool has(const std::string& key) const;

@@ -24,8 +24,7 @@ void check(const TensorSet& tensors, const std::string& name, const Parameter& w
 }
 
 void add_bias(const TensorSet& tensors, const std::string& name, Convolution& convolution) {
-    if (tensors.has(name + ".bias"))
-        convolution.bias = tensors.get(name + ".bias", {convolution.d_out()});
+    convolution.bias = tensors.bias_of(name, {convolution.d_out()});
 }
 
 }  // namespace

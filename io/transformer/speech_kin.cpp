@@ -87,7 +87,6 @@ void adjust_moonshine_encoder(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
     config.at("pad_head_dim_to_multiple_of");  // columns of zeros
-    config.at("attention_bias");               // the tensors show it
     SoundSpec sound;
     constexpr std::size_t taps[] = {127, 7, 3}, strides[] = {64, 3, 2};
     const std::size_t inputs[] = {1, width, 2 * width};

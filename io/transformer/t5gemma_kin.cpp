@@ -53,7 +53,6 @@ void adjust_t5gemma2(BlockReader& reader, TransformerBlock& block) {
 void adjust_common(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
-    config.at("attention_bias");  // the tensors show it
     model.embedding.scale = std::sqrt(static_cast<double>(config.whole("hidden_size")));
     model.logit_softcap = softcap_of(config, "final_logit_softcapping");
 }

@@ -105,6 +105,14 @@ Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>
     return tensor;
 }
 
+Parameter TensorSet::bias_of(const std::string& module, const std::vector<std::size_t>& shape,
+                             const std::string& name) const {
+    const std::string bias = name.empty() ? module + ".bias" : name;
+    if (!has(bias)) return find(bias);  // an error if other layers have one
+    if (rules_ != nullptr) rules_->check(module, find_array(bias)->name, file_->name);
+    return get(bias, shape);
+}
+
 LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size_t d_out,
                             bool in_out) const {
     LinearMap map;
@@ -127,12 +135,11 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
                         (in_out ? inputs + ", " + outputs : outputs + ", " + inputs) +
                         ") by the model's config.json");
     }
-    if (has(name + ".bias")) map.bias = get(name + ".bias", {map.d_out});
+    if (has(name + ".bias")) map.bias = bias_of(name, {map.d_out});
     return map;
 }
 
-LinearMap TensorSet::of_stack(const std::string& name, const std::string& bias, std::size_t index,
-                              bool in_out) const {
+LinearMap TensorSet::of_stack(const std::string& name, std::size_t index, bool in_out) const {
     LinearMap map;
     map.weight = get(name);
     check_type(*find_array(name));
@@ -145,10 +152,8 @@ LinearMap TensorSet::of_stack(const std::string& name, const std::string& bias, 
     map.d_in = shape[in_out ? 1 : 2];
     map.d_out = shape[in_out ? 2 : 1];
     map.first = index * map.d_in * map.d_out;
-    if (!bias.empty() && has(bias)) {
-        map.bias = get(bias, {shape[0], map.d_out});
-        map.first_bias = index * map.d_out;
-    }
+    map.bias = bias_of(name, {shape[0], map.d_out}, name + "_bias");
+    if (map.bias != nullptr) map.first_bias = index * map.d_out;
     return map;
 }
 

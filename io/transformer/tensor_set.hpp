@@ -11,6 +11,7 @@
 
 #include "core/model/parameter.hpp"
 #include "io/read/array_file.hpp"
+#include "io/transformer/biases.hpp"
 
 namespace attn::io {
 
@@ -22,6 +23,8 @@ public:
     const ArrayFile& file() const { return *file_; }
     const std::string& prefix() const { return prefix_; }
     void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+    /// Null: all modules may have a bias.
+    void set_bias_rules(const BiasRules* rules) { rules_ = rules; }
 
     bool has(const std::string& name) const { return find_array(name) != nullptr; }
     const StoredArray* find_array(const std::string& name) const;
@@ -30,14 +33,18 @@ public:
     Parameter find(const std::string& name) const;
     /// Errors: kind input if it is missing, or has another shape than a `shape` that is not empty.
     Parameter get(const std::string& name, const std::vector<std::size_t>& shape = {}) const;
+    /// module.bias, or the tensor `name`; null if the file has none. Errors: kind input if the
+    /// family's module has no bias but the file does, or if it has another shape than `shape`.
+    Parameter bias_of(const std::string& module, const std::vector<std::size_t>& shape = {},
+                      const std::string& name = {}) const;
 
     /// name.weight as (d_out, d_in), or (d_in, d_out), and name.bias if there is one. A size of 0
     /// accepts the tensor's. Errors: kind input if the weight is missing or has another shape.
     LinearMap linear(const std::string& name, std::size_t d_in = 0, std::size_t d_out = 0,
                      bool in_out = false) const;
-    /// One of several matrices stacked in `name`: (count, d_out, d_in), or (count, d_in, d_out).
-    LinearMap of_stack(const std::string& name, const std::string& bias, std::size_t index,
-                       bool in_out) const;
+    /// One of several matrices stacked in `name`: (count, d_out, d_in), or (count, d_in, d_out). A
+    /// tensor whose name has "_bias" appended is their bias.
+    LinearMap of_stack(const std::string& name, std::size_t index, bool in_out) const;
 
     /// The tensor with this name in the file, whatever the prefix; or null.
     Parameter find_whole(const std::string& name) const;
@@ -52,6 +59,7 @@ public:
 private:
     std::shared_ptr<const ArrayFile> file_;
     std::string prefix_;
+    const BiasRules* rules_ = nullptr;
     std::set<std::string> biases_;  ///< names of all biases, with '#' for numbers
     mutable std::set<std::string> used_;
 };

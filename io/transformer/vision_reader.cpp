@@ -89,7 +89,7 @@ PatchInput patches_of(const ModelReader& reader, const std::string& name) {
     LinearMap& map = input.map;
     map.weight = reader.tensors.get(name + ".weight",
                                     {input.width, input.channels, input.patch[0], input.patch[1]});
-    map.bias = reader.tensors.find(name + ".bias");
+    map.bias = reader.tensors.bias_of(name);
     map.d_in = input.channels * input.patch[0] * input.patch[1];
     map.d_out = input.width;
     return input;

@@ -1,0 +1,33 @@
+// Which modules of a family have a bias.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model_config.hpp"
+
+namespace attn::io {
+
+/// The classes of transformers ignore a bias in the file that they do not have.
+class BiasRules {
+public:
+    /// Marks the keys that decide about biases as read. `config` must outlive the rules. Errors:
+    /// kind input if such a key is neither true nor false.
+    BiasRules(const FamilyRow& row, std::string_view model_type, const ModelConfig& config);
+
+    /// Errors: kind input if the module, which has this bias in `file`, must not have one.
+    void check(const std::string& module, const std::string& bias, const std::string& file) const;
+
+private:
+    struct Own {
+        std::string_view modules, key;
+        bool is_there;
+    };
+    const ModelConfig& config_;
+    bool by_default_;
+    std::vector<Own> rules_;
+};
+
+}  // namespace attn::io

@@ -1,0 +1,260 @@
+// Tensors that a family has or has not, and padding, against what the classes of transformers do
+// with them.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+/// "h.#.attn" of "h.11.attn".
+std::string pattern_of(const std::string& name) {
+    std::string pattern;
+    for (const char c : name) {
+        const bool is_digit = c >= '0' && c <= '9';
+        const bool begins = pattern.empty() || pattern.back() == '.';
+        if (is_digit && begins)
+            pattern += '#';
+        else if (!is_digit || pattern.back() != '#')
+            pattern += c;
+    }
+    return pattern;
+}
+
+Outcome run_case(const json& c, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"model",   "model",   "--token-ids", ids_of(c),
+                                   "--dtype", "float64", "--emit",      "last_hidden_state"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attn(words);
+}
+
+json case_named(const std::string& name) {
+    for (json& c : model_cases())
+        if (c["name"] == name) return c;
+    FAIL("no case " << name);
+    return {};
+}
+
+/// The last hidden states of token ids, with these flags.
+json states_of(const std::string& ids, const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> words{"model",   "model",   "--token-ids", ids,
+                                   "--dtype", "float64", "--emit",      "last_hidden_state"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome run = run_attn(words);
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    return json::parse(run.out)["last_hidden_state"];
+}
+
+}  // namespace
+
+TEST_CASE("models: a bias that the family's class does not have is an error that names it") {
+    std::size_t refused = 0, unused = 0, number = 0;
+    for (const json& c : model_cases()) {
+        if (is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        const std::string plain = run_case(c).out;
+        std::set<std::string> seen;
+        for (const auto& [tensor, row] : c["tensors"].items()) {
+            const std::string ending = ".weight";
+            if (!tensor.ends_with(ending) || !seen.insert(pattern_of(tensor)).second) continue;
+            const std::string bias = tensor.substr(0, tensor.size() - 6) + "bias";
+            // A part of them, to be fast: each family has some.
+            if (c["tensors"].contains(bias) || ++number % 4 != 0) continue;
+            CAPTURE(bias);
+            json more = c;
+            more["tensors"][bias] = {{row[0][0]}, 0.5, 0.25};
+            write_model(more, "model");
+            const Outcome run = run_case(more);
+            if (run.code == 0) {  // of a table, which has no module that could take it
+                CHECK_EQ(run.out, plain);
+                ++unused;
+                continue;
+            }
+            CHECK_EQ(run.code, 3);
+            CHECK(run.out.empty());
+            CHECK_MESSAGE(run.err.find(bias) != std::string::npos, run.err);
+            ++refused;
+        }
+    }
+    CHECK_GE(refused, 150);
+    CHECK_LE(unused, refused);
+}
+
+TEST_CASE("models: a key that says there is no bias, beside biases, is an error that names both") {
+    constexpr const char* keys[] = {"attention_bias", "qkv_bias", "mlp_bias",     "use_qkv_bias",
+                                    "use_bias",       "bias",     "lm_head_bias", "norm_bias",
+                                    "enable_bias",    "conv_bias"};
+    std::size_t refused = 0;
+    for (const json& c : model_cases()) {
+        if (is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        for (const std::string key : keys) {
+            CAPTURE(key);
+            if (c["config"].value(key, json()) != json(true)) continue;
+            json other = c;
+            other["config"][key] = false;
+            write_model(other, "model");
+            const Outcome run = run_case(other);
+            CHECK_EQ(run.code, 3);
+            CHECK_MESSAGE(run.err.find(key + " is false; expected true, as the file has the "
+                                             "tensor \"") != std::string::npos,
+                          run.err);
+            ++refused;
+        }
+    }
+    CHECK_GE(refused, 5);
+}
+
+TEST_CASE("models: the bare class's names open, without a prefix") {
+    for (const std::string name : {"llama", "qwen3", "gpt2", "bert", "cohere"}) {
+        CAPTURE(name);
+        json c = case_named(name);
+        write_model(c, "model");
+        const json expected = states_of(ids_of(c));
+        const std::string prefix = name == "gpt2"   ? "transformer."
+                                   : name == "bert" ? "bert."
+                                                    : "model.";
+        std::string data;
+        json tensors = json::object();
+        for (const auto& [tensor, row] : c["tensors"].items())
+            if (tensor.starts_with(prefix)) tensors[tensor] = row;
+        // Elements are drawn from names: the file is written with them, then its names change.
+        c["tensors"] = tensors;
+        write_model(c, "model");
+        std::string file = read_text(scratch_folder() + "/model/model.safetensors");
+        const std::string quoted = "\"" + prefix, padding(prefix.size(), ' ');
+        const std::size_t end = file.rfind("}}") + 2;
+        std::size_t spaces = 0;
+        for (std::size_t at = file.find(quoted); at != std::string::npos && at < end;
+             at = file.find(quoted, at + 1)) {
+            file.erase(at + 1, prefix.size());
+            spaces += prefix.size();
+        }
+        file.insert(file.find("}}", 8) + 2, spaces, ' ');
+        write_text("model/model.safetensors", file);
+        CHECK_EQ(states_of(ids_of(c)), expected);
+    }
+}
+
+TEST_CASE("models: positions of Bloom, Falcon and OPT count only the tokens that are not padding") {
+    for (const std::string name : {"bloom", "opt", "opt-350m"}) {
+        CAPTURE(name);
+        const json c = case_named(name);
+        write_model(c, "model");
+        const json plain = states_of("5,9,3,12");
+        // A gap, padding on the left, and both.
+        const std::vector<std::pair<std::string, std::string>> padded = {
+            {"5,9,7,3,12", "1,1,0,1,1"},
+            {"7,5,9,3,12", "0,1,1,1,1"},
+            {"7,5,7,9,7,7,3,12", "0,1,0,1,0,0,1,1"}};
+        for (const auto& [ids, mask] : padded) {
+            CAPTURE(mask);
+            const json states = states_of(ids, {"--attention-mask", mask});
+            std::size_t row = 0;
+            for (std::size_t token = 0; token < states.size(); ++token)
+                if (mask[2 * token] == '1')
+                    CHECK_LE(difference_of(states[token], plain[row++]), 1e-13);
+        }
+    }
+}
+
+TEST_CASE("models: chunks of Llama 4 begin after padding on the left") {
+    json c = case_named("llama4");
+    c["config"]["attention_chunk_size"] = 3;
+    write_model(c, "model");
+    const json plain = states_of("5,9,3,12,6");
+    for (std::size_t padding = 1; padding < 5; ++padding) {
+        std::string ids, mask;
+        for (std::size_t i = 0; i < padding; ++i) {
+            ids += "7,";
+            mask += "0,";
+        }
+        const json states = states_of(ids + "5,9,3,12,6", {"--attention-mask", mask + "1,1,1,1,1"});
+        for (std::size_t token = 0; token < plain.size(); ++token)
+            CHECK_LE(difference_of(states[padding + token], plain[token]), 1e-12);
+    }
+}
+
+TEST_CASE("models: position ids of RoBERTa and its kin are rows of the table") {
+    for (const std::string name : {"roberta", "camembert", "mpnet", "xlm-roberta", "esm1"}) {
+        CAPTURE(name);
+        const json c = case_named(name);
+        write_model(c, "model");
+        const auto padding = c["config"]["pad_token_id"].get<std::uint64_t>();
+        std::string ids, rows;
+        for (std::uint64_t i = 0; i < 4; ++i) {
+            ids += (i == 0 ? "" : ",") + std::to_string(padding + 3 + i);
+            rows += (i == 0 ? "" : ",") + std::to_string(padding + 1 + i);
+        }
+        CHECK_EQ(states_of(ids, {"--position-ids", rows}), states_of(ids));
+    }
+}
+
+TEST_CASE("models: padding on the left with a table of positions has a note that names the flag") {
+    write_model(case_named("gpt2"), "model");
+    const std::vector<std::string> words{
+        "model", "model", "--token-ids", "1,3,5", "--attention-mask", "0,1,1"};
+    const Outcome run = run_attn(words);
+    CHECK_EQ(run.code, 0);
+    CHECK_NE(run.err.find("note: --attention-mask"), std::string::npos);
+    REQUIRE_NE(run.err.find("--position-ids 0,0,1 "), std::string::npos);
+    const json padded =
+        states_of("1,3,5", {"--attention-mask", "0,1,1", "--position-ids", "0,0,1"});
+    const json plain = states_of("3,5");
+    for (std::size_t token = 0; token < 2; ++token)
+        CHECK_LE(difference_of(padded[token + 1], plain[token]), 1e-13);
+    for (const std::string name : {"gpt2", "llama", "opt"}) {
+        write_model(case_named(name), "model");
+        std::vector<std::string> others = words;
+        if (name == "gpt2") others.back() = "1,1,0";
+        CHECK(run_attn(others).err.empty());
+    }
+}
+
+TEST_CASE("models: fewer generated tokens are the first of more, for angles of any length") {
+    for (const std::string name : {"phi3", "llama-dynamic", "gpt2"}) {
+        CAPTURE(name);
+        json c = case_named(name);
+        if (name == "phi3") {
+            const std::size_t half = c["config"]["hidden_size"].get<std::size_t>() /
+                                     c["config"]["num_attention_heads"].get<std::size_t>() / 2;
+            c["config"].update({{"max_position_embeddings", 32},
+                                {"original_max_position_embeddings", 8},
+                                {"rope_parameters",
+                                 {{"rope_type", "longrope"},
+                                  {"rope_theta", 100.0},
+                                  {"original_max_position_embeddings", 8},
+                                  {"short_factor", std::vector<double>(half, 1.0)},
+                                  {"long_factor", std::vector<double>(half, 4.0)}}}});
+        }
+        write_model(c, "model");
+        json before;
+        for (const std::string count : {"12", "6", "3", "1"}) {
+            const Outcome run = run_attn({"model", "model", "--token-ids", "35,42,57", "--generate",
+                                          count, "--dtype", "float64"});
+            REQUIRE_MESSAGE(run.code == 0, run.err);
+            const json generated = json::parse(run.out)["generated"];
+            for (std::size_t i = 0; i < generated.size() && !before.is_null(); ++i)
+                CHECK_EQ(generated[i], before[i]);
+            before = generated;
+        }
+        if (name == "gpt2") continue;
+        // Positions beyond the original length count as well.
+        CHECK_NE(states_of("3,5,9", {"--position-ids", "0,1,40"})[1], states_of("3,5,9")[1]);
+    }
+}
