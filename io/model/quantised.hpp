@@ -18,9 +18,10 @@ namespace attn::io {
 ///   plain tensor.
 ///
 /// Scales, those of activations included, are left out. Other arrays stay as they are, 8-bit floats
-/// without a scale too. `config` is the model's config.json, or null. Errors: kind unsupported for
-/// GPTQ, AWQ, bitsandbytes and other methods, by the config or by the names of tensors; kind input
-/// for a scale of another shape.
+/// without a scale too if the config has no quantization_config; with one they are an error.
+/// `config` is the model's config.json, or null. Errors: kind unsupported for GPTQ, AWQ,
+/// bitsandbytes and other methods, by the config or by the names of tensors; kind input for a scale
+/// of another shape.
 ArrayFile dequantised(ArrayFile file, const nlohmann::json& config);
 
 }  // namespace attn::io
