@@ -14,6 +14,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace model_tensors_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -259,3 +261,5 @@ TEST_CASE("models: fewer generated tokens are the first of more, for angles of a
         CHECK_NE(states_of("3,5,9", {"--position-ids", "0,1,40"})[1], states_of("3,5,9")[1]);
     }
 }
+
+}  // namespace model_tensors_test
