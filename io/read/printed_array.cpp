@@ -13,11 +13,11 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view space = " \t\r\n";
+constexpr std::string_view blanks = " \t\r\n";
 constexpr std::array<std::string_view, 3> openings{"tensor(", "array(", "Array("};
 
 std::size_t skip_space(std::string_view text, std::size_t at) {
-    return std::min(text.find_first_not_of(space, at), text.size());
+    return std::min(text.find_first_not_of(blanks, at), text.size());
 }
 
 /// Behind "tensor(" and the blanks around it; 0 if the text does not begin with it.
@@ -43,7 +43,7 @@ public:
         do take_token(depth);
         while (depth != 0);
         const std::string_view rest = text_.substr(at_);
-        const std::size_t last = rest.find_last_not_of(space);
+        const std::size_t last = rest.find_last_not_of(blanks);
         const bool ends = begin == 0 ? last == std::string_view::npos
                                      : last != std::string_view::npos && rest[last] == ')';
         if (!ends || rest.find('[') != std::string_view::npos)
