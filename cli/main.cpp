@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "cli/args/parse.hpp"
 #include "cli/commands.hpp"
 #include "cli/mpi/ranks.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/out_of_memory.hpp"
+#include "io/file/access.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/mapping.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/temporary.hpp"
@@ -34,7 +37,17 @@ int show(const cli::Args& args) {
     return 0;
 }
 
+/// Files that flags name as outputs are not read from here on, so that a long run does not end with
+/// an output that cannot be written.
+void guard_outputs(const cli::Args& args) {
+    for (const cli::FlagValue& flag : args.flags)
+        for (const char* key : {"output", "save_weights", "plot", "resume"})
+            if (std::string_view(flag.option->key) == key && !io::inherited_descriptor(flag.text))
+                io::guard_written(flag.text);
+}
+
 int run_args(const cli::Args& args) {
+    guard_outputs(args);
     return args.message.empty() ? args.command->run(args) : show(args);
 }
 
@@ -58,6 +71,7 @@ int main(int argc, char** argv) {
     attn::io::remove_temporaries_at_signals();
     attn::io::end_at_lost_pages(attn::cli::bad_file);
     attn::cli::prepare_for_out_of_memory();
+    const attn::io::FileGuard guard;
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {

@@ -172,15 +172,6 @@ private:
     std::exception_ptr fault_;
 };
 
-/// The file at a path; "-" is the descriptor `standard`, standard input or output.
-std::optional<io::FileId> file_at(const std::string& path, int standard) {
-    return path == "-" ? io::file_id(standard) : io::file_id(path);
-}
-
-std::optional<io::FileId> output_of(const BatchRequest& request) {
-    return file_at(request.output, STDOUT_FILENO);
-}
-
 /// Whether the output has contents that could be lost.
 bool holds_something(const BatchRequest& request) {
     struct stat status {};
@@ -196,10 +187,10 @@ bool all_regular(const BatchRequest& request) {
 /// Answers must not overwrite the requests, or the files that flags and requests name. Only files
 /// known in advance are checked here. Reading the output later ends the batch.
 void check_output(const BatchRequest& request, io::LoadedModels& models) {
-    const auto output = output_of(request);
     for (const BatchInput& input : request.inputs)
-        if (output && output == file_at(input.path, STDIN_FILENO))
-            throw io::WrittenFile(request.output == "-" ? "<stdout>" : request.output);
+        io::guard_read(input.path,
+                       input.path == "-" ? io::file_id(STDIN_FILENO) : io::file_id(input.path));
+    io::require_unread(request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
     if (holds_answers && S_ISDIR(status.st_mode))
@@ -209,7 +200,7 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
                     "is not a regular file; expected a file of answers, or a new one");
-    if (output) check_flags(request, models);
+    check_flags(request, models);
 }
 
 /// A resumed batch finds answers by id. Repeated ids in regular files are found before anything is
@@ -334,8 +325,7 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 
 bool run_batch(BatchRequest request) {
     io::LoadedModels models;
-    io::Access& access = request.defaults.access;
-    access = {.regular_only = true, .written = output_of(request)};
+    request.defaults.access.regular_only = true;
     check_output(request, models);
     Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
@@ -357,7 +347,6 @@ bool run_batch(BatchRequest request) {
         throw Error(ErrorKind::io, request.output,
                     "is open already, and answers are appended to it; expected the name of "
                     "a file, or --output in place of --resume");
-    access.written = out.id();
     if (request.parts && !request.resume && holds_something(request))
         throw Error(ErrorKind::io, request.output,
                     "has answers of an earlier run; expected --resume as well, which goes on, or "

@@ -19,12 +19,12 @@
 namespace attn::cli {
 namespace {
 
-void check_file(const Request& defaults, const std::string& file) {
-    if (io::file_id(file) == defaults.access.written) throw io::WrittenFile(file);
+void check_file(const std::string& file) {
+    io::guard_read(file, io::file_id(file));
 }
 
-void check_operand(const Request& defaults, const std::string& path) {
-    check_file(defaults, io::split_data_path(path).file);
+void check_operand(const std::string& path) {
+    check_file(io::split_data_path(path).file);
 }
 
 bool is_file_of_model(const std::string& key) {
@@ -37,11 +37,11 @@ bool is_file_of_model(const std::string& key) {
 
 /// The files of a record of mode model.
 void check_model(const Request& defaults, const std::string& path) {
-    check_file(defaults, path);
+    check_file(path);
     const io::ModelFolder files =
         io::open_model_folder(path, defaults.model_config, defaults.access);
     const std::string tokenizer = files.folder + "/tokenizer.json";
-    if (!files.folder.empty() && io::path_exists(tokenizer)) check_file(defaults, tokenizer);
+    if (!files.folder.empty() && io::path_exists(tokenizer)) check_file(tokenizer);
 }
 
 /// `model` is that of the record before.
@@ -57,7 +57,7 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
         if (member.key == "weights")
             open_model_files(defaults, models, path);
         else if (member.key != "model")
-            check_operand(defaults, path);
+            check_operand(path);
         else if (std::exchange(model, path) != path)
             check_model(defaults, path);
     }
@@ -67,10 +67,10 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
 
 void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
     const Request& defaults = batch.defaults;
-    for (const std::string& file : batch.flag_files) check_file(defaults, file);
+    for (const std::string& file : batch.flag_files) check_file(file);
     for (const auto& [key, path] : defaults.operand_files)
-        if (key != "weights") check_operand(defaults, path);
-    if (defaults.model_config) check_operand(defaults, *defaults.model_config);
+        if (key != "weights") check_operand(path);
+    if (defaults.model_config) check_operand(*defaults.model_config);
     if (defaults.has_file("weights"))
         open_model_files(defaults, models, defaults.operand_files.at("weights"));
 }

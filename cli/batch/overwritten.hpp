@@ -8,8 +8,8 @@
 
 namespace attn::cli {
 
-/// Checks the files that flags name: operands and a model's files. Errors: WrittenFile for the file
-/// that `access` of the defaults lists as written. Other problems are reported by the records.
+/// Checks the files that flags name: operands and a model's files. Errors: WrittenFile. Other
+/// problems are reported by the records.
 void check_flags(const BatchRequest& batch, io::LoadedModels& models);
 
 /// Checks the files that requests in regular files name. Other requests are known only on arrival.

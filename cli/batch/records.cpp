@@ -42,6 +42,8 @@ bool is_one_record(const BatchInput& input) {
         const io::InputFormat* format = io::format_of_name(input.path);
         if (format == nullptr || format == io::ndjson_input) return false;
         return format != io::json_input || !holds_lines(input.path);
+    } catch (const io::WrittenFile&) {
+        throw;
     } catch (const Error&) {
         return io::path_exists(input.path);  // the answer to an unreadable file gives the reason
     }

@@ -62,7 +62,7 @@ bool is_torn_answer(std::string_view line, const Record& record, bool is_index) 
 void check_start(const std::string& path) {
     if (io::is_empty_or_special(path)) return;
     constexpr std::size_t enough = 16;
-    const auto bytes = io::Bytes::open(path, {.regular_only = true});
+    const auto bytes = io::Bytes::open(path, {.regular_only = true, .is_own_output = true});
     const std::string start =
         bytes->read(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes->size(), enough)));
     const std::string_view text = without_zeros(start);

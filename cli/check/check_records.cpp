@@ -123,6 +123,8 @@ public:
             std::vector<ProgramJudgement> one;
             one.push_back(std::move(judgement));
             return check_json(one);
+        } catch (const io::WrittenFile&) {
+            throw;
         } catch (const Error&) {
             all_right_ = false;
             return failed_line(id, current_error(true));

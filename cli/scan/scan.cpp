@@ -72,10 +72,6 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     return config += '}';
 }
 
-std::optional<io::FileId> scan_output(const ScanRequest& request) {
-    return request.output == "-" ? std::nullopt : io::file_id(request.output);
-}
-
 /// Whether a file holds texts, one a line: its name is not that of JSON, and its first line that is
 /// not blank does not begin with a brace.
 bool holds_texts(const Record& first) {
@@ -151,14 +147,6 @@ void check_layers(const ScanRequest& request, const io::OpenModel& model) {
             layers = std::max(layers, model.decoder()->specify(1).layers);
         layers_named(request.layers, layers);
     });
-}
-
-/// Statistics must not replace the texts.
-void check_scan_output(const ScanRequest& request) {
-    const std::optional<io::FileId> output = scan_output(request);
-    for (const BatchInput& input : request.inputs)
-        if (output && input.path != "-" && output == io::file_id(input.path))
-            throw io::WrittenFile(request.output);
 }
 
 struct ScannedText {
@@ -247,7 +235,8 @@ void write_stats(io::OutputFile& out, const ScanStats& stats) {
 void go_on_from(const ScanRequest& request, ScannedRecords& records, const Stop& stop,
                 ScanStats& stats) {
     if (!io::path_exists(request.output)) return;
-    ScanStats before = read_stats(io::open_input_file(request.output));
+    ScanStats before = read_stats(io::open_input_file(
+        request.output, nullptr, {.is_own_output = true, .expected = "statistics of attn scan"}));
     if (before.config != stats.config) fail_to_resume(request.output, "has other settings");
     if (!(before.shards == stats.shards)) fail_to_resume(request.output, "has another shard");
     std::uint64_t digest = 0;
@@ -305,7 +294,6 @@ void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const Scan
 }  // namespace
 
 bool run_scan(const ScanRequest& request) {
-    check_scan_output(request);
     Stop stop;
     ScannedRecords records(request, stop);
     ScanStats stats;

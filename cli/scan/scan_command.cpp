@@ -57,13 +57,12 @@ std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
     return inputs;
 }
 
-Request defaults_of_texts(const Args& args, const std::string& layers, const std::string& output) {
+Request defaults_of_texts(const Args& args, const std::string& layers) {
     Request defaults;
     defaults.of_batch = true;
     RequestBuilder builder{with_flags(std::move(defaults), args)};
     builder.apply_environment();
-    builder.request.access = {.regular_only = true,
-                              .written = output == "-" ? std::nullopt : io::file_id(output)};
+    builder.request.access.regular_only = true;
     builder.request.settings.emit = {"attention_weights"};
     builder.request.locations["emit"] = Location("attn scan");
     builder.request.locations["layers"] = Location("--layers " + layers);
@@ -92,7 +91,7 @@ int run_scan_command(const Args& args) {
     if (request.output.empty() || (request.resume && request.output == "-"))
         throw Error(ErrorKind::usage, request.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
-    request.defaults = defaults_of_texts(args, request.layers, request.output);
+    request.defaults = defaults_of_texts(args, request.layers);
     return run_scan(request) ? 0 : some_texts_failed;
 }
 

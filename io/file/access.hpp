@@ -1,4 +1,4 @@
-// Checks of which files may be read: by who named them, and not while they are being written.
+// Checks of which files may be read, by who named them, and that none is both read and written.
 #pragma once
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ struct Access {
     /// For files named in a request or found in a model's folder: a pipe or device would block, or
     /// give different bytes each time.
     bool regular_only = false;
-    std::optional<FileId> written = {};  ///< the file that this program is writing
+    bool is_own_output = false;  ///< an output that is continued, which may be read
     /// The contents, in the error of an empty file; null: the file may be empty.
     const char* expected = "a matrix";
 };
@@ -36,8 +36,29 @@ class WrittenFile : public Error {
 public:
     explicit WrittenFile(const std::string& path)
         : Error(ErrorKind::usage, path,
-                "is read and written; expected another file for the answers") {}
+                "is read and written; expected another file for the output") {}
 };
+
+/// While it exists, no file is both read and written. Files are told apart by device and inode, so
+/// that a link counts as its file. `main` makes one; without it nothing is checked, since a library
+/// may read what it wrote.
+class FileGuard {
+public:
+    FileGuard();
+    FileGuard(const FileGuard&) = delete;
+    FileGuard& operator=(const FileGuard&) = delete;
+    ~FileGuard();
+};
+
+/// To be called for a file that is read; "-" is standard input. Errors: WrittenFile for an output.
+void guard_read(const std::string& path, const std::optional<FileId>& file);
+
+/// To be called before a file is replaced; "-" is standard output. Errors: WrittenFile if it has
+/// been read.
+void require_unread(const std::string& path);
+
+/// The same when an output is opened: reading the file later is an error too.
+void guard_written(const std::string& path);
 
 /// A descriptor to read the file from. With regular_only, other files are not even opened, and one
 /// that replaces the file in the meantime does not block. Errors: kind io if it cannot be read, is

@@ -31,6 +31,7 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (::fstat(bytes->fd_, &status) != 0) fail_to_read(bytes->name_, errno);
     if (S_ISDIR(status.st_mode))
         throw Error(ErrorKind::io, bytes->name_, "is a folder; expected a file");
+    if (standard) guard_read("-", file_id(status));
     // Standard input may be a file that another program has read in part; some system files report
     // a size of 0.
     if (S_ISREG(status.st_mode) && !standard && status.st_size != 0) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "io/file/access.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/path.hpp"
 
@@ -71,6 +72,7 @@ std::string unfinished_name(const std::string& path) {
 
 void write_durably(const std::string& path, FunctionRef<void(Output&)> write,
                    FunctionRef<void()> before_rename) {
+    require_unread(path);
     UnfinishedFile file(path);
     write(file);
     file.finish();

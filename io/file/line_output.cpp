@@ -18,6 +18,7 @@ LineOutput::LineOutput(const std::string& path, int hurry)
     if (const std::optional<int> open = inherited_descriptor(path)) {
         fd_ = *open;
         find_id();
+        if (id_) guard_written(path);
         return;
     }
     is_own_ = true;
@@ -30,6 +31,7 @@ LineOutput::LineOutput(const std::string& path, int hurry)
                             "is replaced again and again; expected a file at rest");
             open_own(path);
         }
+        if (id_) guard_written(path);
     } catch (...) {
         error_at_close(fd_);
         throw;

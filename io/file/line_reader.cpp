@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/file/access.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/source.hpp"
 
@@ -39,6 +40,7 @@ LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
         ::close(std::exchange(fd_, -1));
         throw Error(ErrorKind::io, name_, "is a folder; expected a file");
     }
+    if (longest_ != any_length) guard_read(path, file_id(status));
     is_regular_ = S_ISREG(status.st_mode);
     if (is_regular_) size_ = static_cast<std::uint64_t>(status.st_size);
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/file/access.hpp"
 #include "io/file/descriptor.hpp"
 
 namespace attn::io {
@@ -81,6 +82,7 @@ OutputFile::OutputFile(const std::string& path) : name_(path == "-" ? "<stdout>"
         return;
     }
     if (exists && ::access(path.c_str(), W_OK) != 0) fail_to_write(name_, errno);
+    guard_written(path);
     target_ = exists ? real_target(path) : path;
     if (target_.empty()) fail_to_write(name_, errno);
     replaces_ = exists && old.st_size != 0;
@@ -113,6 +115,7 @@ void OutputFile::finish() {
 
 void OutputFile::commit() {
     if (is_in_place()) return;
+    require_unread(target_);  // it may have been read since it was opened
     if (const int error = temporary_.rename(target_); error != 0) fail_to_place(error);
 }
 
