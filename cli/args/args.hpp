@@ -86,8 +86,9 @@ struct Args {
     std::vector<std::string> words;    ///< other words that are not flags of the command, in order
     std::vector<FlagValue> flags;      ///< the last of each, in the order of the tables
     std::vector<std::string> flag_files;  ///< that gave some of them
-    std::string message;                  ///< to print instead: help or version
-    int exit_code = 0;                    ///< with a message
+    std::string question;  ///< the result of --config that has what it was computed on; or empty
+    std::string message;   ///< to print instead: help or version
+    int exit_code = 0;     ///< with a message
 
     /// Whether the flag of this key is given, the command's own or not.
     bool gives(std::string_view key) const;

@@ -11,9 +11,13 @@
 #include "cli/args/help.hpp"
 #include "cli/args/unknown.hpp"
 #include "core/base/error.hpp"
+#include "io/file/access.hpp"
+#include "io/file/bytes.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -83,7 +87,8 @@ public:
         : path_(path), origin_(origin), args_(args), program_(*args.program),
           command_(*args.command) {}
 
-    std::vector<FlagValue> read() {
+    FlagsOfFile read() {
+        if (is_binary()) return read_binary();
         const io::Source source = read_text();
         const std::size_t start = source.text.find_first_not_of(" \t\r\n");
         if (start == std::string_view::npos || source.text[start] != '{')
@@ -92,8 +97,18 @@ public:
         const io::JsonMember* const config = whole.find("config");
         const bool is_result =
             whole.find("schema") != nullptr && config != nullptr && whole.holds_object(*config);
-        read_members(source, is_result ? io::JsonDocument(source, *config) : whole);
-        return std::move(given_);
+        if (!is_result) {
+            read_members(source, whole);
+            return {std::move(given_)};
+        }
+        const io::JsonDocument settings(source, *config);
+        read_members(source, settings);
+        const auto has = [&](const char* array) { return whole.find(array) != nullptr; };
+        const auto is_set = [&](const char* key) {
+            const io::JsonMember* const member = settings.find(key);
+            return member != nullptr && settings.text(*member) != "null";
+        };
+        return {std::move(given_), asks(has, is_set)};
     }
 
     std::vector<FlagValue> of_request(const io::Source& source, const io::JsonDocument& document) {
@@ -103,11 +118,48 @@ public:
     }
 
 private:
-    void read_members(const io::Source& source, const io::JsonDocument& document) {
-        const bool has_modes = (command_.takes & in_explain) != 0;
+    /// A pipe is not looked into, since it is read once.
+    bool is_binary() const {
+        constexpr std::size_t enough = 64;
+        if (!io::file_id(path_)) return false;
+        const io::InputFormat* const format =
+            io::format_of_start(io::Bytes::start_of(path_, {}, enough));
+        return format != nullptr && !format->text;
+    }
+
+    /// The config of a result in binary form.
+    FlagsOfFile read_binary() {
+        const io::InputFile file = io::open_input_file(path_);
+        const json config = io::head_member(file, "config");
+        if (!config.is_object()) fail_without_flags(path_);
+        set_kind(config.contains("mode"));
+        for (const auto& [key, value] : config.items()) take(key, value, path_ + ": config");
+        const auto has = [&](const char* array) {
+            return array == std::string_view("layout") ? !io::head_member(file, array).is_null()
+                                                       : file.arrays->find(array) != nullptr;
+        };
+        const auto is_set = [&](const char* key) { return !io::member(config, key).is_null(); };
+        return {std::move(given_), asks(has, is_set)};
+    }
+
+    /// Whether a result says what it was computed on: by its arrays or by its settings.
+    template <class Has, class IsSet>
+    bool asks(const Has& has, const IsSet& is_set) const {
+        const bool is_of_modes = command_.mode != nullptr || (command_.takes & in_explain) != 0;
+        return is_mode_config_ && is_of_modes && has("layout") &&
+               (has("inputs") || has("query") || is_set("example") || is_set("text") ||
+                is_set("rand") || is_set("randn"));
+    }
+
+    void set_kind(bool has_mode) {
+        const bool takes_modes = (command_.takes & in_explain) != 0;
         is_mode_config_ = origin_ == Origin::config &&
-                          (command_.mode != nullptr || has_modes || !command_.keys.empty()) &&
-                          (is_request_ || document.find("mode") != nullptr);
+                          (command_.mode != nullptr || takes_modes || !command_.keys.empty()) &&
+                          (is_request_ || has_mode);
+    }
+
+    void read_members(const io::Source& source, const io::JsonDocument& document) {
+        set_kind(document.find("mode") != nullptr);
         for (const io::JsonMember& member : document.members()) {
             const std::string place = source.place(member.key_offset);
             if (is_request_ && (member.key == io::passed_on_key || take_array(document, member)))
@@ -194,6 +246,8 @@ private:
         std::optional<std::string> text = option->field.kind == FieldKind::shapes
                                               ? std::optional(value.dump())
                                               : spelled_value(value);
+        if (text && option->argument == std::string_view("A:B"))
+            std::replace(text->begin(), text->end(), ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
         if (is_path && value.is_string() && path_ != "<stdin>")
@@ -274,7 +328,7 @@ private:
 
 }  // namespace
 
-std::vector<FlagValue> read_flag_file(const std::string& path, Origin origin, const Args& args) {
+FlagsOfFile read_flag_file(const std::string& path, Origin origin, const Args& args) {
     const std::string where =
         (origin == Origin::environment ? "ATTN_CONFIG=" : "--config ") + io::shortened(path);
     if (path.empty() || path == "-")

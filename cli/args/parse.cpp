@@ -207,8 +207,9 @@ const CommandRow* find_command(const Program& program, std::string_view name) {
 std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<FlagValue> given;
     const auto add = [&](const std::string& file, Origin origin) {
-        std::vector<FlagValue> more = read_flag_file(file, origin, args);
-        std::move(more.begin(), more.end(), std::back_inserter(given));
+        FlagsOfFile more = read_flag_file(file, origin, args);
+        std::move(more.flags.begin(), more.flags.end(), std::back_inserter(given));
+        if (more.is_question) args.question = file;
         args.flag_files.push_back(file);
     };
     const char* const shared = std::getenv("ATTN_CONFIG");

@@ -14,14 +14,15 @@
 #include "cli/check/check.hpp"
 #include "cli/check/check_records.hpp"
 #include "cli/output/output_name.hpp"
+#include "cli/question/input.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/access.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/lines.hpp"
 
 namespace attn::cli {
@@ -66,6 +67,8 @@ bool names_request(const std::vector<std::string>& words) {
 std::string mode_of_request(const io::InputFile& file) {
     const io::JsonMember* const member =
         file.holds_object() ? file.document->find("mode") : nullptr;
+    if (is_result(file) && mode_named(io::ResultHead(file).mode) != nullptr)
+        return io::ResultHead(file).mode;
     if (member == nullptr)
         throw Error(ErrorKind::usage, file.place,
                     "no request that names its mode; expected \"mode\" in it, or attn check MODE " +
@@ -116,21 +119,6 @@ CheckRequest check_of(const Args& args) {
     return request;
 }
 
-/// Whatever the question reads later is compared with the file that the report will replace.
-/// Errors: WrittenFile if an array or the request is in it.
-void protect_files(CheckRequest& request, const std::optional<io::InputFile>& of_request) {
-    Request& flags = request.flags;
-    if (flags.output == "-") return;
-    flags.access.written = io::file_id(flags.output);
-    std::vector<std::string> files = request.against;
-    if (of_request) files.push_back(of_request->name);
-    for (const std::string& path : files) {
-        const std::string file = io::split_data_path(path).file;
-        if (flags.access.written && io::file_id(file) == flags.access.written)
-            throw io::WrittenFile(file);
-    }
-}
-
 /// Requests of several lines, whose flags are defaults.
 int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
     request.json = is_json(args, true);
@@ -138,9 +126,9 @@ int run_check_records(const Args& args, const io::InputFile& file, CheckRequest 
         throw Error(ErrorKind::usage, args.has("format") ? "--format text" : "--output",
                     "the verdicts on many requests are lines of JSON; expected json");
     request.flags.of_batch = true;
+    request.flags.is_question = true;
     request.flags.has_mode = false;
     request.flags = with_flags(std::move(request.flags), args);
-    protect_files(request, file);
     return check_records(file, request) ? 0 : found_wrong;
 }
 
@@ -154,8 +142,9 @@ int run_check(const Args& args) {
         words.insert(words.begin(), mode_of_request(file));
     }
     request.json = is_json(args, false);
-    request.flags = with_flags(request_of_mode(words), args);
-    protect_files(request, std::nullopt);
+    Request asked = request_of_mode(words);
+    asked.is_question = is_request;
+    request.flags = with_flags(std::move(asked), args);
     check_defaults(request.flags);
     require_input(request.flags, "attn check");
     std::vector<std::string> notes;

@@ -124,7 +124,9 @@ private:
                                [&](const NamePair& pair) { return pair.ours == ours; });
         };
         if (name.empty() && !is_said("context_vectors")) return ArrayId("context_vectors");
-        if (const auto ours = find_array(name))
+        // attn's own operands are not taken for what other programs call so.
+        const auto ours = find_array(name);
+        if (ours && (Evaluator::has(*ours) || view_.head().has_layout()))
             return exists(*ours) && !is_said(*ours) ? ours : std::nullopt;
         for (const OtherName& other : other_names)
             if (other.theirs == name && view_.find(other.ours.row().name) == nullptr &&

@@ -8,6 +8,7 @@
 
 #include "cli/explain/recompute.hpp"
 #include "cli/output/result_plan.hpp"
+#include "cli/question/saved_question.hpp"
 #include "cli/question/token_label.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
@@ -78,7 +79,7 @@ void read_arrays(ExplanationSource& source, const io::ResultView& view, const La
     const Plan& plan = source.plan;
     for (const io::ArrayView& viewed : view.arrays()) {
         const auto id = array_of(viewed, part);
-        if (!id) continue;
+        if (!id || id->row().is_operand()) continue;
         const std::string name(id->row().name);
         const Array<double> numbers = view.read(viewed, workers).values;
         check_shape(plan, *id, {numbers.shape().begin(), numbers.shape().end()}, view.place());

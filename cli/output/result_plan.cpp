@@ -113,44 +113,7 @@ void check_same(const json& found, const json& made, const std::string& name,
     }
 }
 
-const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
-    const ModeRow* row = mode_named(head.mode);
-    if (row == nullptr || !head.has_config())
-        fail(location,
-             "is not a result of attn, which has a mode and a config; expected one, or a mode "
-             "before INPUT, as in attn explain self " +
-                 io::shortened(location));
-    return *row;
-}
-
 }  // namespace
-
-Request request_of_result(const io::ResultHead& head, const std::string& location, Request flags) {
-    RequestBuilder builder{std::move(flags)};
-    Request& request = builder.request;
-    const ModeRow& mode = mode_in(head, location);
-    request.settings.mode = mode.mode;
-    for (const auto& [key, value] : head.config->items()) {
-        if (key == "mode" && value != mode.name)
-            fail(location, "config.mode is " + io::shortened(value.dump()) + ", and mode is " +
-                               std::string(mode.name) + "; expected the same");
-        if (key == "mode" || key == "id" || value.is_null()) continue;
-        // Only settings of the computation: a result must not name files that are written.
-        const Option* option = find_option(key);
-        const bool is_label = key == "tokens" || key == "context_tokens";
-        if (option == nullptr || (option->modes & in(mode.mode)) == 0 ||
-            ((option->use & in_config) == 0 && !is_label))
-            fail(location, "config has \"" + io::shortened(key) + "\", which mode " +
-                               std::string(mode.name) +
-                               " does not have; expected the config of a result");
-        if ((key == "precision" || key == "token") && request.has(key)) continue;
-        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
-    }
-    if (head.tokens) request.tokens = *head.tokens;
-    if (head.context_tokens) request.context_tokens = *head.context_tokens;
-    return std::move(builder.request);
-}
 
 Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location) {
     const json& layout = *head.layout;
@@ -239,10 +202,12 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
 }
 
 void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location) {
+    const ArrayRow& row = array.row();
     Shape expected;
-    for (std::size_t place = 0; place < array.row().axes.size(); ++place)
+    if (row.is_operand()) expected = plan.operand_shape(row);
+    for (std::size_t place = 0; place < row.axes.size() && !row.is_operand(); ++place)
         if (plan.shown.shows(array, place))
-            expected.push_back(plan.size_of<std::uint64_t>(array.row().axes[place]));
+            expected.push_back(plan.size_of<std::uint64_t>(row.axes[place]));
     if (plan.is_transposed(array))
         std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
     if (shape == expected) return;

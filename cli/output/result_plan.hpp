@@ -12,12 +12,6 @@
 
 namespace attn::cli {
 
-/// `flags` with the mode, settings and labels of a result's head; precision and token of `flags`
-/// take precedence. `location` is the file in errors. Errors: kind input for a head that is not a
-/// result's.
-Request request_of_result(const io::ResultHead& head, const std::string& location,
-                          Request flags = {});
-
 /// The plan of the result with this head and the settings of its config. Errors: kind input if the
 /// layout is malformed or differs from the plan.
 Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location);

@@ -11,6 +11,7 @@
 #include "cli/output/write_outputs.hpp"
 #include "cli/partial/part_file.hpp"
 #include "cli/question/notes.hpp"
+#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"
 #include "io/file/source.hpp"

@@ -10,6 +10,7 @@
 
 #include "cli/output/result_plan.hpp"
 #include "cli/question/labels.hpp"
+#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"

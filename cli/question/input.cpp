@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/operand_specs.hpp"
+#include "cli/question/saved_question.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
@@ -53,11 +54,6 @@ std::vector<std::string> paths_in(const Request& request) {
 
 bool reads_input(const Request& request) {
     return !request.input.empty() || !request.names_input();
-}
-
-/// Whether a file, rather than an array that its path names, is a result of attn.
-bool is_result(const io::InputFile& file) {
-    return file.array.empty() && io::schema_of(file) == schemas::result;
 }
 
 /// Uses a result of attn: its context vectors become the inputs of this layer. Their labels come
@@ -115,7 +111,7 @@ void take_arrays(RequestBuilder& builder, Input& input) {
         return;
     }
     for (const io::StoredArray& array : file.arrays->arrays)
-        if (is_operand(array.name, mode.mode) && !request.has(array.name)) {
+        if (!is_earlier && is_operand(array.name, mode.mode) && !request.has(array.name)) {
             request.locations[array.name] = array.place();
             input.holds_operands = true;
         }
@@ -124,6 +120,10 @@ void take_arrays(RequestBuilder& builder, Input& input) {
 
 }  // namespace
 
+bool is_result(const io::InputFile& file) {
+    return file.array.empty() && io::schema_of(file) == schemas::result;
+}
+
 bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member) {
     return holds_elements(document, member) &&
            (member.key == "inputs" || is_operand(member.key, mode));
@@ -131,14 +131,18 @@ bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMemb
 
 const io::JsonMember* Input::member(const std::string& key) const {
     const io::JsonMember* const found =
-        holds_operands && file.document ? file.document->find(key) : nullptr;
+        holds_operands && file.document ? file.document->find(name_of(key)) : nullptr;
     const bool is_there = found != nullptr && (holds_elements(*file.document, *found) ||
                                                file.document->holds_object(*found));
     return is_there ? found : nullptr;
 }
 
 const io::StoredArray* Input::stored(const std::string& key) const {
-    return holds_operands && file.arrays ? file.arrays->find(key) : nullptr;
+    return holds_operands && file.arrays ? file.arrays->find(name_of(key)) : nullptr;
+}
+
+std::string Input::name_of(const std::string& key) const {
+    return layout != nullptr && key == "mask" ? "attn_mask" : key;
 }
 
 RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line) {
@@ -153,9 +157,12 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
     if (input) {
         const io::InputFile& file = input->file;
         const bool is_document = file.holds_object() && file.array.empty();
+        const bool is_question = flags.is_question && is_result(file);
         if (is_document) builder.request.document = file.source;
         input->holds_operands = is_document && !is_result(file);
-        if (input->holds_operands)
+        if (is_question)
+            take_question(builder, *input);
+        else if (input->holds_operands)
             apply_document(builder, *file.document, file.place, is_operand);
         else
             take_arrays(builder, *input);

@@ -232,15 +232,15 @@ private:
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*inline_array, allowed);
             else
-                masks_.take(rule,
-                            input_->file.document->read_array(*inline_array, allowed, &workers_));
+                take_mask(rule,
+                          input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
             if (rule.required && leaves_rows(rule.key, input_->file, in_file))
                 operands_.*rule.reals = leave_rows(rule.key, *in_file, allowed);
             else if (rule.mask == nullptr)
                 operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
             else
-                masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
+                take_mask(rule, io::read_numbers(*in_file, allowed, &workers_));
         } else {
             const std::string key = rule.key;
             const std::string expected =
@@ -249,6 +249,16 @@ private:
                 throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
+    }
+
+    /// A result holds booleans as 1 and 0, and lists the masks that are boolean.
+    void take_mask(const OperandSpec& rule, io::NumberArray read) {
+        if (input_->layout != nullptr) {
+            const nlohmann::json names = io::member(*input_->layout, "boolean");
+            read.integers = false;
+            read.boolean = std::find(names.begin(), names.end(), rule.key) != names.end();
+        }
+        masks_.take(rule, std::move(read));
     }
 
     /// Whether the key's value is an array of the request's document, or of another INPUT.
@@ -364,7 +374,8 @@ std::string path_of(const Request& request, const Input* input, const std::strin
                                                  : "standard input named twice; expected it once");
         return path;
     }
-    if (is_from_flag(request, key) || input == nullptr || is_piped) return path;
+    const bool is_saved = input != nullptr && input->layout != nullptr;
+    if (is_from_flag(request, key) || input == nullptr || is_piped || is_saved) return path;
     return io::path_beside(input->file.name, path);
 }
 

@@ -40,7 +40,8 @@ struct OperandSources {
 ReadOperands read_operands(const Request& request, const OperandSources& sources,
                            ThreadPool& workers);
 
-/// The path of the operand's own file. Relative paths in a request start at the request's folder.
+/// The path of the operand's own file. Relative paths in a request start at the request's folder;
+/// those in a result are of the command that wrote it.
 /// Errors: kind usage for standard input, in a batch or if INPUT is piped too.
 std::string path_of(const Request& request, const Input* input, const std::string& key);
 

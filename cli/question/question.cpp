@@ -8,6 +8,7 @@
 #include "cli/question/notes.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/question/redact.hpp"
+#include "cli/question/saved_question.hpp"
 #include "cli/question/text_input.hpp"
 #include "cli/question/token_label.hpp"
 #include "cli/request/array_hints.hpp"
@@ -66,7 +67,9 @@ private:
     /// The model's settings are read before the arrays, its weights once the dtype is known.
     void open_model() {
         const Input* const input = asked_.input ? &*asked_.input : nullptr;
-        if (request().has_file("weights")) {
+        if (input != nullptr && input->holds_parameters) {
+            model_ = std::make_unique<SavedLayer>(*input);
+        } else if (request().has_file("weights")) {
             const std::string path = path_of(request(), input, "weights");
             asked_.request.operand_files["weights"] = path;
             model_ = open_layer_source(request(), runtime_.models, path);

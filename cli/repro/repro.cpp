@@ -52,6 +52,14 @@ void check_settings(const Request& request) {
                             "a fused kernel records no steps; expected auto or reference");
 }
 
+/// What a result has of its question: a program computes all of it.
+void clear_selection(Request& request) {
+    Settings& settings = request.settings;
+    if (!is_from_flag(request, "token")) settings.token.reset();
+    if (!is_from_flag(request, "head")) settings.head.clear();
+    if (!is_from_flag(request, "rows")) settings.rows.clear();
+}
+
 /// Where the numbers of a program go, and how many there may be.
 class DataFile {
 public:
@@ -73,13 +81,11 @@ public:
                              : ", or -o FILE" + suffix + ", which writes numbers to FILE" + data));
     }
 
-    /// The file's path. Errors: kind usage if it is an input, or exists without the program.
+    /// The file's path. Errors: kind usage if it exists without the program.
     std::string path() const {
         const std::string program = request_.output;
         std::string data = program.substr(0, program.size() - language_.suffixes.front().size()) +
                            std::string(language_.data_suffix);
-        check_input(data, request_.input);
-        for (const auto& [key, file] : request_.operand_files) check_input(data, file);
         if (io::path_exists(data) && !io::path_exists(program))
             throw Error(ErrorKind::usage, data,
                         "the program's numbers would replace this file; expected another name "
@@ -88,14 +94,6 @@ public:
     }
 
 private:
-    static void check_input(const std::string& data, const std::string& file) {
-        if (file.empty() || file == "-" || !io::is_same_place(io::split_data_path(file).file, data))
-            return;
-        throw Error(ErrorKind::usage, data,
-                    "the program's numbers would replace this input; expected another name after "
-                    "-o");
-    }
-
     const LanguageRow& language_;
     const Request& request_;
     bool has_suffix_;
@@ -137,10 +135,12 @@ void write_program(const LanguageRow& language, const Repro& program, const Requ
 std::vector<std::string> write_repro(const LanguageRow& language, const Request& flags) {
     check_name(language, flags);
     RequestWithInput asked = open_request(flags);
+    const bool is_saved = asked.input && asked.input->layout != nullptr && !flags.has_mode;
     ThreadPool workers;
     io::LoadedModels models;
     const Runtime runtime{workers, models};
     Question question = read_question(std::move(asked), runtime);
+    if (question.request.is_question) clear_selection(question.request);
     check_settings(question.request);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;
@@ -150,7 +150,8 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     file.check(number_count(planned.plan));
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result, workers);
-    program.command = "attn " + std::string(row_of(planned.plan.mode).name) + flags.command;
+    program.command = "attn " + std::string(row_of(planned.plan.mode).name) +
+                      (is_saved ? " --config" : "") + flags.command;
     const std::size_t numbers = number_count(program);
     file.check(static_cast<double>(numbers));
     program.has_data_file = numbers > max_program_numbers;

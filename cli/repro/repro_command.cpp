@@ -35,6 +35,7 @@ Request request_of_words(const std::vector<std::string>& words) {
                 "; expected " + listed_modes() + ", then INPUT; or a request with its mode");
     Request request;
     request.has_mode = false;
+    request.is_question = true;
     request.input = words[0];
     return request;
 }

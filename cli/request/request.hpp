@@ -86,6 +86,7 @@ struct Request {
     std::optional<double> norm_eps;
     std::optional<std::uint64_t> position_offset;  ///< of the first token; empty: 0
     std::optional<double> embedding_scale;         ///< empty: 1
+    bool is_question = false;     ///< INPUT may be a result, whose question is asked again
     bool is_next_layer = false;   ///< the inputs are the context vectors of an earlier result
     bool is_saved_model = false;  ///< attn wrote the weights' file, with its layer's settings
     std::string save_weights;     ///< a path, or empty

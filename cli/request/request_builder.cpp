@@ -111,6 +111,19 @@ void apply_flag(RequestBuilder& builder, const FlagValue& given) {
 
 }  // namespace
 
+namespace {
+
+/// Whether the command line says what is computed on.
+bool names_source(const Request& request, const Args& args) {
+    constexpr const char* sources[] = {"example", "text",  "token_ids", "rand",
+                                       "randn",   "query", "key",       "value"};
+    return args.input || !request.input.empty() ||
+           std::any_of(std::begin(sources), std::end(sources),
+                       [&](const char* key) { return request.keeps_flag(key); });
+}
+
+}  // namespace
+
 Request with_flags(Request request, const Args& args) {
     RequestBuilder builder{std::move(request)};
     for (const FlagValue& given : args.flags) {
@@ -125,6 +138,11 @@ Request with_flags(Request request, const Args& args) {
             apply_flag(builder, given);
     }
     if (!builder.request.of_batch && builder.request.has_mode) builder.apply_deferred();
+    if (!args.question.empty() && builder.request.has_mode && !builder.request.of_batch &&
+        !names_source(builder.request, args)) {
+        builder.request.input = args.question;
+        builder.request.is_question = true;
+    }
     return std::move(builder.request);
 }
 

@@ -55,7 +55,7 @@ Cost measure(const Plan& plan, std::size_t threads) {
 void require_memory(const Plan& plan, const Cost& cost) {
     double largest = 0;  // of the other arrays
     ArraySet::of([&](const ArrayRow& row) {
-        return !row.counts_queries_and_keys();
+        return !row.counts_queries_and_keys() && !row.is_operand();
     }).for_each([&](ArrayId id) { largest = std::max(largest, plan.numbers<double>(id)); });
     const double weights = plan.numbers<double>("scores");
     const auto element = static_cast<double>(row_of(plan.dtype).size);

@@ -112,6 +112,20 @@ void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& record
     recorder.keep_as_is("token_ids", std::move(ids));
 }
 
+/// The operands as they are given, from which the question can be asked again.
+template <class T>
+void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorder) {
+    const auto keep = [&](std::string_view name, const auto& values) {
+        const std::optional<ArrayId> array = find_array(name);
+        if (!array || !array->row().is_operand() || !recorder.records(*array)) return;
+        RealArray copy(values);
+        recorder.keep_as_is(*array, copy.take<T>(), plan.axes_of(*array));
+    };
+    for (const RealOperandRow& row : real_operand_rows) keep(row.key, operands.*row.reals);
+    keep("attn_mask", operands.mask);
+    keep("key_padding_mask", operands.key_padding_mask);
+}
+
 /// Queries, keys and values of the tokens, which are freed. A context may have the used rows alone.
 template <class T>
 AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
@@ -162,6 +176,7 @@ Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     const Stage stage{plan, pool, recorder};
 
     keep_token_ids(plan, operands, recorder);
+    keep_operands<T>(plan, operands, recorder);
     LayerParts<T> parts = take_parts<T>(plan, operands);
     const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
     if (weights != nullptr) keep_weights(*weights, recorder);

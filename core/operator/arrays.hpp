@@ -26,6 +26,7 @@ enum class Axis {
     groups,       ///< independent heads, each a layer with its own parameters
     tokens,
     q_len,     ///< query rows that are computed
+    past_len,  ///< cached keys
     new_keys,  ///< without the cached ones
     kv_len,
     d_in,
@@ -53,7 +54,8 @@ enum Need : unsigned {
     token_ids = 1U << 6U,
     renormalize = 1U << 7U,  ///< the mask after the softmax
     softmax = 1U << 8U,      ///< the mechanism is softmax attention
-    linear = 1U << 9U        ///< the mechanism is linear attention
+    linear = 1U << 9U,       ///< the mechanism is linear attention
+    operand = 1U << 10U      ///< the question has this operand
 };
 }  // namespace needs
 
@@ -77,6 +79,8 @@ struct ArrayRow {
     constexpr bool is_parameter() const {
         return (needs & (needs::projections | needs::out_proj)) != 0;
     }
+    /// An operand as it is given, in its own rank, which may be less than that of the axes.
+    constexpr bool is_operand() const { return needs == attn::needs::operand; }
     /// Summarises the weights of a query, or of a key, and is computed without them.
     constexpr bool is_statistic() const { return in_all == InAll::never; }
     /// Has an element for each query and key.
@@ -99,6 +103,18 @@ inline constexpr Axes per_query{batch, heads, q_len}, per_key{batch, heads, q_le
 inline constexpr ArrayRow rows[] = {
     {"token_ids", {none, none, tokens}, token_ids, any},
     {"inputs", {batch, none, tokens, d_in}, layer, any},
+    {"context", {batch, none, new_keys, d_context}, operand, any},
+    {"query", {batch, cache_heads, tokens, d_k}, operand, any},
+    {"key", {batch, cache_heads, new_keys, d_k}, operand, any},
+    {"value", {batch, cache_heads, new_keys, d_v}, operand, any},
+    {"past_key", {batch, cache_heads, past_len, d_k}, operand, any},
+    {"past_value", {batch, cache_heads, past_len, d_v}, operand, any},
+    {"past_state", {batch, cache_heads, d_k, d_v}, operand, any},
+    {"decay", {batch, cache_heads, tokens, d_k}, operand, any},
+    {"beta", {batch, cache_heads, tokens, d_k}, operand, any},
+    // The name `mask` is that of the joined masks, of 0 and 1.
+    {"attn_mask", {batch, cache_heads, tokens, kv_len}, operand, any},
+    {"key_padding_mask", {batch, none, none, kv_len}, operand, any},
     {"normed_inputs", {batch, none, tokens, d_in}, norm, any},
     {"W_query", {none, groups, query_width, d_in}, projections, any},
     {"b_query", {none, groups, none, query_width}, projections | qkv_bias, any},
@@ -242,11 +258,19 @@ public:
         return set;
     }
 
-    constexpr bool has(ArrayId id) const { return (bits_ >> id.index & 1U) != 0; }
-    constexpr void add(ArrayId id) { bits_ |= std::uint64_t{1} << id.index; }
-    constexpr void add(const ArraySet& other) { bits_ |= other.bits_; }
+    constexpr bool has(ArrayId id) const {
+        return (bits_[id.index / 64] >> id.index % 64 & 1U) != 0;
+    }
+    constexpr void add(ArrayId id) { bits_[id.index / 64] |= std::uint64_t{1} << id.index % 64; }
+    constexpr void add(const ArraySet& other) {
+        for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] |= other.bits_[i];
+    }
 
-    constexpr std::size_t size() const { return static_cast<std::size_t>(std::popcount(bits_)); }
+    constexpr std::size_t size() const {
+        std::size_t size = 0;
+        for (std::uint64_t word : bits_) size += static_cast<std::size_t>(std::popcount(word));
+        return size;
+    }
 
     /// Calls `use` for each, in the order of computation.
     template <class Use>
@@ -256,8 +280,7 @@ public:
     }
 
 private:
-    static_assert(all_arrays.size() <= 64);
-    std::uint64_t bits_ = 0;
+    std::array<std::uint64_t, (all_arrays.size() + 63) / 64> bits_{};
 };
 
 /// The layout in results. `heads_apart`: the result does not concatenate the heads.
@@ -272,6 +295,7 @@ constexpr std::string_view axis_name(Axis axis, bool heads_apart = false) {
         case Axis::groups: return "heads";
         case Axis::tokens: return "tokens";
         case Axis::q_len: return "q_len";
+        case Axis::past_len: return "past_len";
         case Axis::new_keys:
         case Axis::kv_len: return "kv_len";
         case Axis::d_in:

@@ -81,10 +81,14 @@ template void Recorder::record(ArrayId, const Tensor3<float>&);
 template void Recorder::record(ArrayId, const Tensor3<double>&);
 
 void Recorder::keep_as_is(ArrayId array, AnyArray values, bool is_transposed) {
-    if (!records(array)) return;
-    recorded_.reserve(wanted_.size());  // allocated buffers must not move
     std::vector<std::string_view> axes = axes_of(array);
     if (is_transposed) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    keep_as_is(array, std::move(values), std::move(axes));
+}
+
+void Recorder::keep_as_is(ArrayId array, AnyArray values, std::vector<std::string_view> axes) {
+    if (!records(array)) return;
+    recorded_.reserve(wanted_.size());  // allocated buffers must not move
     recorded_.push_back(
         {array, {std::string(array.row().name), std::move(values), std::move(axes)}});
 }

@@ -66,6 +66,9 @@ public:
     /// Records an array in its final shape; the last two axes are swapped if it is transposed.
     void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
 
+    /// Records an array with these axes.
+    void keep_as_is(ArrayId array, AnyArray values, std::vector<std::string_view> axes);
+
     /// Records a stream of (batch, heads, rows, columns), without the axes that the array does not
     /// show.
     template <class T>

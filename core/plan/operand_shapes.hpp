@@ -49,6 +49,7 @@ struct OperandShapes {
 struct OperandShapeRow {
     const char* key;
     Shape OperandShapes::*shape;
+    std::string_view array = key;  ///< that records it as it is given
 };
 inline constexpr OperandShapeRow operand_shape_rows[] = {
     {"inputs", &OperandShapes::inputs},
@@ -61,7 +62,7 @@ inline constexpr OperandShapeRow operand_shape_rows[] = {
     {"past_state", &OperandShapes::past_state},
     {"decay", &OperandShapes::decay},
     {"beta", &OperandShapes::beta},
-    {"mask", &OperandShapes::mask},
+    {"mask", &OperandShapes::mask, "attn_mask"},
     {"key_padding_mask", &OperandShapes::key_padding_mask},
 };
 

@@ -312,6 +312,7 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     resolve_rule(s, operands);
     plan.met = needs_met(s, operands, plan.projects);
     std::vector<std::string> emit = options.emit.value_or(s.emit);
+    plan.operands = operands;
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
     plan.top = static_cast<std::size_t>(s.top.value_or(0));
@@ -327,7 +328,6 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
         plan.emit.add(ArraySet::of(
             [&](const ArrayRow& row) { return row.from == From::trace && plan.has(row); }));
     plan.config = std::move(s);
-    plan.operands = operands;
     return plan;
 }
 
@@ -347,7 +347,39 @@ bool Plan::is_transposed(ArrayId array) const {
     return false;
 }
 
+const Shape& Plan::operand_shape(const ArrayRow& array) const {
+    const OperandShapeRow* row = operand_shape_rows;
+    while (row->array != array.name) ++row;
+    return operands.*row->shape;
+}
+
+namespace {
+
+/// The axes of an operand. Masks broadcast from the last axes on; a gate may lack its columns.
+std::vector<std::string_view> operand_axes(const Plan& plan, const ArrayRow& array) {
+    const std::size_t rank = plan.operand_shape(array).size();
+    const bool has_columns_of_heads = array.axes[2] != Axis::past_len &&
+                                      array.name != "past_state" && (plan.projects || plan.packed);
+    std::vector<std::string_view> all, own;
+    for (Axis axis : array.axes) {
+        if (axis == Axis::none) continue;
+        all.push_back(axis_name(axis));
+        const bool is_left_out =
+            (axis == Axis::batch && !plan.shown.batched) ||
+            (axis == Axis::cache_heads && (!plan.shown.with_heads || has_columns_of_heads));
+        if (!is_left_out) own.push_back(all.back());
+    }
+    const bool is_gate = array.name == "decay" || array.name == "beta";
+    if (is_gate && own.size() == rank + 1) own.pop_back();
+    const bool is_mask = array.axes[3] == Axis::kv_len;
+    if (own.size() == rank && !is_mask) return own;
+    return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
+}
+
+}  // namespace
+
 std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
+    if (array.row().is_operand()) return operand_axes(*this, array.row());
     std::vector<std::string_view> axes = shown.names(array);
     if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
     return axes;

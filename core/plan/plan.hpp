@@ -116,7 +116,12 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     std::vector<std::string_view> axes_of(ArrayId array) const;
 
     /// Whether an array exists in this question.
-    bool has(const ArrayRow& array) const { return (array.needs & ~met) == 0; }
+    bool has(const ArrayRow& array) const {
+        return array.is_operand() ? !operand_shape(array).empty() : (array.needs & ~met) == 0;
+    }
+
+    /// The shape of an operand that is recorded as it is given; empty if the question lacks it.
+    const Shape& operand_shape(const ArrayRow& array) const;
 
     /// The size of an axis. A double also holds sizes beyond any machine's memory.
     template <class Number>

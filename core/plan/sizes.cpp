@@ -240,6 +240,7 @@ Number Plan::size_of(Axis axis) const {
         case Axis::groups: return number(independent_heads() ? heads : 1);
         case Axis::tokens: return number(q_len);
         case Axis::q_len: return number(rows);
+        case Axis::past_len: return number(past_len);
         case Axis::new_keys: return number(new_keys().end - new_keys().first);
         case Axis::kv_len: return number(keys);
         case Axis::top: return number(top);
@@ -262,6 +263,10 @@ template <class Number>
 Number Plan::numbers(ArrayId array) const {
     if (!has(array.row())) return 0;
     Number result{1};
+    if (array.row().is_operand()) {
+        for (std::size_t size : operand_shape(array.row())) result *= static_cast<Number>(size);
+        return result;
+    }
     for (Axis axis : array.row().axes)
         if (axis != Axis::heads || !shown.averages(array)) result *= size_of<Number>(axis);
     return result;

@@ -10,8 +10,13 @@ namespace attn::io {
 enum class ArrayColors { none, from_zero, diverging, diverging_masked };
 
 constexpr ArrayColors colors_of(ArrayId array) {
-    constexpr ArraySet from_zero{"mask", "masked_weights", "weights_before_dropout", "dropout_mask",
-                                 "attention_weights"};
+    constexpr ArraySet from_zero{"mask",
+                                 "masked_weights",
+                                 "weights_before_dropout",
+                                 "dropout_mask",
+                                 "attention_weights",
+                                 "attn_mask",
+                                 "key_padding_mask"};
     constexpr ArraySet masked{"biased_scores", "masked_scores"};
     if (array.row().from == From::trace || array == "token_ids") return ArrayColors::none;
     if (from_zero.has(array)) return ArrayColors::from_zero;

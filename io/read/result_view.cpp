@@ -61,8 +61,7 @@ std::optional<Dtype> dtype_of(const StoredArray& array) {
 /// Whether an array of a request or a result has a row for each key.
 bool has_rows_of_keys(std::string_view name) {
     const auto array = find_array(name);
-    if (!array) return name == "key" || name == "value" || name == "context";
-    const Axis rows = array->row().axes[2];
+    const Axis rows = array ? array->row().axes[2] : Axis::none;
     return rows == Axis::new_keys || rows == Axis::kv_len;
 }
 

@@ -1,0 +1,201 @@
+#include "cli/question/saved_question.hpp"
+
+#include <type_traits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/options.hpp"
+#include "core/base/error.hpp"
+#include "core/plan/operand_shapes.hpp"
+#include "io/file/source.hpp"
+
+namespace attn::cli {
+namespace {
+
+using io::member;
+using nlohmann::json;
+
+[[noreturn]] void fail_in_result(const std::string& location, const std::string& message) {
+    throw Error(ErrorKind::input, location, message);
+}
+
+const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
+    const ModeRow* row = mode_named(head.mode);
+    if (row == nullptr || !head.has_config())
+        fail_in_result(
+            location,
+            "is not a result of attn, which has a mode and a config; expected one, or a mode "
+            "before INPUT, as in attn explain self " +
+                io::shortened(location));
+    return *row;
+}
+
+/// The array of a result. Errors: kind input if it is missing, or is not stored as computed.
+void require_array(const io::InputFile& file, const io::ResultHead& head, const std::string& name) {
+    const io::StoredArray* const stored = file.arrays ? file.arrays->find(name) : nullptr;
+    if (stored == nullptr && (file.arrays || file.document->find(name) == nullptr))
+        fail_in_result(file.place, "has no array " + name +
+                                       ", which its question needs; expected a result with it, as "
+                                       "--emit all writes");
+    const json precision = member(*head.config, "precision");
+    if (file.document && !precision.is_null())
+        fail_in_result(file.place, name + " is rounded, by precision " + precision.dump() +
+                                       ", and the question needs every digit; expected a result "
+                                       "without --precision");
+    const bool is_integer = name == "token_ids";
+    if (stored == nullptr || is_integer) return;
+    if (stored->type != io::ElementType::float32 && stored->type != io::ElementType::float64)
+        fail_in_result(stored->place(), "is stored as " + stored->type_name +
+                                            ", and the question needs every digit; expected a "
+                                            "result without --store");
+}
+
+RealArray read_saved(const Input& input, const std::string& name, Dtype dtype) {
+    io::ArrayRules rules = io::ArrayRules::anything(4);
+    rules.dtype = dtype;
+    if (input.file.arrays) return io::read_reals(*input.file.arrays->find(name), rules, nullptr);
+    const io::JsonDocument& document = *input.file.document;
+    return as_reals(document.read_array(*document.find(name), rules, nullptr).values, dtype);
+}
+
+/// The parameters of one projection, in the layout of the result.
+template <class T>
+Projection<T> read_projection(const Input& input, const std::string& name) {
+    const json operands = member(*input.layout, "operands"),
+               axes = member(member(*input.layout, "axes"), "W_" + name);
+    const auto shape = operands["W_" + name].get<Shape>();
+    Projection<T> p;
+    p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
+    const auto read = [&](const std::string& array, std::size_t size) {
+        constexpr Dtype dtype = std::is_same_v<T, float> ? Dtype::float32 : Dtype::float64;
+        RealArray reals = read_saved(input, array, dtype);
+        Array<T> values = reals.template take<T>();
+        if (values.size() != size)
+            fail_in_result(input.file.place, array + " has " + std::to_string(values.size()) +
+                                                 " numbers; expected " + std::to_string(size) +
+                                                 ", as its layout makes it");
+        return values;
+    };
+    const std::size_t groups = shape[0], d_out = shape[1], d_in = shape[2];
+    p.weight = {read("W_" + name, groups * d_out * d_in),
+                {groups, p.in_out ? d_in : d_out, p.in_out ? d_out : d_in}};
+    if (operands.contains("b_" + name))
+        p.bias = {read("b_" + name, groups * d_out), {groups, d_out}};
+    return p;
+}
+
+}  // namespace
+
+Request request_of_result(const io::ResultHead& head, const std::string& location, Request flags) {
+    RequestBuilder builder{std::move(flags)};
+    Request& request = builder.request;
+    const ModeRow& mode = mode_in(head, location);
+    request.settings.mode = mode.mode;
+    for (const auto& [key, value] : head.config->items()) {
+        if (key == "mode" && value != mode.name)
+            fail_in_result(location, "config.mode is " + io::shortened(value.dump()) +
+                                         ", and mode is " + std::string(mode.name) +
+                                         "; expected the same");
+        if (key == "mode" || key == "id" || value.is_null()) continue;
+        // Only settings of the computation: a result must not name files that are written.
+        const Option* option = find_option(key);
+        const bool is_label = key == "tokens" || key == "context_tokens";
+        if (option == nullptr || (option->modes & in(mode.mode)) == 0 ||
+            ((option->use & in_config) == 0 && !is_label))
+            fail_in_result(location, "config has \"" + io::shortened(key) + "\", which mode " +
+                                         std::string(mode.name) +
+                                         " does not have; expected the config of a result");
+        if (request.has(key) && !request.of_batch) continue;
+        const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
+    }
+    if (head.tokens && !request.keeps_flag("tokens")) request.tokens = *head.tokens;
+    if (head.context_tokens && !request.keeps_flag("context_tokens"))
+        request.context_tokens = *head.context_tokens;
+    return std::move(builder.request);
+}
+
+void take_question(RequestBuilder& builder, Input& input) {
+    io::InputFile& file = input.file;
+    const io::ResultHead head(file);
+    const bool has_own_weights = builder.request.keeps_flag("weights");
+    builder.request = request_of_result(head, file.place, std::move(builder.request));
+    Request& request = builder.request;
+    request.has_mode = true;
+    // A file of flags has paths relative to its folder, and a result those of its command.
+    const json weights = member(*head.config, "weights");
+    if (weights.is_string() && !has_own_weights)
+        builder.apply_value("weights", weights, file.place + ": weights");
+    builder.apply_deferred();
+    check_defaults(request);
+    const std::string passed_on(io::passed_on_key);
+    if (const io::JsonMember* meta = file.document ? file.document->find(passed_on) : nullptr)
+        request.meta = file.document->copied(*meta);
+    else if (const json other = io::head_member(file, passed_on.c_str()); !other.is_null())
+        request.meta = other.dump();
+    const json operands = member(*head.layout, "operands");
+    if (!operands.is_object())
+        fail_in_result(file.place,
+                       "has no layout, which lists its operands; expected a result of this version "
+                       "of attn, without --bare");
+    input.holds_operands = true;
+    input.layout = head.layout;
+    const bool is_from_settings =
+        request.example || request.text || !request.settings.drawn_shape().empty();
+    const bool has_norms = operands.contains("norm") || operands.contains("head_norms");
+    const bool has_ids = operands.contains("token_ids") && !request.text;
+    const auto take = [&](const std::string& key, const std::string& array) {
+        require_array(file, head, array);
+        request.locations[key] = Location(file.place + ":" + array);
+    };
+    for (const OperandShapeRow& row : operand_shape_rows) {
+        const std::string key = row.key;
+        const bool is_source = key == "inputs" || key == "query" || key == "key" || key == "value";
+        if (!operands.contains(key) || request.keeps_flag(key) || (is_source && is_from_settings))
+            continue;
+        if (key == "inputs" && has_ids) continue;
+        take(key, std::string(row.array));
+        if (key == "inputs" && file.arrays) file.array = key;
+    }
+    if (has_ids) {
+        take("token_ids", "token_ids");
+        if (!has_norms) require_array(file, head, "inputs");
+        for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>())
+            request.token_ids.push_back(static_cast<std::uint64_t>(id));
+    }
+    if (!operands.contains("W_query") || has_own_weights) return;
+    input.holds_parameters = !has_norms;
+    if (has_norms && !request.has_file("weights"))
+        fail_in_result(file.place,
+                       "its layer has norms, whose parameters a result does not hold; expected the "
+                       "request that it was computed from");
+    if (has_norms) return;
+    for (const auto& [name, shape] : operands.items())
+        if (name.starts_with("W_") || name.starts_with("b_")) require_array(file, head, name);
+    request.locations.try_emplace("weights", file.place);
+}
+
+AnyLayerWeights SavedLayer::read_weights(const Request& request) const {
+    return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
+        LayerWeights<T> weights{read_projection<T>(input_, "query"),
+                                read_projection<T>(input_, "key"),
+                                read_projection<T>(input_, "value"),
+                                {},
+                                {},
+                                {}};
+        if (member(*input_.layout, "operands").contains("W_out"))
+            weights.out = read_projection<T>(input_, "out");
+        return std::make_shared<const LayerWeights<T>>(std::move(weights));
+    });
+}
+
+Array<double> SavedLayer::embed_token_ids(const Request&, std::size_t) const {
+    return read_saved(input_, "inputs", Dtype::float64).take<double>();
+}
+
+LayerSource::Labels SavedLayer::token_labels(const Request& request) const {
+    return {request.tokens, ""};
+}
+
+}  // namespace attn::cli
