@@ -49,10 +49,13 @@ std::string listed_names(const std::vector<std::string>& names) {
 ArrayId array_of(const std::string& name, const std::string& where) {
     const auto found = find_array(name);
     if (found && Evaluator::has(*found)) return *found;
-    if (found)
+    if (found && !found->row().is_operand())
         throw Error(ErrorKind::usage, where,
                     name + " are given, not computed; expected an array that is computed");
-    const std::string near = did_you_mean(name, names_of_arrays());
+    std::vector<std::string> names;
+    for (const ArrayRow& row : emitted_arrays)
+        if (!row.is_operand()) names.emplace_back(row.name);
+    const std::string near = did_you_mean(name, names);
     throw Error(ErrorKind::usage, where,
                 io::shortened(name) + " is not an array of attn" +
                     (near.empty() ? "; expected one of those that attn help arrays lists"

@@ -140,7 +140,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     io::LoadedModels models;
     const Runtime runtime{workers, models};
     Question question = read_question(std::move(asked), runtime);
-    if (question.request.is_question) clear_selection(question.request);
+    if (is_saved) clear_selection(question.request);
     check_settings(question.request);
     // They shape what is written, and a program has all arrays of each head.
     question.request.settings.average_heads = false;

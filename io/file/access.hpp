@@ -39,9 +39,9 @@ public:
                 "is read and written; expected another file for the output") {}
 };
 
-/// While it exists, no file is both read and written. Files are told apart by device and inode, so
-/// that a link counts as its file. `main` makes one; without it nothing is checked, since a library
-/// may read what it wrote.
+/// While it exists, no file is both read and written. Files are compared by device and inode, so
+/// that a link is its file. `main` makes one; without it nothing is checked, since a library may
+/// read what it wrote.
 class FileGuard {
 public:
     FileGuard();

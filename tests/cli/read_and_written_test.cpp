@@ -27,15 +27,14 @@ const std::vector<Reader>& readers() {
         {"attn self x.csv --format none --plot OUT", ".svg", {"x.csv"}},
         {"attn self -o OUT < x.csv", ".json", {"x.csv"}},
         {"attn self - -o OUT < x.csv", ".npz", {"x.csv"}},
-        {"attn self x.csv --dry-run -o OUT", ".json", {}},
         {"attn cross x.csv --context c.csv -o OUT", ".npz", {"x.csv", "c.csv"}},
         {"attn sdpa --query q.npz:context_vectors --key q.npz:context_vectors "
          "--value q.npz:context_vectors -o OUT",
          ".npz",
          {"q.npz"}},
-        {"attn self x.csv --mask mask.json --past-key x.csv --past-value c.csv -o OUT",
+        {"attn self x.csv --mask mask.json --past-key past.csv --past-value past.csv -o OUT",
          ".json",
-         {"x.csv", "c.csv", "mask.json"}},
+         {"x.csv", "past.csv", "mask.json"}},
         {"attn self x.csv --config flags.json -o OUT", ".json", {"x.csv", "flags.json"}},
         {"ATTN_CONFIG=flags.json attn self x.csv -o OUT", ".json", {"flags.json"}},
         {"attn self --config r.json -o OUT", ".json", {"r.json"}},
@@ -74,7 +73,7 @@ const std::vector<Reader>& readers() {
         {"attn repro self x.csv -o OUT", ".py", {"x.csv"}},
         {"attn repro r.json --to c -o OUT", ".c", {"r.json"}},
         {"attn plot r.json -o OUT", ".svg", {"r.json"}},
-        {"attn plot r.npz x.csv -o OUT", ".html", {"r.npz"}},
+        {"attn plot x.csv -o OUT", ".html", {"x.csv"}},
     };
     return all;
 }
@@ -83,10 +82,11 @@ void write_files() {
     scratch_folder();
     write_text("x.csv", "1,2\n0.5,3\n");
     write_text("c.csv", "1,2\n0.5,-1\n0,1\n");
+    write_text("past.csv", "1,2\n0,1\n1,1\n");
     write_text("mask.json", "[0,-1,0,0,0]");
     write_text("flags.json", R"({"seed": 3})");
     write_text("request.json", R"({"inputs": "x.csv"})");
-    write_text("model.json", R"({"model": "gpt2", "token_ids": [1, 2]})");
+    write_text("model.json", R"({"mode": "model", "model": "gpt2", "token_ids": [1, 2]})");
     write_text("one.ndjson", R"({"token_ids": [1, 2]})"
                              "\n");
     write_text("many.ndjson", R"({"mode": "self", "inputs": "x.csv"}
