@@ -132,8 +132,11 @@ bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMemb
 const io::JsonMember* Input::member(const std::string& key) const {
     const io::JsonMember* const found =
         holds_operands && file.document ? file.document->find(name_of(key)) : nullptr;
-    const bool is_there = found != nullptr && (holds_elements(*file.document, *found) ||
-                                               file.document->holds_object(*found));
+    if (found == nullptr) return nullptr;
+    // In a request a list of numbers may be constants, which a result has in its config.
+    const bool is_there = (layout != nullptr && file.document->holds_array(*found)) ||
+                          holds_elements(*file.document, *found) ||
+                          file.document->holds_object(*found);
     return is_there ? found : nullptr;
 }
 

@@ -34,7 +34,7 @@ void write_more_inputs() {
     write_text("beta.json", "[0.5,1,0.25,0,1,0.75]");
     write_text("batch.json", "[[[1,2],[3,4],[0,1]],[[0,1],[-1,2],[2,2]]]");
     write_text("inline.json", R"({"inputs": [[1, 2], [0.5, 3]], "meta": {"a": 1.0},
-        "weights": {"W_query": [[1, 2]], "W_key": [[0, 1]], "W_value": [[1, -1]]}})");
+        "weights": {"W_query": [[1, 2], [3, 1]], "W_key": [[0, 1], [1, 0]], "W_value": [[1, -1], [2, 0]]}})");
 }
 
 const std::vector<Words>& more_questions() {
@@ -51,7 +51,7 @@ const std::vector<Words>& more_questions() {
         {"multihead", "--weights", data_path("models/llama"), "--token-ids", "3,1,4"},
         {"self", "inline.json"},
         {"cross", "batch.json", "--context", "batch.json", "--heads", "2"},
-        {"sdpa", "--example", "journey"},
+        {"sdpa", "--example", "softmax"},
         {"sdpa", "--query", "x.csv", "--key", "x.csv", "--value", "x.csv", "--heads", "3"},
         {"sdpa", "--query", "q.json", "--key", "k.json", "--value", "k.json", "--past-key",
          "past.json", "--past-value", "past.json", "--rope", "half"},
