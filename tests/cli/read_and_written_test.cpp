@@ -8,6 +8,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace read_and_written_test {
+
 using namespace attn::test;
 namespace fs = std::filesystem;
 
@@ -170,3 +172,5 @@ TEST_CASE("outputs that replace nothing that is read: pipes, new files, own outp
         CHECK(outcome.code == 0);
     }
 }
+
+}  // namespace read_and_written_test

@@ -10,6 +10,8 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
+namespace saved_question_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -165,3 +167,5 @@ TEST_CASE("a result without an operand of its question is refused in one line th
             }
         }
 }
+
+}  // namespace saved_question_test
