@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "cli/output/answer_cost.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/output/write_outputs.hpp"
 #include "cli/question/missing_input.hpp"
@@ -14,6 +15,7 @@ namespace attn::cli {
 
 int run_mode(const Args& args) {
     const Request flags = make_request(args);
+    const bool is_dry = flags.dry_run;
     require_input(flags, "attn " + std::string(args.command->name));
     RequestWithInput asked = open_request(flags);
     const OutputPlan output = plan_output(asked.request);
@@ -22,6 +24,14 @@ int run_mode(const Args& args) {
     ThreadPool pool;
     io::LoadedModels models;
     const Runtime runtime{pool, models};
+    if (is_dry) {
+        const PlannedQuestion planned =
+            plan_question(read_question(std::move(asked), runtime), options);
+        const Request& request = planned.question.request;
+        write_cost(request, cost_line(request, planned.plan, planned.cost));
+        show_notes(planned.question.notes);
+        return 0;
+    }
     Answer answered = answer(read_question(std::move(asked), runtime), options, runtime);
     const std::vector<std::string> notes = std::move(answered.question.notes);
     const std::vector<std::string> on_output = write_outputs(std::move(answered), pool);

@@ -145,7 +145,7 @@ constexpr Explained explained[] = {
      "attn reads half precision and computes in --dtype float32 or float64"},
     {" color colour no_color ", "use the environment variables NO_COLOR and CLICOLOR_FORCE"},
     {" force overwrite y yes ", "existing files are replaced anyway"},
-    {" dry_run n ", "attn batch has --dry-run"},
+    {" dry_run n ", "--dry-run states the cost of a mode, of attn batch or of attn model"},
     {" norm layer_norm layernorm prenorm ", "--pre-norm applies the model's norm"},
 };
 

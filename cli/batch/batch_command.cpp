@@ -132,7 +132,7 @@ BatchRequest batch_of(const Args& args) {
         batch.shard = *shard;
     }
     batch.resume = args.has("resume");
-    batch.dry_run = args.has("dry_run");
+    batch.dry_run = batch.defaults.dry_run;
     batch.retry_failed = args.has("retry_failed");
     if (batch.retry_failed && !batch.resume)
         throw Error(ErrorKind::usage, "--retry-failed", "requires --resume FILE");
@@ -212,9 +212,6 @@ constexpr Option batch_options[] = {
     {.key = "no_files",
      .field = no_value,
      .help = "a record that names a file fails (default off)"},
-    {.key = "dry_run",
-     .field = no_value,
-     .help = "costs of each record instead of its answer (default off)"},
 };
 
 constexpr HelpOverride batch_flags[] = {

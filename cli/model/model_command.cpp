@@ -9,6 +9,7 @@
 #include "cli/model/layer_progress.hpp"
 #include "cli/model/model_asked.hpp"
 #include "cli/model/model_plan.hpp"
+#include "cli/output/answer_cost.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/output/report.hpp"
 #include "cli/question/notes.hpp"
@@ -45,29 +46,12 @@ std::vector<std::string> write(const Request& request, io::Report report) {
     return notes;
 }
 
-/// A dry run writes one line of JSON and no pictures.
-void check_dry_run(const Request& request) {
-    const char* const by = request.has("format") ? "format" : "output";
-    if (request.has(by) && !request.format->json)
-        throw setting_error(request, by, "--dry-run writes JSON; expected json or ndjson");
-    for (const char* key : {"heatmap", "plot", "plot_array", "color_scale", "pretty", "bare"})
-        if (request.has(key) && !(key == std::string_view("pretty") && !request.pretty))
-            throw setting_error(request, key, "conflicts with --dry-run; expected one of them");
-}
-
-void write_line(const Request& request, const std::string& line) {
-    io::OutputFile out(request.output);
-    out.fill([&](io::Output& to) { to << line; });
-    out.commit();
-}
-
 int run_model_command(const Args& args) {
     const ModelAsked asked = model_of_command(args);
     ModelFiles files(asked.request, asked.path);
     const ModelPlan plan(asked, files);
-    if (args.has("dry_run")) {
-        check_dry_run(plan.request());
-        write_line(plan.request(), plan.cost_line(false));
+    if (plan.request().dry_run) {
+        write_cost(plan.request(), plan.cost_line(false));
         return 0;
     }
     plan.require_memory(false);
@@ -134,10 +118,6 @@ constexpr Option model_options[] = {
      .field = operand_field,
      .argument = "FILE",
      .help = "for audio models: features (bins, frames)"},
-    {.key = "dry_run",
-     .field = no_value,
-     .help = "operations and memory as JSON, instead of the arrays (default off)",
-     .use = as_flag},
 };
 
 /// The file of the model, and its type as results state it.

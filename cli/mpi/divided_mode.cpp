@@ -42,7 +42,7 @@ void check_request(const Request& request) {
         refuse("output",
                "ranks write their rows into one file; expected -o FILE.npy or "
                "FILE.safetensors");
-    for (const char* key : {"store", "heatmap", "plot", "save_weights", "head"})
+    for (const char* key : {"store", "heatmap", "plot", "save_weights", "head", "dry_run"})
         if (request.has(key))
             refuse(key,
                    "is not for results that ranks write by rows; expected none, or one process");

@@ -7,6 +7,7 @@
 #include "cli/output/head.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/operator/mask.hpp"
+#include "io/file/output_file.hpp"
 #include "io/plot/array_colors.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/report.hpp"
@@ -99,6 +100,19 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
     const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),
             std::max(cost.memory, cost.answer_memory + bytes + pieces + head)};
+}
+
+void write_cost(const Request& request, const std::string& line) {
+    const char* const by = request.has("format") ? "format" : "output";
+    if (request.has(by) && !request.format->json)
+        throw setting_error(request, by, "--dry-run writes JSON; expected json or ndjson");
+    for (const char* key :
+         {"heatmap", "plot", "plot_array", "color_scale", "pretty", "bare", "save_weights"})
+        if (request.has(key) && !(key == std::string_view("pretty") && !request.pretty))
+            throw setting_error(request, key, "conflicts with --dry-run; expected one of them");
+    io::OutputFile out(request.output);
+    out.fill([&](io::Output& to) { to << line; });
+    out.commit();
 }
 
 void append_count(std::string& line, std::string_view name, double number) {

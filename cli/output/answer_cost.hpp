@@ -21,6 +21,10 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
 /// The answer of a dry run: sizes, operations and AnswerCost as a line of JSON.
 std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
 
+/// Writes a line of cost to the request's output. Errors: kind usage for another format than JSON,
+/// and for pictures.
+void write_cost(const Request& request, const std::string& line);
+
 /// Appends a member of a cost line; a number below 2^63 is an integer.
 void append_count(std::string& line, std::string_view name, double number);
 

@@ -88,9 +88,9 @@ int run_partial(const Args& args) {
     for (auto& [key, value] : head_of(question.request, plan))
         if (key != "schema" && key != "id" && key != "meta")
             file.question[key] = nlohmann::ordered_json::parse(value);
-    file.question["digest"] = digest_of(question.operands, rows, plan.dtype);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
+    file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.dtype);
     file.part = at_locations(planned.question.request, [&] {
         Operands& operands = planned.question.operands;
         read_range(operands, rows, planned.plan.new_keys(), planned.plan.dtype, pool);

@@ -147,7 +147,9 @@ private:
         const io::JsonMember* const inputs = input_ != nullptr ? input_->member("inputs") : nullptr;
         if (leaves_all() && inputs != nullptr) refuse_rows(input_->file.place);
         if (!request_.settings.drawn_shape().empty()) {
-            operands_.inputs = draw_inputs(request_);
+            operands_.inputs = shape_of_draw(request_);
+            read_.files["inputs"] =
+                location_of(request_, request_.settings.randn.empty() ? "rand" : "randn");
         } else if (request_.example || request_.text) {
             TextInput text = read_text(request_);
             operands_.inputs = std::move(text.inputs);
@@ -172,6 +174,9 @@ private:
         io::Example example = io::find_example(*request_.example);
         operands_.query = std::move(example.query.values);
         operands_.key = std::move(example.key.values);
+            if (request_.text)
+                read_.files["inputs"] =
+                    location_of(request_, request_.has("embed_dim") ? "embed_dim" : "text");
         operands_.value = std::move(example.value.values);
     }
 

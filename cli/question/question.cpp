@@ -167,3 +167,5 @@ Answer answer(Question question, const PlanOptions& options, const Runtime& runt
 }
 
 }  // namespace attn::cli
+    if (draws_inputs(question.request) && plan.projects && !question.request.dry_run)
+        question.operands.inputs = draw_inputs(question.request, question.operands.token_ids);

@@ -24,8 +24,8 @@ struct Runtime {
 
 /// Everything that an answer depends on.
 struct Question {
-    Request request;  ///< with the settings, labels and locations that reading determines
-    Operands operands;
+    Request request;    ///< with the settings, labels and locations that reading determines
+    Operands operands;  ///< inputs that are drawn have no elements before with_cost()
     std::vector<std::string> notes;       ///< one line each, see notes.hpp
     double text_bytes = 0;                ///< bytes of text that stay in memory
     double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
@@ -58,7 +58,8 @@ Plan plan_of(Question& question, const PlanOptions& options);
 /// Errors: those of make_plan and of memory, at their locations in the request.
 PlannedQuestion plan_question(Question question, const PlanOptions& options = {});
 
-/// The same, of a plan that plan_of() made. Errors: those of memory.
+/// The same, of a plan that plan_of() made; draws the inputs of a text or of --rand, unless this is
+/// a dry run. Errors: those of memory.
 PlannedQuestion with_cost(Question question, Plan plan);
 
 /// Errors: those of compute.

@@ -31,6 +31,13 @@ void check_table_size(const Request& request, std::size_t words) {
                    "the embedded text");
 }
 
+RealArray without_elements(const Request& request, std::vector<std::size_t> shape) {
+    const MemoryMeter no_memory(MemoryMeter::Run::dry);
+    return for_dtype(request.settings.dtype, [&]<class T>(T) -> RealArray {
+        return Array<T>::from_shape(std::move(shape));
+    });
+}
+
 bool is_known(std::string_view name) {
     const std::string_view all = io::example_names;
     for (std::size_t from = 0; from < all.size();) {
@@ -80,12 +87,12 @@ TextInput read_text(const Request& request) {
                             "the text has " + std::to_string(words.vocabulary) +
                                 " different words; expected at least as many");
     check_table_size(request, words.tokens.size());
-    RealArray inputs = embed(words.ids, *request.vocab_size, *request.embed_dim,
-                             *request.embed_seed, request.settings.dtype);
-    return {std::move(inputs), std::move(words.ids), std::move(words.tokens)};
+    const auto columns = static_cast<std::size_t>(*request.embed_dim);
+    return {without_elements(request, {words.ids.size(), columns}), std::move(words.ids),
+            std::move(words.tokens)};
 }
 
-RealArray draw_inputs(const Request& request) {
+RealArray shape_of_draw(const Request& request) {
     const Settings& settings = request.settings;
     const char* key = settings.randn.empty() ? "rand" : "randn";
     double bytes = static_cast<double>(row_of(settings.dtype).size);
@@ -96,7 +103,18 @@ RealArray draw_inputs(const Request& request) {
             "not the shape of an input; expected sizes from 1, as 6,3 for (tokens, d_in) "
             "or 2,6,3 for (batch, tokens, d_in)");
     require_memory(bytes, key, "the random input");
-    return draw_input(settings);
+    const auto& shape = settings.drawn_shape();
+    return without_elements(request, {shape.begin(), shape.end()});
+}
+
+bool draws_inputs(const Request& request) {
+    return request.text || !request.settings.drawn_shape().empty();
+}
+
+RealArray draw_inputs(const Request& request, const std::vector<std::int64_t>& token_ids) {
+    if (!request.text) return draw_input(request.settings);
+    return embed(token_ids, *request.vocab_size, *request.embed_dim, *request.embed_seed,
+                 request.settings.dtype);
 }
 
 }  // namespace attn::cli

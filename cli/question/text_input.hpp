@@ -11,7 +11,7 @@
 namespace attn::cli {
 
 struct TextInput {
-    RealArray inputs;
+    RealArray inputs;  ///< of a text, and of random numbers: their shape, without elements
     std::vector<std::int64_t> token_ids;  ///< of an embedded text; else empty
     std::vector<std::string> tokens;      ///< labels
 };
@@ -20,13 +20,19 @@ struct TextInput {
 /// usage for an unknown example.
 Request with_text(Request request);
 
-/// The embedded words of the request's text, as from PyTorch's nn.Embedding: (words, embed_dim).
-/// Without a text, the matrix of its example. Errors: kinds usage and input, at the setting's
-/// location.
+/// The words of the request's text. Without a text, the matrix of its example. Errors: kinds usage
+/// and input, at the setting's location.
 TextInput read_text(const Request& request);
 
-/// The matrix or batch of --rand or --randn. Errors: kind usage for a shape of another rank; kind
-/// input if it needs too much memory.
-RealArray draw_inputs(const Request& request);
+/// The shape of --rand or --randn. Errors: kind usage for a shape of another rank; kind input if it
+/// needs too much memory.
+RealArray shape_of_draw(const Request& request);
+
+/// Whether the inputs are drawn, once the memory of the whole question is known.
+bool draws_inputs(const Request& request);
+
+/// The matrix or batch of --rand or --randn; or the embedded words of the text, as from PyTorch's
+/// nn.Embedding: (words, embed_dim).
+RealArray draw_inputs(const Request& request, const std::vector<std::int64_t>& token_ids);
 
 }  // namespace attn::cli

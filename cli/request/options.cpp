@@ -299,6 +299,10 @@ constexpr Option table[] = {
     {"heatmap", pictures, all_modes, field_of<&R::heatmap>, {}, "",
      "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
      "a terminal without either), else on standard error (default off)", as_flag | in_model},
+
+    {"dry_run", output, all_modes, field_of<&R::dry_run>, {}, "",
+     "operations and memory as JSON, instead of the arrays (default off)",
+     as_flag | in_batch | in_model},
     {"plot", pictures, all_modes, field_of<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag | in_model},
     {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",

@@ -73,8 +73,9 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
     for (const Broadcast& bias : call.biases) biases_.emplace_back(bias.values());
     if (out.heads != nullptr) {
-        slots_.assign(grid_.sizes.heads, not_chosen);
-        for (std::size_t i = out.heads->size(); i-- > 0;) slots_[(*out.heads)[i]] = i;
+        slots_.assign(is_dry_run() ? 1 : grid_.sizes.heads, not_chosen);
+        for (std::size_t i = is_dry_run() ? 0 : out.heads->size(); i-- > 0;)
+            slots_[(*out.heads)[i]] = i;
     }
     if (!use.totals)
         for (FusedWorker<T>& worker : workers_) allocate(worker, use.weights);

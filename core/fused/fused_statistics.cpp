@@ -39,7 +39,7 @@ public:
                     StatisticArrays<T>& arrays, ThreadPool& threads)
         : entries_(kernels::entries_of<T>(kernel)), call_(call), arrays_(arrays), threads_(threads),
           fused_(kernel, call, no_outputs_, threads, {.totals = true}), grid_(fused_.grid()),
-          matrices_(grid_.sizes.batch * arrays.heads().size()),
+          matrices_(grid_.sizes.batch * arrays.heads()),
           tiles_(grid_.tiles() / (grid_.sizes.batch * grid_.sizes.heads)),
           parts_(arrays.per_key() ? std::min(tiles_, (max_parts + matrices_ - 1) / matrices_)
                                   : tiles_),
@@ -97,8 +97,8 @@ private:
                 totals.most = most;
             }
         }
-        const std::size_t batch = matrix / arrays_.heads().size(),
-                          head = arrays_.heads()[matrix % arrays_.heads().size()];
+        const std::size_t batch = matrix / arrays_.heads(),
+                          head = arrays_.head(matrix % arrays_.heads());
         const std::size_t first = (batch * grid_.sizes.heads + head) * tiles_;
         const std::size_t step = parts_ * tiles_at_once_;
         for (std::size_t tile = item % parts_ * tiles_at_once_; tile < tiles_; tile += step) {

@@ -115,15 +115,12 @@ StatisticArrays<T>::StatisticArrays(Recorder& recorder, const AttentionCall<T>& 
     : recorder_(recorder), queries_(call.query.shape(2)), keys_(call.key.shape(2)),
       listed_(call.top) {
     const std::size_t batch = call.query.shape(0);
-    if (const std::vector<std::size_t>* chosen = recorder.chosen_heads("max_score")) {
-        heads_ = *chosen;
-    } else {
-        heads_.resize(call.query.shape(1));
-        std::iota(heads_.begin(), heads_.end(), std::size_t{0});
-    }
+    if (const std::vector<std::size_t>* chosen = recorder.chosen_heads("max_score"))
+        chosen_ = *chosen;
+    heads_ = chosen_.empty() ? call.query.shape(1) : chosen_.size();
     using Sizes = std::array<std::size_t, 4>;
-    const Sizes row{batch, heads_.size(), queries_, 1},
-        listed{batch, heads_.size(), queries_, listed_}, key{batch, heads_.size(), 1, keys_};
+    const Sizes row{batch, heads_, queries_, 1}, listed{batch, heads_, queries_, listed_},
+        key{batch, heads_, 1, keys_};
     for (const RowStatistic& statistic : all_statistics)
         values_.push_back(recorder.allocate<T>(statistic.array, row));
     argmax_key_ = recorder.allocate<std::int64_t>("argmax_key", row);
@@ -181,9 +178,8 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
     const bool has_sink = !call.sink.empty() && call.mask_method == MaskMethod::neg_inf;
     std::vector<double> mass(keys);
     std::vector<T> most(keys);
-    for (std::size_t i = 0; i < scores.shape(0) * arrays.heads().size(); ++i) {
-        const std::size_t batch = i / arrays.heads().size(),
-                          head = arrays.heads()[i % arrays.heads().size()];
+    for (std::size_t i = 0; i < scores.shape(0) * arrays.heads(); ++i) {
+        const std::size_t batch = i / arrays.heads(), head = arrays.head(i % arrays.heads());
         std::fill(mass.begin(), mass.end(), 0.0);
         std::fill(most.begin(), most.end(), T{0});
         for (std::size_t q = 0; q < queries; ++q) {

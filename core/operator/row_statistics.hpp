@@ -89,8 +89,9 @@ public:
     /// The most entries of a row that are needed.
     std::size_t top() const;
 
-    /// The head of each entry along the axis of heads.
-    const std::vector<std::size_t>& heads() const { return heads_; }
+    /// The entries along the axis of heads, and the head of each.
+    std::size_t heads() const { return heads_; }
+    std::size_t head(std::size_t entry) const { return chosen_.empty() ? entry : chosen_[entry]; }
     std::size_t queries() const { return queries_; }
     std::size_t keys() const { return keys_; }
 
@@ -100,8 +101,8 @@ public:
 
 private:
     Recorder& recorder_;
-    std::vector<std::size_t> heads_;
-    std::size_t queries_, keys_, listed_;
+    std::vector<std::size_t> chosen_;  // empty: all
+    std::size_t heads_, queries_, keys_, listed_;
     bool has_rows_ = false;
     std::vector<T*> values_;  // of each row of row_statistics(); null: not wanted
     std::int64_t *argmax_key_, *top_keys_;

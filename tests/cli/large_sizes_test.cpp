@@ -1,0 +1,142 @@
+// Sizes beyond any machine are refused at once, in every mode; every mode has a dry run.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/request/options.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+using namespace attn;
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+struct Mode {
+    const char* name;
+    Words input;
+};
+
+const std::vector<Mode>& modes() {
+    static const std::vector<Mode> all{
+        {"self", {"x.json"}},
+        {"causal", {"x.json"}},
+        {"multihead", {"x.json"}},
+        {"cross", {"x.json", "--context", "x.json"}},
+        {"sdpa", {"--query", "x.json", "--key", "x.json", "--value", "x.json"}},
+        {"linear", {"x.json"}}};
+    return all;
+}
+
+/// Runs it, and checks that it takes little time and memory whatever it answers.
+int run_quickly(const Words& words) {
+    using Clock = std::chrono::steady_clock;
+    std::string command;
+    for (const std::string& word : words) command += " " + word;
+    CAPTURE(command);
+    const Clock::time_point start = Clock::now();
+    Process attn(words);
+    attn.close_input();
+    attn.close_output();
+    const Ending ending = attn.wait();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    CAPTURE(ending.err);
+    CHECK(ending.signal == 0);
+#ifndef ATTN_SANITIZED
+    constexpr double slow_machine = 10;
+    CHECK(seconds < slow_machine);
+    CHECK(ending.peak_kib < 200 * 1024);
+#else
+    (void)seconds;
+#endif
+    return ending.code;
+}
+
+}  // namespace
+
+TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every mode") {
+    scratch_folder();
+    write_text("x.json", "[[1,2],[3,4]]");
+    std::size_t runs = 0, refused = 0;
+    const std::string large = "1000000000";
+    for (const Mode& mode : modes())
+        for (const cli::Option& option : cli::options()) {
+            using enum cli::FieldKind;
+            const cli::FieldKind kind = option.field.kind;
+            const std::string key = option.key, flag = flag_of(option);
+            const bool is_size =
+                kind == integer || kind == integers || kind == signed_integers || kind == token;
+            const bool is_here = (option.modes & cli::in(mode_named(mode.name)->mode)) != 0 &&
+                                 (option.use & cli::as_flag) != 0;
+            if (!is_size || !is_here || key == "threads") continue;
+            std::vector<std::string> values{large};
+            if (key == "rows") values = {"0:" + large, large + ":1000000001"};
+            if (key == "rand" || key == "randn")
+                values = {large + ",1", "1," + large, large + ",1,1", "1," + large + ",1"};
+            std::vector<Words> more{{}};
+            if (key == "heads")
+                more = {{},
+                        {"--style", "wrapper", "--d-out", "1"},
+                        {"--d-out", large},
+                        {"--kv-heads", "1"},
+                        {"--style", "wrapper", "--d-out", "1", "--emit", "entropy"},
+                        {"--style", "wrapper", "--d-out", "1", "--head", "0"},
+                        {"--style", "wrapper", "--d-out", "1", "--alibi"},
+                        {"--style", "wrapper", "--d-out", "1", "--kernel", "reference"}};
+            if (key == "rope_dims") more = {{"--rope", "half"}};
+            if (key == "top") more = {{"--emit", "top_keys"}};
+            if (key == "dropout_skip") more = {{"--dropout", "0.5", "--dropout-seed", "1"}};
+            for (const std::string& value : values)
+                for (const Words& others : more)
+                    for (const Words& dry : {Words{}, Words{"--dry-run"}}) {
+                        const bool has_input = key != "rand" && key != "randn" &&
+                                               key != "embed_dim" && key != "vocab_size";
+                        Words words{mode.name};
+                        if (has_input) words = words + mode.input;
+                        if (!has_input && std::string(mode.name) == "cross")
+                            words = words + Words{"--context", "x.json"};
+                        if (key == "embed_dim" || key == "vocab_size")
+                            words = words + Words{"--text", "a b"};
+                        refused += run_quickly(words + others + dry + Words{flag, value}) != 0;
+                        ++runs;
+                    }
+        }
+    CHECK(runs > 300);
+    CHECK(refused > runs / 2);
+}
+
+TEST_CASE("dry run: every mode states its cost, writes no array, and computes nothing") {
+    scratch_folder();
+    write_text("x.json", "[[1,2],[3,4]]");
+    for (const Mode& mode : modes()) {
+        CAPTURE(mode.name);
+        const Words words = Words{mode.name} + mode.input;
+        const Outcome dry = run_attn(words + Words{"--dry-run"});
+        CAPTURE(dry.err);
+        REQUIRE(dry.code == 0);
+        const json cost = json::parse(dry.out);
+        CHECK(cost["schema"] == "attn.cost/1");
+        CHECK(cost["mode"] == mode.name);
+        CHECK(cost["shapes"] == json::parse(run_attn(words).out)["shapes"]);
+        CHECK(run_attn(words + Words{"--dry-run", "-o", "cost.json"}).out.empty());
+        CHECK(json::parse(read_text("cost.json")) == cost);
+        CHECK(run_attn(words + Words{"--dry-run", "--no-dry-run"}).out == run_attn(words).out);
+        for (const Words& other :
+             {Words{"--heatmap"}, Words{"--plot", "p.svg"}, Words{"--format", "npz"},
+              Words{"-o", "c.npz"}, Words{"--pretty"}, Words{"--bare"}})
+            CHECK(run_attn(words + Words{"--dry-run"} + other).code == 2);
+    }
+    // As a batch states it.
+    const Outcome record =
+        run_attn({"batch", "--dry-run"}, R"({"mode": "self", "inputs": [[1,2],[3,4]]})");
+    const json one = json::parse(run_attn({"self", "x.json", "--dry-run"}).out);
+    CHECK(json::parse(record.out)["flops"] == one["flops"]);
+    CHECK(json::parse(record.out)["shapes"] == one["shapes"]);
+}
