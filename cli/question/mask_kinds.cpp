@@ -21,37 +21,42 @@ bool is_0_or_1(const io::NumberArray& array) {
 }  // namespace
 
 void MaskKinds::take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file) {
-    const Taken mask{&rule, file != nullptr ? file->name : std::string()};
-    const bool has_booleans = file == nullptr || file->format->booleans;
-    if (!has_booleans || read.integers) check_polarity(read, mask);
     operands_.*rule.mask->is_boolean = read.boolean;
-    if (!read.boolean && is_0_or_1(read)) taken_.push_back(mask);
+    if (!read.boolean)
+        taken_.push_back({&rule, file != nullptr ? file->name : std::string(), is_0_or_1(read)});
     operands_.*rule.mask->values = std::move(read.values);
 }
 
-std::vector<std::string> MaskKinds::resolve() {
-    std::vector<std::string> notes;
-    if (operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean) return notes;
-    for (const Taken& mask : taken_)
-        if (request_.settings.mask_true)
+void MaskKinds::resolve() {
+    const std::optional<MaskKind> kind = request_.mask_kind;
+    const bool has_mask = !taken_.empty() || operands_.mask_is_boolean ||
+                          operands_.key_padding_mask_is_boolean,
+               has_boolean = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
+    if (kind && !has_mask)
+        throw setting_error(request_, "mask_kind", "requires --mask or --key-padding-mask");
+    for (const Taken& mask : taken_) {
+        const auto refuse = [&](const char* message) {
+            throw Error(ErrorKind::usage, place_of_mask(mask), message);
+        };
+        if (kind == MaskKind::additive) continue;
+        if (kind == MaskKind::boolean && !mask.is_0_or_1)
+            refuse("a mask with other numbers than 0 and 1; expected --mask-kind additive");
+        if (!mask.is_0_or_1) continue;
+        if (kind == MaskKind::boolean || (request_.settings.mask_true && !has_boolean))
             operands_.*mask.rule->mask->is_boolean = true;
         else if (holds_1(operands_.*mask.rule->mask->values))
-            notes.push_back(place_of_mask(mask) +
-                            " holds 0 and 1, which are added to the scores; --mask-true keep or "
-                            "drop takes them for a boolean mask");
-    return notes;
+            refuse(
+                has_boolean
+                    ? "a mask of 0 and 1 together with a boolean one, which may be boolean or "
+                      "additive; "
+                      "expected --mask-kind boolean|additive"
+                    : "a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
+                      "keep|drop, --mask-kind additive, or booleans (json, npy)");
+    }
 }
 
 std::string MaskKinds::place_of_mask(const Taken& mask) const {
     return mask.file.empty() ? location_of(request_, mask.rule->key) : mask.file;
-}
-
-void MaskKinds::check_polarity(const io::NumberArray& read, const Taken& mask) const {
-    if (request_.settings.mask_true) return;
-    if (holds_1(read.values) && !read.boolean && is_0_or_1(read))
-        throw Error(ErrorKind::usage, place_of_mask(mask),
-                    "a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
-                    "keep|drop, or booleans (json, npy)");
 }
 
 }  // namespace attn::cli

@@ -17,26 +17,24 @@ public:
     MaskKinds(const Request& request, Operands& operands)
         : request_(request), operands_(operands) {}
 
-    /// Stores a mask as an operand; `file` is null for a mask in the request. Errors: kind usage if
-    /// the mask may be boolean or additive.
+    /// Stores a mask as an operand; `file` is null for a mask in the request.
     void take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file = nullptr);
 
-    /// Call this after all masks are taken. It does nothing if one of them is boolean. With
-    /// mask_true, masks of 0 and 1 become boolean. Without it, they stay additive; returns notes on
-    /// those with a 1.
-    std::vector<std::string> resolve();
+    /// Call this after all masks are taken. Errors: kind usage for a mask of 0 and 1 that neither
+    /// mask_kind nor mask_true, where no other mask is boolean, takes for one or the other.
+    void resolve();
 
 private:
     struct Taken {
         const OperandSpec* rule;
         std::string file;  // empty for a mask in the request
+        bool is_0_or_1;
     };
     std::string place_of_mask(const Taken& mask) const;
-    void check_polarity(const io::NumberArray& read, const Taken& mask) const;
 
     const Request& request_;
     Operands& operands_;
-    std::vector<Taken> taken_;  // masks of 0 and 1
+    std::vector<Taken> taken_;  // masks of numbers
 };
 
 }  // namespace attn::cli

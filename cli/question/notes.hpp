@@ -13,9 +13,9 @@ namespace attn::cli {
 /// `path` is the result's name, or empty.
 std::string note_of_next_layer(const std::string& path);
 
-/// The note on sdpa operands of rank 3 with packed heads, whose first axis may be the heads
-/// instead; empty for other operands.
-std::string note_of_packed_heads(const Request& request, const Plan& plan);
+/// Notes on operands whose shape has another meaning in other programs: heads or batch entries
+/// first, tokens or heads first, tokens or batch entries first.
+std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan);
 
 /// Whether to show a note on something usual that may be unintended: only if the note is not empty
 /// and standard error is a terminal.

@@ -52,7 +52,7 @@ public:
             read_named(request_, of_document, [&] { embed_token_ids(); });
         if (model_ != nullptr) model_->read_more_keys(request_, operands_);
         if (model_ != nullptr) add_notes(model_->notes_on_input(request_));
-        add_notes(masks_.resolve());
+        masks_.resolve();
         note_growth();
         check_tokens();
         read_.text_bytes_while_reading = largest_text_ + largest_unrounded_;
@@ -89,6 +89,23 @@ private:
         rules.memory_before += sizeof(double) * static_cast<double>(operands_.mask.size());
         rules.memory_before -= left_bytes_;
         return rules;
+    }
+
+    /// Of inputs. A mask may hide rows that hold NaN, which is known once the masks are read.
+    io::ArrayRules rules_of_inputs() {
+        io::ArrayRules allowed = rules(2, 3);
+        allowed.nonfinite = may_hide_rows();
+        return allowed;
+    }
+
+    bool may_hide_rows() {
+        const auto has = [&](const char* key) {
+            return request_.has(key) ||
+                   (input_ != nullptr && (input_->member(key) != nullptr || input_->stored(key)));
+        };
+        read_.may_be_nonfinite = rows_ == nullptr && (has("mask") || has("key_padding_mask") ||
+                                                      !request_.settings.kv_lengths.empty());
+        return read_.may_be_nonfinite;
     }
 
     [[noreturn]] static void refuse_rows(const std::string& place) {
@@ -161,7 +178,7 @@ private:
             read_named(request_, true,
                        [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
         } else if (inputs != nullptr) {
-            operands_.inputs = read_member(*inputs, rules(2, 3));
+            operands_.inputs = read_member(*inputs, rules_of_inputs());
         } else if (!request_.has("inputs")) {
             throw Error(ErrorKind::input, input_->file.place,
                         "a request without \"inputs\"; expected a matrix under that key");
@@ -188,7 +205,7 @@ private:
             throw Error(ErrorKind::input, file.name,
                         "holds no number; expected a matrix, or its words by --text");
         io::MatrixLabels labels;
-        RealArray inputs = read_or_leave("inputs", file, rules(2, 3), request_.csv, labels);
+        RealArray inputs = read_or_leave("inputs", file, rules_of_inputs(), request_.csv, labels);
         if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
@@ -227,7 +244,7 @@ private:
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
         if (!is_there && !rule.is_required(request_.projects())) return;
         io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
-        allowed.nonfinite = rule.nonfinite;
+        allowed.nonfinite = rule.nonfinite || (rule.reals == &Operands::context && may_hide_rows());
         allowed.boolean = rule.mask != nullptr;
         if (request_.has_file(rule.key)) {
             read_named(request_, !is_from_flag(request_, rule.key),

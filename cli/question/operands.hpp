@@ -22,6 +22,7 @@ struct ReadOperands {
     std::optional<std::vector<std::string>> tokens = {}, context_tokens = {};
     std::map<std::string, std::string> files = {};  ///< names of the operands' own files, by key
     std::vector<std::string> notes = {};
+    bool may_be_nonfinite = false;  ///< NaN and infinities of inputs and context were not refused
     /// Bytes of the largest text plus the largest elements before rounding, of any operand's file.
     double text_bytes_while_reading = 0;
 };

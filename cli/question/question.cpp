@@ -1,6 +1,7 @@
 #include "cli/question/question.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -29,6 +30,45 @@ double bytes_of(const std::vector<std::string>& labels) {
 std::size_t queries_of(const OperandShapes& shapes, const Request& request) {
     const Shape& rows = request.projects() ? shapes.inputs : shapes.query;
     return rows[rows.size() - 2];
+}
+
+/// Rows of inputs that hold NaN or infinity must be keys that no query sees.
+void check_finite_rows(const Request& request, const Plan& plan, const Operands& operands) {
+    std::optional<Mask> mask;
+    const auto is_seen = [&](std::size_t batch, std::size_t token) {
+        if (!mask) mask = mask_of(plan, operands);
+        for (std::size_t head = 0; head < plan.heads; ++head)
+            for (std::size_t query = 0; query < plan.q_len; ++query)
+                if (mask->allows(batch, head, query, plan.past_len + token)) return true;
+        return false;
+    };
+    const auto check = [&](const char* key, const auto& values, bool are_keys) {
+        const std::vector<std::size_t>& shape = values.shape();
+        if (shape.empty()) return;
+        const std::size_t width = shape.back(), tokens = shape[shape.size() - 2];
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (std::isfinite(values.data()[i])) continue;
+            const std::size_t row = i / width, batch = row / tokens, token = row % tokens;
+            if (!are_keys || is_seen(batch, token))
+                throw SettingError(
+                    ErrorKind::input, key,
+                    (shape.size() == 3 ? "entry " + std::to_string(batch) + ", " : std::string()) +
+                        "token " + std::to_string(token) + ", column " + std::to_string(i % width) +
+                        ": not a finite number, where no mask hides the token from every query; "
+                        "expected a finite number");
+            i = (row + 1) * width - 1;
+        }
+    };
+    const bool has_context = row_of(plan.mode).context;
+    for (const auto& [key, array] :
+         {std::pair("inputs", &operands.inputs), {"context", &operands.context}}) {
+        if (array == &operands.inputs && draws_inputs(request)) continue;  // no elements yet
+        const bool are_keys = !has_context || array == &operands.context;
+        if (array->holds<float>())
+            check(key, array->in<float>(), are_keys);
+        else
+            check(key, array->in<double>(), are_keys);
+    }
 }
 
 class QuestionReader {
@@ -95,7 +135,9 @@ private:
             read.notes.insert(read.notes.begin(), note_of_next_layer(request().input));
         Question question{std::move(asked_.request), std::move(read.operands),
                           std::move(read.notes)};
-        auto& [request, operands, notes, text_bytes, text_bytes_while_reading] = question;
+        auto& [request, operands, notes, may_be_nonfinite, text_bytes, text_bytes_while_reading] =
+            question;
+        may_be_nonfinite = read.may_be_nonfinite;
         if (read.tokens) request.tokens = std::move(*read.tokens);
         if (read.context_tokens) request.context_tokens = std::move(*read.context_tokens);
         for (auto& [key, file] : read.files) request.locations[key] = std::move(file);
@@ -130,8 +172,11 @@ Plan plan_of(Question& question, const PlanOptions& options) {
         return make_plan(std::move(request.settings), shapes, options);
     });
     question.request.settings = plan.config;
-    std::string note = note_of_packed_heads(question.request, plan);
-    if (!note.empty()) question.notes.push_back(std::move(note));
+    for (std::string& note : notes_of_shapes(question.request, plan))
+        question.notes.push_back(std::move(note));
+    if (question.may_be_nonfinite)
+        at_locations(question.request,
+                     [&] { check_finite_rows(question.request, plan, question.operands); });
     return plan;
 }
 

@@ -27,6 +27,7 @@ struct Question {
     Request request;    ///< with the settings, labels and locations that reading determines
     Operands operands;  ///< inputs that are drawn have no elements before with_cost()
     std::vector<std::string> notes;       ///< one line each, see notes.hpp
+    bool may_be_nonfinite = false;        ///< inputs or context, where a mask may hide rows
     double text_bytes = 0;                ///< bytes of text that stay in memory
     double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
 };

@@ -202,6 +202,8 @@ constexpr Option table[] = {
      "boolean or additive, broadcast to (batch, heads, q, kv) (default none)", source},
     {"mask_true", masking, softmax, setting_among<mask_true_names, &S::mask_true>, {}, "",
      "what true means in boolean masks: may attend, or is masked (no default)"},
+    {"mask_kind", masking, softmax, among<mask_kind_names, &R::mask_kind>, {}, "",
+     "a mask of 0 and 1 is boolean, or is added to the scores (no default)"},
     {"key_padding_mask", masking, softmax, operand_field, {}, "FILE",
      "mask of keys, (batch, kv) (default none)", source},
     {"kv_lengths", masking, softmax, setting<&S::kv_lengths>, counts, "N,...",

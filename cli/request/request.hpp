@@ -62,6 +62,11 @@ struct Location {
     std::string_view value;   ///< as written there; empty if the location is enough
 };
 
+/// What a mask of 0 and 1 is, whose type does not show it.
+enum class MaskKind { boolean, additive };
+inline constexpr Names<MaskKind, 2> mask_kind_names{
+    {{MaskKind::boolean, "boolean"}, {MaskKind::additive, "additive"}}};
+
 struct Request {
     Settings settings;
 
@@ -94,6 +99,8 @@ struct Request {
 
     /// Paths of the operands that have a file of their own, by key: query, mask, weights, ...
     std::map<std::string, std::string, std::less<>> operand_files;
+
+    std::optional<MaskKind> mask_kind;
 
     bool heatmap = false;  ///< on the terminal
     std::string plot;      ///< a path, or empty

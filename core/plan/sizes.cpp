@@ -177,11 +177,18 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
             *std::max_element(s.kv_lengths.begin(), s.kv_lengths.end()) <= size;
         fits = fits && (size == 1 || size == wanted || covers_real_keys);
     }
-    if (!fits)
-        refuse_shape("mask", mask,
-                     "a shape that broadcasts to (batch " + number(plan.batch) + ", heads " +
-                         number(plan.heads) + ", q_len " + number(plan.q_len) + ", kv_len " +
-                         number(plan.kv_len) + ")");
+    if (fits) return;
+    const bool is_of_entries = rank == 3 && mask[0] == plan.batch,
+               is_of_all = rank == 3 && mask[0] == plan.batch * plan.heads;
+    refuse_shape(
+        "mask", mask,
+        "a shape that broadcasts to (batch " + number(plan.batch) + ", heads " +
+            number(plan.heads) + ", q_len " + number(plan.q_len) + ", kv_len " +
+            number(plan.kv_len) + ")" +
+            (is_of_entries || is_of_all
+                 ? "; reshape it to " + shape_text(Shape{plan.batch, is_of_entries ? 1 : plan.heads,
+                                                         mask[1], mask[2]})
+                 : ""));
 }
 
 void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {

@@ -137,18 +137,32 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
         return answer({"sdpa", "-", "--emit", "mask"}, "{" + qkv + more + "}")["mask"];
     };
     CHECK(mask_of(R"(, "mask": [1, 0, 1], "mask_true": "keep")")[0] == json({1, 0, 1}));
-    const Outcome added =
-        run_attn({"sdpa", "-", "--emit", "mask"}, "{" + qkv + R"(, "mask": [1, 0, 1]})");
-    CHECK(json::parse(added.out)["mask"][0] == json({1, 1, 1}));
-    CHECK(
-        added.err.ends_with("holds 0 and 1, which are added to the scores; --mask-true keep or "
-                            "drop takes them for a boolean mask\n"));
     // A mask of true and false explains mask_true; the zeros with it add nothing.
     CHECK(mask_of(R"(, "mask": [true, false, true], "key_padding_mask": [0.0, 0.0, 0.0],
                      "mask_true": "keep")")[0] == json({1, 0, 1}));
-    check_error({"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2,
-                "m.csv: a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
-                "keep|drop, or booleans (json, npy)");
+    const std::string ambiguous =
+        "a mask of 0 and 1, which may be boolean or additive; expected --mask-true keep|drop, "
+        "--mask-kind additive, or booleans (json, npy)";
+    check_error({"sdpa", "-", "--mask", "m.csv"}, "{" + qkv + "}", 2, "m.csv: " + ambiguous);
+    for (const char* mask : {"[1, 0, 1]", "[[1, 0, 1]]", "[1.0, 0.0, 1.0]"}) {
+        const std::string request = "{" + qkv + R"(, "mask": )" + mask + "}";
+        const Outcome refused = run_attn({"sdpa"}, request);
+        CHECK(refused.code == 2);
+        CHECK(refused.err.find(ambiguous) != std::string::npos);
+        CHECK(answer({"sdpa", "-", "--emit", "mask", "--mask-kind", "additive"},
+                     request)["mask"][0] == json({1, 1, 1}));
+        CHECK(
+            answer({"sdpa", "-", "--emit", "mask", "--mask-true", "keep", "--mask-kind", "boolean"},
+                   request)["mask"][0] == json({1, 0, 1}));
+    }
+    // With a boolean mask, a mask of 0 and 1 may still be either.
+    const std::string both = R"(, "mask": [true, false, true], "key_padding_mask": [1, 1, 0],
+                                 "mask_true": "keep")";
+    const Outcome refused = run_attn({"sdpa"}, "{" + qkv + both + "}");
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("expected --mask-kind boolean|additive") != std::string::npos);
+    CHECK(mask_of(both + R"(, "mask_kind": "additive")")[0] == json({1, 0, 1}));
+    CHECK(mask_of(both + R"(, "mask_kind": "boolean")")[0] == json({1, 0, 0}));
     // The flags for INPUT's header do not apply to the mask.
     write_text("h.csv", "x,y\n1,2\n3,4\n");
     write_text("pairs.csv", "1,0\n1,1\n");
