@@ -54,7 +54,10 @@ def positions(request, heads, d, kv_len, q_len, batch, mode):
     flags = []
     if chance(): flags += ["--scale", rng.choice(["1", "0.25", "-0.5"])]
     if chance(): flags += ["--softcap", rng.choice(["2", "30"])]
-    if chance(): flags += ["--alibi"]
+    if chance():
+        flags += ["--alibi"]
+        slopes = ["published", "geometric", ",".join(str(rng.choice([0.5, 0.0625, 0.3])) for _ in range(heads))]
+        if chance(0.7): flags += ["--alibi-slopes", rng.choice(slopes)]
     if chance(): flags += ["--window", rng.choice(["1", "2,0", "0,1", "1,-1"])]
     if chance(): flags += ["--sink", ",".join(str(rng.choice([-1, 0, 0.5])) for _ in range(heads))]
     if mode in ("cross", "sdpa") and chance(0.5): flags += ["--causal"]

@@ -250,7 +250,7 @@ private:
             std::replace(text->begin(), text->end(), ',', ':');
         if (!text) refuse("no value of a flag; expected a number, a string or a list of them");
         const bool is_path = is_operand || (is_request_ && names_file(*option) && value != "none");
-        if (is_path && value.is_string() && path_ != "<stdin>")
+        if (is_path && value.is_string() && is_file_name(*option, *text) && path_ != "<stdin>")
             text = io::path_beside(path_, *text);
         given_.push_back({option, is_switch ? "" : *text, origin_, place + ": " + key});
     }

@@ -34,9 +34,14 @@ std::vector<std::string_view> names_of(const Field& field) {
     return names;
 }
 
+bool is_file_name(const Option& option, std::string_view text) {
+    const std::vector<std::string_view> names = names_of(option.field);
+    return names_file(option) && std::find(names.begin(), names.end(), text) == names.end();
+}
+
 std::string argument_of(const Option& option) {
-    return option.field.name == nullptr ? option.argument
-                                        : joined(names_of(option.field), "|", "|");
+    const bool is_choice = *option.argument == '\0' && option.field.name != nullptr;
+    return is_choice ? joined(names_of(option.field), "|", "|") : option.argument;
 }
 
 std::string help_of(const Option& option) {

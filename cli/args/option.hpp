@@ -123,6 +123,9 @@ std::string flag_of(const Option& option);
 /// The names of a choice, in the order of help; none of any other field.
 std::vector<std::string_view> names_of(const Field& field);
 
+/// Whether `text`, a value of this option, is the name of a file.
+bool is_file_name(const Option& option, std::string_view text);
+
 /// "a|b|c" for a choice.
 std::string argument_of(const Option& option);
 std::string help_of(const Option& option);

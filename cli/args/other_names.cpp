@@ -31,7 +31,7 @@ constexpr OtherNames other_names[] = {
     {"scale", " softmax_scale sm_scale scaling scale_factor "},
     {"softcap", " soft_cap logits_soft_cap logit_cap attn_logit_softcapping "},
     {"window", " window_size local_window_size "},
-    {"alibi", " alibi_slopes use_alibi "},
+    {"alibi", " use_alibi "},
     {"rope", " rotary rotary_embedding use_rope rotary_interleaved "},
     {"rope_base", " rope_theta theta rotary_base rotary_emb_base "},
     {"rope_dims", " rotary_dim rotary_dims rotary_embedding_dim rotary_pct partial_rotary_factor "},

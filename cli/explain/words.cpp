@@ -1,6 +1,7 @@
 #include "cli/explain/words.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 
@@ -34,11 +35,26 @@ std::string softcap_words(const ScoreRow& row, std::size_t, const PageQuotes& qu
 }
 
 std::string alibi_words(const ScoreRow& row, std::size_t, const PageQuotes& quotes) {
+    const std::size_t power = std::bit_floor(row.heads);
+    const bool is_given = !row.asked.alibi_slopes.empty(),
+               is_plain = row.asked.slope_formula == SlopeFormula::geometric || power == row.heads,
+               is_first = row.head < power;
+    const auto formula = [](std::size_t i, std::size_t of) {
+        return "2^(-8 * " + std::to_string(i) + " / " + std::to_string(of) + ") = ";
+    };
+    std::string slope = is_given   ? ""
+                        : is_plain ? "2^(-8 (h + 1) / heads) = " + formula(row.head + 1, row.heads)
+                        : is_first ? formula(row.head + 1, power)
+                                   : formula(2 * (row.head - power) + 1, 2 * power);
+    slope += quotes.number(alibi_slope(row.asked, row.heads, row.head));
+    if (is_given || quotes.is_given("alibi_slopes"))
+        slope += " (" + quotes.source("alibi_slopes") + ")";
+    if (!is_given && !is_plain)
+        slope += ", as " + std::to_string(power) + " heads have them, then every second one of " +
+                 std::to_string(2 * power) + " heads";
     return "slope * (j - p) is added to the score of key j (" + quotes.source("alibi") +
-           "): keys lose more, the further before the query they are. slope = 2^(-8 (h + 1) "
-           "/ heads) = 2^(-8 * " +
-           std::to_string(row.head + 1) + " / " + std::to_string(row.heads) +
-           ") = " + quotes.number(alibi_slope(row)) + ", " + quotes.position() + ".";
+           "): keys lose more, the further before the query they are. slope = " + slope + ", " +
+           quotes.position() + ".";
 }
 
 std::string bias_words(const ScoreRow&, std::size_t index, const PageQuotes& quotes) {

@@ -53,6 +53,7 @@ void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
         if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
         if ((option.use & of_heads) != 0 && other_heads) continue;
         if (key.starts_with("rope_") && !request.settings.rope) continue;
+        if (key == "alibi_slopes" && !request.settings.alibi) continue;
         builder.apply_value(key, config[key],
                             path + ": config " + key + " " + io::shortened(config[key].dump()));
     }

@@ -174,6 +174,9 @@ private:
             const bool has_labels =
                 request_.text ? request_.has("tokens") : !request_.tokens.empty();
             if (!has_labels) read_.tokens = std::move(text.tokens);
+            if (request_.text)
+                read_.files["inputs"] =
+                    location_of(request_, request_.has("embed_dim") ? "embed_dim" : "text");
         } else if (request_.has_file("inputs")) {
             read_named(request_, true,
                        [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
@@ -191,9 +194,6 @@ private:
         io::Example example = io::find_example(*request_.example);
         operands_.query = std::move(example.query.values);
         operands_.key = std::move(example.key.values);
-            if (request_.text)
-                read_.files["inputs"] =
-                    location_of(request_, request_.has("embed_dim") ? "embed_dim" : "text");
         operands_.value = std::move(example.value.values);
     }
 

@@ -82,6 +82,7 @@ public:
             if (request().threads) runtime_.pool.set_threads(*request().threads);
             check_sources(asked_);
             read_named(request(), is_model_of_document(request()), [this] { open_model(); });
+            read_slopes();
             if (request().text || request().example)
                 asked_.request = with_text(std::move(asked_.request));
             const OperandSources sources{asked_.input ? &*asked_.input : nullptr, model_.get(),
@@ -128,6 +129,34 @@ private:
                 throw setting_error(
                     request(), key,
                     "conflicts with --weights, which gives the parameters: none is drawn");
+    }
+
+    /// Slopes of ALiBi from a file become the setting. --no-alibi overrides slopes too.
+    void read_slopes() {
+        Settings& settings = asked_.request.settings;
+        if (request().has("alibi") && !settings.alibi) {
+            settings.slope_formula.reset();
+            settings.alibi_slopes.clear();
+            asked_.request.operand_files.erase("alibi_slopes");
+        }
+        if (!request().has_file("alibi_slopes")) return;
+        read_named(request(), !is_from_flag(request(), "alibi_slopes"), [&] {
+            const Input* const input = asked_.input ? &*asked_.input : nullptr;
+            const io::InputFile file =
+                io::open_input_file(path_of(request(), input, "alibi_slopes"), nullptr,
+                                    access_to(request(), "alibi_slopes"));
+            io::ArrayRules rules;
+            rules.dtype = request().settings.dtype;
+            rules.lowest_rank = 1;
+            rules.highest_rank = 2;
+            io::MatrixLabels labels;
+            const io::NumberArray read =
+                io::read_one_array(file, rules, &runtime_.pool, {.has_flags = false}, &labels);
+            settings.alibi_slopes.assign(read.values.begin(), read.values.end());
+            settings.slope_formula.reset();
+            asked_.request.operand_files.erase("alibi_slopes");
+            asked_.request.locations["alibi_slopes"] = file.name;
+        });
     }
 
     Question finish(ReadOperands read) {
@@ -193,6 +222,8 @@ PlannedQuestion with_cost(Question question, Plan plan) {
                   std::max(cost.memory, cost.operand_bytes + question.text_bytes_while_reading);
     cost.answer_memory += question.text_bytes;
     at_locations(question.request, [&] { require_memory(plan, cost); });
+    if (draws_inputs(question.request) && plan.projects && !question.request.dry_run)
+        question.operands.inputs = draw_inputs(question.request, question.operands.token_ids);
     return {std::move(question), std::move(plan), cost};
 }
 
@@ -212,5 +243,3 @@ Answer answer(Question question, const PlanOptions& options, const Runtime& runt
 }
 
 }  // namespace attn::cli
-    if (draws_inputs(question.request) && plan.projects && !question.request.dry_run)
-        question.operands.inputs = draw_inputs(question.request, question.operands.token_ids);

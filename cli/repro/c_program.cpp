@@ -1,5 +1,6 @@
 // C99 with loops over all axes: (batch, heads, rows, columns), of size 1 where the question has
 // none. The steps on scores are in one loop over (b, h, i): batch, head and query.
+#include <bit>
 #include <string>
 #include <tuple>
 
@@ -152,8 +153,21 @@ public:
     }
 
     void alibi() override {
-        line(std::string(body) + "const real slope = " + function("pow") + "(2, " + real(-8) +
-             " * (h + 1) / H);");
+        const std::size_t power = std::bit_floor(plan.heads);
+        const auto slope = [this](const std::string& i, const std::string& of) {
+            return function("pow") + "(2, " + real(-8) + " * (" + i + ") / " + of + ")";
+        };
+        std::string list;
+        for (double given : plan.alibi_slopes) list += (list.empty() ? "{" : ", ") + real(given);
+        if (!list.empty()) line(std::string(body) + "static const real slopes[H] = " + list + "};");
+        const std::string first = std::to_string(power);
+        line(std::string(body) + "const real slope = " +
+             (!list.empty() ? "slopes[h]"
+              : plan.slope_formula == SlopeFormula::geometric || power == plan.heads
+                  ? slope("h + 1", "H")
+                  : "h < " + first + " ? " + slope("h + 1", first) + " : " +
+                        slope("2 * (h - " + first + ") + 1", std::to_string(2 * power))) +
+             ";");
         line(each_key + " scores[j] += slope * (j - p);");
     }
 

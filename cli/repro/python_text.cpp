@@ -1,4 +1,5 @@
 // The parts of PythonLanguage besides its steps: data, positions, checks.
+#include <bit>
 #include <utility>
 
 #include "cli/repro/literal.hpp"
@@ -119,11 +120,24 @@ void PythonLanguage::frequencies() {
 
 std::string PythonLanguage::alibi_terms() {
     positions();
-    const std::string heads = std::to_string(plan.heads);
-    const std::string slopes = of_module(d_.array) + "([2 ** (-8 * h / " + heads +
-                               ") for h in range(1, " + std::to_string(plan.heads + 1) +
-                               ")], dtype=" + real() + ")";
-    line("slopes = " + with_axes_of_heads(slopes));
+    const auto powers = [](std::size_t of, std::size_t end, const char* step) {
+        return "[2 ** (-8 * h / " + std::to_string(of) + ") for h in range(1, " +
+               std::to_string(end) + step + ")]";
+    };
+    const std::size_t power = std::bit_floor(plan.heads);
+    std::string list;
+    if (!plan.alibi_slopes.empty()) {
+        for (double slope : plan.alibi_slopes)
+            list += (list.empty() ? "[" : ", ") + python_number(slope);
+        list += "]";
+    } else if (plan.slope_formula == SlopeFormula::geometric || power == plan.heads) {
+        list = powers(plan.heads, plan.heads + 1, "");
+    } else {
+        list = powers(power, power + 1, "") + " + " +
+               powers(2 * power, 2 * (plan.heads - power) + 1, ", 2");
+    }
+    line("slopes = " +
+         with_axes_of_heads(of_module(d_.array) + "(" + list + ", dtype=" + real() + ")"));
     return "slopes * " + as_real("(j - p)");
 }
 

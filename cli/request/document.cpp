@@ -98,7 +98,10 @@ private:
 
     /// The path is not accessed, not even to check that it exists.
     void refuse_file(const io::JsonMember& member) const {
-        if (names_file(member.key) && document_.text(member).starts_with('"'))
+        if (!names_file(member.key) || !document_.text(member).starts_with('"')) return;
+        const Option* const option = find_option(member.key);
+        if (option == nullptr ||
+            is_file_name(*option, document_.read_value(member).get<std::string>()))
             throw Error(ErrorKind::usage, document_.place(member),
                         "\"" + member.key + "\" names a file, and --no-files is on; expected none");
     }

@@ -104,6 +104,34 @@ struct NamedFamily {
     }
 };
 
+/// Slopes of ALiBi: a formula by name, or numbers; a file's are read in place of these.
+struct Slopes {
+    static std::string_view name(std::size_t place) {
+        return Named<slope_formula_names, &Request::settings, &Settings::slope_formula>::name(
+            place);
+    }
+    static std::string set(Request& request, const nlohmann::json& value, const Limits& limits) {
+        Settings& settings = request.settings;
+        const std::size_t place = place_of_name(name, value);
+        if (place == slope_formula_names.size()) {
+            std::string problem = take(settings.alibi_slopes, value, limits);
+            if (problem.empty()) settings.slope_formula.reset();
+            return problem;
+        }
+        settings.slope_formula = slope_formula_names[place].first;
+        settings.alibi_slopes.clear();
+        return {};
+    }
+    static void append(std::string& json, const Request& request) {
+        if (request.settings.slope_formula)
+            io::append_json(json, name_of(slope_formula_names, *request.settings.slope_formula));
+        else
+            append_field(json, request.settings.alibi_slopes);
+    }
+};
+inline constexpr Field slopes_field{
+    .kind = FieldKind::operand, .set = Slopes::set, .append = Slopes::append, .name = Slopes::name};
+
 /// An array, or constants in place of one.
 template <auto member>
 inline constexpr Field operand_or = [] {

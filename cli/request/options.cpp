@@ -219,7 +219,9 @@ constexpr Option table[] = {
     {"softcap", scores, softmax, setting<&S::softcap>, at_least_0, "C",
      "C tanh(x / C) on the scaled scores (default 0, off)", saved},
     {"alibi", scores, softmax, setting<&S::alibi>, {}, "",
-     "add 2^(-8(h+1)/heads) (k - p) to the scores (default off)", saved},
+     "add slope (k - p) to the scores, with a slope for each head (default off)", saved},
+    {"alibi_slopes", scores, softmax, slopes_field, constants, "published|geometric|S,...|FILE",
+     "slopes of --alibi, one per head: as published, 2^(-8(h+1)/heads), or these (default published)", saved},
     {"rope", scores, softmax, choice<NamedRope>, {}, "",
      "rotate queries and keys by their position, in pairs (i, i+d/2) or (2i, 2i+1), or not "
      "(default none, or of the model's config)",
@@ -298,13 +300,13 @@ constexpr Option table[] = {
      "write the id and the arrays alone, without mode, config, shapes and layout (default off)",
      as_key | as_flag | in_batch | in_model},
 
-    {"heatmap", pictures, all_modes, field_of<&R::heatmap>, {}, "",
-     "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
-     "a terminal without either), else on standard error (default off)", as_flag | in_model},
-
     {"dry_run", output, all_modes, field_of<&R::dry_run>, {}, "",
      "operations and memory as JSON, instead of the arrays (default off)",
      as_flag | in_batch | in_model},
+
+    {"heatmap", pictures, all_modes, field_of<&R::heatmap>, {}, "",
+     "draw on the terminal: on standard output where nothing else goes there (--format none, -o, or "
+     "a terminal without either), else on standard error (default off)", as_flag | in_model},
     {"plot", pictures, all_modes, field_of<&R::plot>, {}, "FILE",
      "draw as .svg, .png or .html, by the name (default none)", as_flag | in_model},
     {"plot_array", pictures, all_modes, field_of<&R::plot_array>, names, "LIST",

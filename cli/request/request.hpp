@@ -115,6 +115,7 @@ struct Request {
     std::optional<io::StoredType> store;  ///< empty: numbers keep their type
     std::string command;                  ///< for comments; empty in a batch
     bool bare = false;                    ///< of a result, only the id and the arrays are written
+    bool dry_run = false;                 ///< the cost is written instead of the arrays
 
     std::optional<std::uint64_t> threads;  ///< empty: all processors
 
@@ -122,7 +123,6 @@ struct Request {
     std::string meta;  ///< the same: any value of the request, passed on to the result
     /// Of the query to compute; plan_question() replaces it by settings.token. Empty: none.
     std::string token_label;
-    bool dry_run = false;                 ///< the cost is written instead of the arrays
     /// One label per token of the inputs or the query, or empty. In sdpa, one per query or one per
     /// key.
     std::vector<std::string> tokens;

@@ -94,10 +94,11 @@ enum class BooleanUse {
 };
 
 enum class AlibiSlopes {
+    asked,      ///< the question's; as published if it has none
     from_one,   ///< 2^(-8 (h + 1) / heads)
     from_zero,  ///< 2^(-8 h / heads)
     published,  ///< as from_one for powers of two; else the paper's own interleaving
-    reversed,   ///< of the heads in the opposite order
+    reversed,   ///< those asked, of the heads in the opposite order
     slow,       ///< 2^(-4 (h + 1) / heads)
 };
 
@@ -187,7 +188,7 @@ struct Conventions {
     std::array<ScoreStage, 5> order = default_score_order;
     bool alibi = false;
     double alibi_sign = 1;
-    AlibiSlopes slopes = AlibiSlopes::from_one;
+    AlibiSlopes slopes = AlibiSlopes::asked;
     AlibiDistance alibi_distance = AlibiDistance::from_query;
     bool alibi_scaled = false;  ///< the slopes are multiplied by the scale
 

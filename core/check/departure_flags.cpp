@@ -91,10 +91,16 @@ std::string base_flag(const Problem& problem, const Conventions& found) {
 
 std::string slopes_flag(const Problem& problem, const Conventions& found) {
     if (!found.alibi) return "--no-alibi";
-    const bool is_usual = found.slopes == AlibiSlopes::from_one && !found.alibi_scaled &&
+    const bool is_usual = !found.alibi_scaled &&
                           found.alibi_distance == AlibiDistance::from_query &&
                           found.order == problem.asked.order;
-    return is_usual ? "--alibi" : "";
+    if (!is_usual) return "";
+    switch (found.slopes) {
+        case AlibiSlopes::asked: return "--alibi";
+        case AlibiSlopes::published: return "--alibi --alibi-slopes published";
+        case AlibiSlopes::from_one: return "--alibi --alibi-slopes geometric";
+        default: return "";
+    }
 }
 
 std::string sink_flag(const Conventions& found) {

@@ -1,5 +1,6 @@
 // From products to weights: scale, soft cap, alibi, the order of steps, sinks, the softmax.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -69,8 +70,9 @@ std::string_view words_of_stage(ScoreStage stage) {
     return {};
 }
 
-constexpr std::string_view words_of_slopes(AlibiSlopes slopes) {
+std::string_view words_of_slopes(AlibiSlopes slopes) {
     switch (slopes) {
+        case AlibiSlopes::asked: return "as given";
         case AlibiSlopes::from_one: return "2^(-8 (h+1)/heads)";
         case AlibiSlopes::from_zero: return "2^(-8 h/heads)";
         case AlibiSlopes::published:
@@ -81,15 +83,19 @@ constexpr std::string_view words_of_slopes(AlibiSlopes slopes) {
     return {};
 }
 
+/// The formula of the question's slopes; `asked` if they are given one by one.
+AlibiSlopes formula_asked(const Plan& plan) {
+    if (!plan.alibi_slopes.empty()) return AlibiSlopes::asked;
+    const bool is_plain =
+        plan.slope_formula == SlopeFormula::geometric || std::has_single_bit(plan.heads);
+    return is_plain ? AlibiSlopes::from_one : AlibiSlopes::published;
+}
+
 std::string words_of_sink(const std::vector<double>& sink) {
     std::string words;
     for (std::size_t i = 0; i < sink.size(); ++i)
         words += (i == 0 ? "" : ",") + shortest_decimal(sink[i]);
     return words.empty() ? "none" : words;
-}
-
-bool is_power_of_two(std::size_t number) {
-    return number != 0 && (number & (number - 1)) == 0;
 }
 
 }  // namespace
@@ -211,15 +217,16 @@ std::vector<Alternative> alternatives::alibi_signs(const Problem& problem) {
 std::vector<Alternative> alternatives::alibi_slopes(const Problem& problem) {
     const bool on = problem.asked.alibi;
     std::vector<Alternative> found;
-    const std::string asked = on ? std::string(words_of_slopes(problem.asked.slopes)) : "off";
+    const AlibiSlopes formula = formula_asked(problem.plan);
+    const std::string asked = on ? std::string(words_of_slopes(formula)) : "off";
     if (on)
         found.push_back({asked, "off", [](Conventions& c) { c.alibi = false; }});
     else
         found.push_back({asked, "on", [](Conventions& c) { c.alibi = true; }});
     for (AlibiSlopes slopes : {AlibiSlopes::from_one, AlibiSlopes::from_zero,
                                AlibiSlopes::published, AlibiSlopes::reversed, AlibiSlopes::slow}) {
-        if (slopes == problem.asked.slopes) continue;
-        if (slopes == AlibiSlopes::published && is_power_of_two(problem.plan.heads)) continue;
+        if (slopes == formula) continue;
+        if (slopes == AlibiSlopes::published && std::has_single_bit(problem.plan.heads)) continue;
         if (slopes == AlibiSlopes::reversed && problem.plan.heads == 1) continue;
         found.push_back({asked, std::string(words_of_slopes(slopes)),
                          [slopes](Conventions& c) {

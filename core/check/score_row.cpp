@@ -205,24 +205,19 @@ void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_er
 
 void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     const std::size_t count = plan_.heads;
-    const std::size_t place = c_.slopes == AlibiSlopes::reversed ? count - 1 - q.head : q.head;
-    const auto power = [](double numerator, double heads) {
-        return std::exp2(-8 * numerator / heads);
+    const auto slope_of_head = [&] {
+        const auto place = static_cast<double>(q.head), heads = static_cast<double>(count);
+        switch (c_.slopes) {
+            case AlibiSlopes::asked: return alibi_slope(plan_, count, q.head);
+            case AlibiSlopes::from_one: return std::exp2(-8 * (place + 1) / heads);
+            case AlibiSlopes::from_zero: return std::exp2(-8 * place / heads);
+            case AlibiSlopes::published: return alibi_slope({}, count, q.head);
+            case AlibiSlopes::reversed: return alibi_slope(plan_, count, count - 1 - q.head);
+            case AlibiSlopes::slow: return std::exp2(-4 * (place + 1) / heads);
+        }
+        return 0.0;
     };
-    double slope = 0;
-    if (c_.slopes == AlibiSlopes::published) {
-        // Those of the largest power of 2 first, then every other one of twice as many.
-        std::size_t whole = 1;
-        while (whole * 2 <= count) whole *= 2;
-        slope = place < whole ? power(static_cast<double>(place + 1), static_cast<double>(whole))
-                              : power(static_cast<double>(2 * (place - whole) + 1),
-                                      static_cast<double>(2 * whole));
-    } else {
-        const std::size_t first = c_.slopes == AlibiSlopes::from_zero ? 0 : 1;
-        const double times = c_.slopes == AlibiSlopes::slow ? 0.5 : 1;
-        slope = power(times * static_cast<double>(place + first), static_cast<double>(count));
-    }
-    slope *= c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
+    const double slope = slope_of_head() * c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         std::int64_t distance = signed_size(k);

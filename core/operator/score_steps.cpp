@@ -1,6 +1,7 @@
 #include "core/operator/score_steps.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 
@@ -62,16 +63,20 @@ double number(const ScoreRow& row) {
 
 }  // namespace softcap_step
 
-/// x + slope (k - p), slope = 2^(-8 (h + 1) / heads). Press et al. 2022, arXiv 2108.12409.
+/// x + slope (k - p). Press et al. 2022, arXiv 2108.12409.
 namespace alibi_step {
 
 std::size_t times(const ScoreSettings& asked, std::size_t) {
     return asked.alibi ? 1 : 0;
 }
 
+double number(const ScoreRow& row) {
+    return alibi_slope(row.asked, row.heads, row.head);
+}
+
 template <class T>
 void apply(std::span<T> scores, const ScoreRow& row, std::size_t) {
-    const T slope = static_cast<T>(alibi_slope(row));
+    const T slope = static_cast<T>(number(row));
     for (std::size_t key = 0; key < scores.size(); ++key)
         scores[key] += slope * static_cast<T>(static_cast<std::int64_t>(key) - row.position);
 }
@@ -119,7 +124,7 @@ constexpr ScoreStep all_score_steps[] = {
      .float64 = alibi_step::apply,
      .emits = {"alibi_scores", "alibi_scores"},
      .kernel = StepKind::alibi,
-     .number = alibi_slope,
+     .number = alibi_step::number,
      .uses_position = true,
      .adds_terms = true},
     {.key = "mask",
@@ -137,8 +142,15 @@ static_assert(all_score_steps[0].folds_into_query &&
 
 }  // namespace
 
-double alibi_slope(const ScoreRow& row) {
-    return std::exp2(-8.0 * static_cast<double>(row.head + 1) / static_cast<double>(row.heads));
+double alibi_slope(const ScoreSettings& asked, std::size_t heads, std::size_t head) {
+    if (!asked.alibi_slopes.empty()) return asked.alibi_slopes[head];
+    const auto slope = [](std::size_t i, std::size_t of) {
+        return std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(of));
+    };
+    const std::size_t power = std::bit_floor(heads);
+    if (head < power || asked.slope_formula == SlopeFormula::geometric)
+        return slope(head + 1, asked.slope_formula == SlopeFormula::geometric ? heads : power);
+    return slope(2 * (head - power) + 1, 2 * power);
 }
 
 std::span<const ScoreStep> score_steps() {

@@ -17,10 +17,22 @@ namespace attn {
 
 class Broadcast;
 
+/// ALiBi's factors of key - position, head by head.
+enum class SlopeFormula {
+    /// 2^(-8 (h + 1) / heads) for a power of two. Otherwise the slopes of the next lower power n,
+    /// then every second one of 2n heads, as in Press et al.'s own code, BLOOM, MPT and Baichuan.
+    published,
+    geometric,  ///< 2^(-8 (h + 1) / heads) for any number of heads
+};
+inline constexpr Names<SlopeFormula, 2> slope_formula_names{
+    {{SlopeFormula::published, "published"}, {SlopeFormula::geometric, "geometric"}}};
+
 /// The settings of the steps, except the scale.
 struct ScoreSettings {
     double softcap = 0;  ///< c of c tanh(x / c); 0 is off
     bool alibi = false;
+    std::optional<SlopeFormula> slope_formula;  ///< empty: published, or given slopes
+    std::vector<double> alibi_slopes;           ///< one for each head; empty: by the formula
 };
 
 /// The scores of one query, and the inputs of its steps. `position` is the query's position among
@@ -82,8 +94,7 @@ struct StepUse {
 /// The steps of a question, in order.
 std::vector<StepUse> steps_taken(const ScoreSettings& asked, std::size_t additive_masks);
 
-/// ALiBi's factor of key - position, 2^(-8 (h + 1) / heads).
-double alibi_slope(const ScoreRow& row);
+double alibi_slope(const ScoreSettings& asked, std::size_t heads, std::size_t head);
 
 /// Whether a step of the question depends on positions.
 bool uses_position(const ScoreSettings& asked);

@@ -55,6 +55,7 @@ void check_range(const Settings& s) {
     check("scale", s.scale.value_or(1));
     for (const ScoreStep& step : score_steps())
         if (step.must_fit_dtype != nullptr) check(step.key, step.must_fit_dtype(s));
+    for (double slope : s.alibi_slopes) check("alibi_slopes", slope);
     for (double logit : s.sink) check("sink", logit);
     constexpr double clears = -std::numeric_limits<double>::infinity();  // a factor of 0
     for (double log_decay : s.decay)
@@ -67,6 +68,13 @@ void resolve_scores(Settings& s, const Plan& plan) {
     s.scale = s.scale.value_or(
         s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
     if (s.window.size() == 1) s.window.push_back(-1);
+    const std::size_t slopes = s.alibi_slopes.size();
+    if (!s.alibi && (slopes != 0 || s.slope_formula))
+        refuse("alibi_slopes", "requires --alibi");
+    if (slopes != 0 && slopes != plan.heads)
+        refuse("alibi_slopes", std::to_string(slopes) + " slopes; expected " +
+                                   std::to_string(plan.heads) + ", one per head");
+    if (s.alibi && slopes == 0) s.slope_formula = s.slope_formula.value_or(SlopeFormula::published);
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
         refuse("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected " +
                            (plan.heads == 1 ? "1" : "1 or " + std::to_string(plan.heads)));

@@ -73,8 +73,8 @@ bool write_rotation(const Rotation& rotation, const ModelConfig& config, json& s
     return false;
 }
 
-/// Whether the bias is ALiBi's: along the keys it rises by 2^(-8(h+1)/heads). A constant of a query
-/// does not change its weights.
+/// Whether the bias is ALiBi's: along the keys it rises by the published slopes. A constant of a
+/// query does not change its weights.
 bool is_alibi(const AttentionPart& part) {
     constexpr std::size_t tokens = 5;
     constexpr double tolerance = 1e-6;  // models round slopes to float32
@@ -82,8 +82,7 @@ bool is_alibi(const AttentionPart& part) {
     const std::vector<std::size_t>& shape = bias.shape();
     if (shape.size() != 3 || shape[0] != part.heads || shape[2] != tokens) return false;
     for (std::size_t head = 0; head < part.heads; ++head) {
-        const double slope =
-            std::exp2(-8 * static_cast<double>(head + 1) / static_cast<double>(part.heads));
+        const double slope = alibi_slope({}, part.heads, head);
         for (std::size_t row = 0; row < shape[1]; ++row)
             for (std::size_t key = 0; key < row && key + 1 < tokens; ++key) {
                 const double* const at = bias.data() + (head * shape[1] + row) * tokens + key;

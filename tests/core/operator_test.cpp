@@ -140,7 +140,7 @@ public:
         }
         if (one_in(2)) settings.scale = scale = 1.7;
         if (one_in(3)) settings.softcap = 0.8;
-        settings.alibi = one_in(3);
+        if ((settings.alibi = one_in(3)) && one_in(2)) settings.alibi_slopes = {0.5, -0.25, 1, 3};
         settings.causal = one_in(3);
         if (one_in(3)) settings.window = {std::int64_t{below(4)} - 1, std::int64_t{below(4)} - 1};
         if (settings.alibi || *settings.causal || !settings.window.empty())
@@ -184,9 +184,10 @@ public:
             const std::int64_t left = settings.window[0], right = settings.window[1];
             if ((left >= 0 && distance < -left) || (right >= 0 && distance > right)) return -inf;
         }
-        double sum = settings.alibi ? std::pow(2.0, -8.0 * static_cast<double>(h + 1) / heads) *
-                                          static_cast<double>(distance)
-                                    : 0;
+        const double slope = settings.alibi_slopes.empty()
+                                 ? std::pow(2.0, -8.0 * static_cast<double>(h + 1) / heads)
+                                 : settings.alibi_slopes[h];
+        double sum = settings.alibi ? slope * static_cast<double>(distance) : 0;
         const auto add = [&](double value, bool is_boolean) {
             const bool keeps = settings.mask_true == MaskTrue::keep;
             sum += !is_boolean ? value : (value == 1) == keeps ? 0 : -inf;

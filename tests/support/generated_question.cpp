@@ -42,6 +42,18 @@ private:
 
 enum class Shape { level, spread, rising, falling, far_first, far_middle, far_last };
 
+/// ALiBi's slope as in its authors' code: the heads after a power of two have every second slope of
+/// twice as many heads.
+long double published_slope(std::size_t head, std::size_t heads) {
+    std::size_t power = 1;
+    while (2 * power <= heads) power *= 2;
+    if (head >= power) {
+        head = 2 * (head - power);
+        power *= 2;
+    }
+    return std::exp2(-8.0L * static_cast<long double>(head + 1) / static_cast<long double>(power));
+}
+
 /// The position of a key's score between 0 and 1 of the spread.
 double place_in(Shape shape, std::size_t key, std::size_t keys, Dice& dice) {
     const double part = static_cast<double>(key) / static_cast<double>(keys);
@@ -205,8 +217,7 @@ Formula<Real> GeneratedQuestion<T>::formula() const {
         const char* sees_key = seen.data() + (b * q_len() + q) * keys;
         const std::size_t kv_row = (b * call.key.shape(1) + h / group) * keys;
         const Real position = real(q) + real(offset[offset.size() == 1 ? 0 : b]);
-        const Real slope = real(
-            std::exp2(-8.0L * static_cast<long double>(h + 1) / static_cast<long double>(heads())));
+        const Real slope = real(published_slope(h, heads()));
         for (std::size_t i = 0; i < d_k; ++i)
             query[i] = real(call.query.data()[row * d_k + i]) * scale;
         const Real sink =

@@ -7,6 +7,8 @@ import dataclasses
 
 import numpy as np
 
+from .question import geometric_slopes, published_slopes
+
 LOWEST = {"float32": float(np.finfo(np.float32).min), "float16": -65504.0, "bfloat16": -3.3895313892515355e38}
 
 
@@ -211,30 +213,17 @@ def softcap_order(q):
     return found
 
 
-def alibi_slopes_of(heads):
-    return 2.0 ** (-8.0 * np.arange(1, heads + 1) / heads)
-
-
-def published_slopes(heads):
-    """Those of the ALiBi paper's own code."""
-    power = 2 ** int(np.floor(np.log2(heads)))
-    slopes = list(alibi_slopes_of(power))
-    if power < heads:
-        slopes += list(alibi_slopes_of(2 * power))[0::2][: heads - power]
-    return np.array(slopes)
-
-
 def alibi_sign(q):
-    return [Departure("alibi_sign", "+", {"slopes": -alibi_slopes_of(q.heads)})] if q.alibi else []
+    return [Departure("alibi_sign", "+", {"slopes": -q.slopes()})] if q.alibi else []
 
 
 def alibi_slopes(q):
     if not q.alibi:
         return []
-    slopes = alibi_slopes_of(q.heads)
-    choices = {"from head 0": slopes * 2 ** (8 / q.heads), "in the reverse order": slopes[::-1],
+    slopes, geometric = q.slopes(), geometric_slopes(q.heads)
+    choices = {"from head 0": geometric * 2 ** (8 / q.heads), "in the reverse order": slopes[::-1],
                "half as steep": 2.0 ** (-4.0 * np.arange(1, q.heads + 1) / q.heads),
-               "published": published_slopes(q.heads)}
+               "published": published_slopes(q.heads), "geometric": geometric}
     found = [Departure("alibi_slopes", label, {"slopes": value}) for label, value in choices.items()
              if not np.allclose(value, slopes)]
     found += [Departure("alibi_slopes", "none", {"slopes": None}, ("alibi_sign",)),

@@ -63,7 +63,7 @@ class Program:
     def of(q):
         true_keeps = q.mask_true != "drop"
         scale = q.scale if q.scale is not None else 1 / np.sqrt(q.d)
-        slopes = 2.0 ** (-8.0 * np.arange(1, q.heads + 1) / q.heads) if q.alibi else None
+        slopes = q.slopes() if q.alibi else None
         left, right = q.window or (-1, -1)
         return Program(rope=q.rope, rope_base=q.rope_base, rope_dims=q.rope_dims or q.d, rope_scaling=q.rope_scaling,
                        first_query=q.past, first_key=q.past, scale=scale, softcap=q.softcap, slopes=slopes,

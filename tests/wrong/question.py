@@ -17,6 +17,19 @@ CHANCES = {
 }
 
 
+def geometric_slopes(heads):
+    return 2.0 ** (-8.0 * np.arange(1, heads + 1) / heads)
+
+
+def published_slopes(heads):
+    """Those of the ALiBi paper's own code."""
+    power = 2 ** int(np.floor(np.log2(heads)))
+    slopes = list(geometric_slopes(power))
+    if power < heads:
+        slopes += list(geometric_slopes(2 * power))[0::2][: heads - power]
+    return np.array(slopes)
+
+
 @dataclasses.dataclass
 class Question:
     """Sizes, operands and settings. Operands hold float32 numbers, as float64."""
@@ -40,6 +53,7 @@ class Question:
     scale: object = None
     softcap: float = 0
     alibi: bool = False
+    alibi_slopes: object = None  # None: as published; "geometric", or a list
     rope: object = None  # "half", "interleaved"
     rope_base: float = 10000
     rope_dims: int = 0  # 0: all
@@ -55,6 +69,12 @@ class Question:
     dropout: float = 0
     dropout_mask: object = None  # (batch, heads, queries, keys), from attn itself
     renormalize: bool = False
+
+    def slopes(self):
+        """Of ALiBi, one per head."""
+        if self.alibi_slopes is None: return published_slopes(self.heads)
+        if self.alibi_slopes == "geometric": return geometric_slopes(self.heads)
+        return np.array(self.alibi_slopes)
 
     @property
     def keys(self):
@@ -135,6 +155,9 @@ class Question:
             flags += ["--softcap", repr(self.softcap)]
         if self.alibi:
             flags += ["--alibi"]
+            if self.alibi_slopes is not None:
+                given = self.alibi_slopes
+                flags += ["--alibi-slopes=" + (given if given == "geometric" else ",".join(map(repr, given)))]
         if self.rope:
             flags += ["--rope", self.rope, "--rope-base", repr(self.rope_base)]
             if self.rope_dims:
@@ -236,6 +259,9 @@ def draw_settings(q, rng, draws, has, numbers):
     if has["softcap"]:
         q.softcap = rng.choice([1.0, 2.0, 3.5, 5.0, 20.0])
     q.alibi = has["alibi"]
+    if q.alibi and rng.random() < 0.4:
+        of_heads = [round(rng.uniform(0.05, 0.9), 2) for _ in range(q.heads)]
+        q.alibi_slopes = rng.choice(["geometric", of_heads])
     if has["rope"] and q.d % 2 == 0:
         q.rope = rng.choice(["half", "interleaved"])
         if has["rope_base"]:
