@@ -130,7 +130,7 @@ std::string cost_line(const Request& request, const Plan& plan, const Cost& cost
     plan.emit.for_each([&](ArrayId array) { bytes += array.row().name.size() + 4; });
     std::string line = "{";
     io::append_member(line, "schema", schemas::cost);
-    io::append_member(line, "id", io::JsonText{request.id});
+    if (!request.id.empty()) io::append_member(line, "id", io::JsonText{request.id});
     io::append_member(line, "mode", row_of(plan.mode).name);
     ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
     append_count(line, "flops", cost.flops);

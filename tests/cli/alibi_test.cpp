@@ -140,7 +140,8 @@ TEST_CASE("alibi: a saved result and saved weights keep their slopes") {
             {"multihead", "--example", "journey", "--weights", "w.safetensors", "--emit", "all"},
             {});
         CHECK(again["biased_scores"] == first["biased_scores"]);
-        const Outcome repeated = run_attn({"multihead", "--config", "r.json"});
+        const Outcome repeated =
+            run_attn({"multihead", "--example", "journey", "--config", "r.json"});
         CAPTURE(repeated.err);
         CHECK(json::parse(repeated.out)["attention_weights"] == first["attention_weights"]);
         const Outcome off = run_attn(

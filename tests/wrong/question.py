@@ -157,7 +157,7 @@ class Question:
             flags += ["--alibi"]
             if self.alibi_slopes is not None:
                 given = self.alibi_slopes
-                flags += ["--alibi-slopes=" + (given if given == "geometric" else ",".join(map(repr, given)))]
+                flags += ["--alibi-slopes", given if given == "geometric" else ",".join(map(repr, given))]
         if self.rope:
             flags += ["--rope", self.rope, "--rope-base", repr(self.rope_base)]
             if self.rope_dims:
