@@ -69,8 +69,7 @@ void resolve_scores(Settings& s, const Plan& plan) {
         s.init == Init::none ? 1.0 : 1.0 / std::sqrt(static_cast<double>(plan.d_k)));
     if (s.window.size() == 1) s.window.push_back(-1);
     const std::size_t slopes = s.alibi_slopes.size();
-    if (!s.alibi && (slopes != 0 || s.slope_formula))
-        refuse("alibi_slopes", "requires --alibi");
+    if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
     if (slopes != 0 && slopes != plan.heads)
         refuse("alibi_slopes", std::to_string(slopes) + " slopes; expected " +
                                    std::to_string(plan.heads) + ", one per head");
@@ -151,6 +150,10 @@ void check_top(const Plan& plan, const Settings& s) {
                                                                    : "";
     if (!s.top && !listed.empty()) refuse("emit", std::string(listed) + " requires --top N");
     if (s.top && listed.empty()) refuse("top", "requires --emit top_keys or top_weights");
+    constexpr std::size_t always = 65536;  // without keys the rest of a row is -1
+    if (s.top.value_or(0) > std::max(plan.kv_len, always))
+        refuse("top", "there are " + std::to_string(plan.kv_len) + " keys; expected at most " +
+                          std::to_string(std::max(plan.kv_len, always)));
 }
 
 /// The keys that are used.

@@ -78,8 +78,11 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
             if (!is_size || !is_here || key == "threads") continue;
             std::vector<std::string> values{large};
             if (key == "rows") values = {"0:" + large, large + ":1000000001"};
-            if (key == "rand" || key == "randn")
-                values = {large + ",1", "1," + large, large + ",1,1", "1," + large + ",1"};
+            // Many rows alone fit into memory where no array has an element for each pair of them.
+            const std::string name = mode.name;
+            if (key == "rand" || key == "randn") values = {"1," + large, "1," + large + ",1"};
+            if ((key == "rand" || key == "randn") && name != "cross" && name != "linear")
+                values.push_back(large + ",1");
             std::vector<Words> more{{}};
             if (key == "heads")
                 more = {{},
