@@ -13,6 +13,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace alibi_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -183,3 +185,5 @@ TEST_CASE("alibi: a layer of BLOOM or MPT with any number of heads is one of att
             }
         }
 }
+
+}  // namespace alibi_test

@@ -13,6 +13,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace large_sizes_test {
+
 using namespace attn;
 using namespace attn::test;
 using nlohmann::json;
@@ -143,3 +145,5 @@ TEST_CASE("dry run: every mode states its cost, writes no array, and computes no
     CHECK(json::parse(record.out)["flops"] == one["flops"]);
     CHECK(json::parse(record.out)["shapes"] == one["shapes"]);
 }
+
+}  // namespace large_sizes_test

@@ -12,6 +12,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace masked_inputs_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -109,3 +111,5 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
     CHECK(accepted > 20);
     CHECK(refused > 20);
 }
+
+}  // namespace masked_inputs_test

@@ -10,6 +10,8 @@
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
+namespace shape_notes_test {
+
 using namespace attn::test;
 using nlohmann::json;
 
@@ -136,3 +138,5 @@ TEST_CASE("shapes: a batch for the parameters of nn.MultiheadAttention") {
                   (init == "mha" && shape.size() == 3 && shape[0] > 1));
         }
 }
+
+}  // namespace shape_notes_test
