@@ -156,7 +156,7 @@ TEST_CASE("alibi: a saved result and saved weights keep their slopes") {
 TEST_CASE("alibi: a layer of BLOOM or MPT with any number of heads is one of attn multihead") {
     scratch_folder();
     for (const json& original : model_cases())
-        for (std::size_t heads : {1, 2, 3, 4, 5, 6, 7, 8, 12}) {
+        for (std::size_t heads : std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 12}) {
             const std::string name = original["name"];
             if (name != "bloom" && name != "mpt") continue;
             CAPTURE(name);

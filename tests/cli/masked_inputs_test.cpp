@@ -20,6 +20,7 @@ using nlohmann::json;
 TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an error") {
     std::mt19937 random(7);
     const auto below = [&](std::size_t count) { return random() % count; };
+    const auto eighths = [&] { return static_cast<double>(below(9)) / 8; };
     std::size_t accepted = 0, refused = 0;
     for (std::size_t turn = 0; turn < 240; ++turn) {
         const bool is_batch = below(2) == 0;
@@ -32,7 +33,7 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
             for (std::size_t b = 0; b < entries; ++b) {
                 all.push_back(json::array());
                 for (std::size_t t = 0; t < tokens; ++t)
-                    all.back().push_back({below(9) / 8.0, below(9) / 8.0 - 1, 0.5, -0.25});
+                    all.back().push_back({eighths(), eighths() - 1, 0.5, -0.25});
             }
             return all;
         };
