@@ -13,7 +13,7 @@ namespace attn::io {
 bool is_printed_array(std::string_view text);
 
 /// The same array in JSON, of the same name and lines. What follows the numbers, such as a dtype,
-/// is left out. Errors: kind input, for "..." in place of elements, and anything that is no number.
+/// is left out. Errors: kind input, for "..." in place of elements, and for words.
 std::shared_ptr<const Source> json_of_printed_array(const Source& printed);
 
 }  // namespace attn::io
