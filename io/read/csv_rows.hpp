@@ -15,7 +15,7 @@ struct CsvRowStyle {
     char separator;      ///< ' ': any white space
     std::size_t fields;  ///< of every row, the label included
     bool labelled;
-    bool ends_with_separator;  ///< every row, without a field after it
+    bool ends_with_separator = false;  ///< every row, without a field after it
 };
 
 /// The matrix in `text`, which has no comments, blank lines or quotes; empty if anything in it is
