@@ -80,10 +80,9 @@ std::optional<PartLayout> parts_of(const Args& args, const BatchRequest& batch) 
     }
     if (folder->empty() || *folder == "-")
         throw Error(ErrorKind::usage, "--out-dir", "no name of a folder; expected one");
-    for (const char* key : {"output", "dry_run"})
-        if (const FlagValue* const flag = args.find(key))
-            throw Error(ErrorKind::usage, flag_of(*flag->option),
-                        "conflicts with --out-dir; expected one of them");
+    if (args.has("output") || batch.defaults.dry_run)
+        throw Error(ErrorKind::usage, args.has("output") ? "--output" : "--dry-run",
+                    "conflicts with --out-dir; expected one of them");
     if (const auto resumed = args.text("resume"); resumed && *resumed != *folder)
         throw Error(ErrorKind::usage, "--resume " + *resumed,
                     "is not the folder of --out-dir; expected --resume " + *folder +

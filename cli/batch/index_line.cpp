@@ -75,7 +75,8 @@ RecordOutcome load_answer(const std::string& folder, const IndexLine& line) {
     RecordOutcome outcome{io::TextBuffer(line.head), {}};
     PackedArrays& packed = outcome.packed.emplace(PackedArrays{line.arrays, {}});
     if (line.arrays.empty()) return outcome;
-    const auto bytes = io::Bytes::open(io::path_in(folder, line.file), {.regular_only = true});
+    const auto bytes = io::Bytes::open(io::path_in(folder, line.file),
+                                       {.regular_only = true, .is_own_output = true});
     for (std::size_t i = 0; i < line.arrays.size(); ++i) {
         const std::uint64_t size = line.arrays[i].type.size();
         if (line.offsets[i] > bytes->size() || size > bytes->size() - line.offsets[i])

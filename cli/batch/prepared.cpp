@@ -133,11 +133,13 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
     if (request_.threads) runtime.pool.set_threads(*request_.threads);
     request_.document = line.source;
     const Input input{line, true, true};
-    Operands operands = read_operands(request_, {.input = &input}, runtime.pool).operands;
+    ReadOperands read = read_operands(request_, {.input = &input}, runtime.pool);
+    Operands& operands = read.operands;
     const OperandShapes shapes = shapes_of(operands);
     const auto planned = std::find_if(planned_.begin(), planned_.end(),
                                       [&](const Planned& p) { return p.plan.operands == shapes; });
     if (planned == planned_.end()) return {};
+    if (read.may_be_nonfinite) check_finite_rows(request_, planned->plan, operands);
     request_.id = id;
     std::string_view seed;
     for (std::size_t i = 0; i < members_.size(); ++i) {

@@ -130,8 +130,8 @@ std::string shape_of(const io::ArrayView* array, const std::vector<std::size_t>&
     return array->is_absent ? "null" : shape_text(shape);
 }
 
-/// Leaves the arrays that both sides have.
-void keep_common(std::vector<Row>& rows, const std::string& place) {
+/// Leaves the arrays that both sides have. A note on the others, or empty.
+std::string keep_common(std::vector<Row>& rows, const std::string& place) {
     const std::size_t left_out =
         std::erase_if(rows, [](const Row& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
@@ -139,8 +139,9 @@ void keep_common(std::vector<Row>& rows, const std::string& place) {
                     "no array of this name is on the other side; expected one in common, or two "
                     "arrays named as in " +
                         place + ":NAME");
-    if (left_out != 0)
-        std::fprintf(stderr, "attn: note: %zu arrays are on one side only\n", left_out);
+    return left_out == 0 ? std::string()
+                         : std::to_string(left_out) +
+                               (left_out == 1 ? " array is" : " arrays are") + " on one side only";
 }
 
 /// Shapes that are compared although leading axes of length 1 differ.
@@ -289,7 +290,7 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     const bool both_wide = a.dtype() == Dtype::float64 && b.dtype() == Dtype::float64;
     tolerance.dtype = request.dtype.value_or(both_wide ? Dtype::float64 : Dtype::float32);
     std::vector<Row> rows = pair_up(a, b);
-    if (request.common) keep_common(rows, b.place());
+    if (request.common) notes.push_back(keep_common(rows, b.place()));
     const Comparison comparison(a, b, request, workers, notes);
     bool equal = true;
     note_heads(a, b);

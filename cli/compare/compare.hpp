@@ -21,8 +21,9 @@ struct CompareRequest {
 
 /// Writes the comparison to standard output; true if every array of each side has a counterpart
 /// within the tolerance with the same shape, except for leading axes of length 1. A note reports
-/// such axes, and how many arrays `common` leaves out. Notes on how CSV files were read go to `notes`, which may hold empty strings. Errors:
-/// kinds input and io; kind usage if `common` leaves none.
+/// such axes. Notes on how CSV files were read, and on how many arrays `common` leaves out, go to
+/// `notes`, which may hold empty strings. Errors: kinds input and io; kind usage if `common` leaves
+/// none.
 bool compare(const CompareRequest& request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

@@ -68,7 +68,7 @@ constexpr Option compare_options[] = {
      .letter = 'f'},
     {.key = "common",
      .field = no_value,
-     .help = "compare only the arrays that both have (default: a missing one differs)"},
+     .help = "compare only the arrays that both have"},
     {.key = "equal_nan", .field = no_value, .help = "NaN equals NaN (default off)"},
 };
 

@@ -34,6 +34,13 @@ void MaskKinds::resolve() {
                has_boolean = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
     if (kind && !has_mask)
         throw setting_error(request_, "mask_kind", "requires --mask or --key-padding-mask");
+    if (kind == MaskKind::additive && taken_.empty())
+        throw setting_error(
+            request_, "mask_kind",
+            "the mask is boolean by its type; expected boolean, or no such setting");
+    if (kind == MaskKind::additive && request_.settings.mask_true && !has_boolean)
+        throw setting_error(request_, "mask_true",
+                            "conflicts with --mask-kind additive; expected one of them");
     for (const Taken& mask : taken_) {
         const auto refuse = [&](const char* message) {
             throw Error(ErrorKind::usage, place_of_mask(mask), message);
@@ -48,8 +55,7 @@ void MaskKinds::resolve() {
             refuse(
                 has_boolean
                     ? "a mask of 0 and 1 together with a boolean one, which may be boolean or "
-                      "additive; "
-                      "expected --mask-kind boolean|additive"
+                      "additive; expected --mask-kind boolean|additive"
                     : "a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
                       "keep|drop, --mask-kind additive, or booleans (json, npy)");
     }

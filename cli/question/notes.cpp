@@ -1,10 +1,12 @@
 #include "cli/question/notes.hpp"
+#include "cli/question/text_input.hpp"
 
 #include <unistd.h>
 
 #include <cstdio>
 #include <vector>
 
+#include "cli/question/text_input.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 
@@ -53,7 +55,9 @@ std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
     const bool is_mha = plan.parameters.init == Init::mha ||
                         (request.family != nullptr && request.family->name == "mha" &&
                          plan.parameters.source == Parameters::Source::given);
-    if (!plan.projects || !is_mha || !plan.shown.batched || plan.batch == 1) return {};
+    if (draws_inputs(request) || !plan.projects || !is_mha || !plan.shown.batched ||
+        plan.batch == 1)
+        return {};
     return location_of(request, "inputs") + ": " + shape_text(plan.operands.inputs) +
            " is read as (batch, tokens, width), " + count_of(plan.q_len, "token", "tokens") +
            " in each of " + std::to_string(plan.batch) +

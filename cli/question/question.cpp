@@ -32,45 +32,6 @@ std::size_t queries_of(const OperandShapes& shapes, const Request& request) {
     return rows[rows.size() - 2];
 }
 
-/// Rows of inputs that hold NaN or infinity must be keys that no query sees.
-void check_finite_rows(const Request& request, const Plan& plan, const Operands& operands) {
-    std::optional<Mask> mask;
-    const auto is_seen = [&](std::size_t batch, std::size_t token) {
-        if (!mask) mask = mask_of(plan, operands);
-        for (std::size_t head = 0; head < plan.heads; ++head)
-            for (std::size_t query = 0; query < plan.q_len; ++query)
-                if (mask->allows(batch, head, query, plan.past_len + token)) return true;
-        return false;
-    };
-    const auto check = [&](const char* key, const auto& values, bool are_keys) {
-        const std::vector<std::size_t>& shape = values.shape();
-        if (shape.empty()) return;
-        const std::size_t width = shape.back(), tokens = shape[shape.size() - 2];
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            if (std::isfinite(values.data()[i])) continue;
-            const std::size_t row = i / width, batch = row / tokens, token = row % tokens;
-            if (!are_keys || is_seen(batch, token))
-                throw SettingError(
-                    ErrorKind::input, key,
-                    (shape.size() == 3 ? "entry " + std::to_string(batch) + ", " : std::string()) +
-                        "token " + std::to_string(token) + ", column " + std::to_string(i % width) +
-                        ": not a finite number, where no mask hides the token from every query; "
-                        "expected a finite number");
-            i = (row + 1) * width - 1;
-        }
-    };
-    const bool has_context = row_of(plan.mode).context;
-    for (const auto& [key, array] :
-         {std::pair("inputs", &operands.inputs), {"context", &operands.context}}) {
-        if (array == &operands.inputs && draws_inputs(request)) continue;  // no elements yet
-        const bool are_keys = !has_context || array == &operands.context;
-        if (array->holds<float>())
-            check(key, array->in<float>(), are_keys);
-        else
-            check(key, array->in<double>(), are_keys);
-    }
-}
-
 class QuestionReader {
 public:
     QuestionReader(RequestWithInput& asked, const Runtime& runtime, OperandRows* rows)
@@ -184,6 +145,44 @@ private:
 };
 
 }  // namespace
+
+void check_finite_rows(const Request& request, const Plan& plan, const Operands& operands) {
+    std::optional<Mask> mask;
+    const auto is_seen = [&](std::size_t batch, std::size_t token) {
+        if (!mask) mask = mask_of(plan, operands);
+        for (std::size_t head = 0; head < plan.heads; ++head)
+            for (std::size_t query = 0; query < plan.q_len; ++query)
+                if (mask->allows(batch, head, query, plan.past_len + token)) return true;
+        return false;
+    };
+    const auto check = [&](const char* key, const auto& values, bool are_keys) {
+        const std::vector<std::size_t>& shape = values.shape();
+        if (shape.empty()) return;
+        const std::size_t width = shape.back(), tokens = shape[shape.size() - 2];
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            if (std::isfinite(values.data()[i])) continue;
+            const std::size_t row = i / width, batch = row / tokens, token = row % tokens;
+            if (!are_keys || is_seen(batch, token))
+                throw SettingError(
+                    ErrorKind::input, key,
+                    (shape.size() == 3 ? "entry " + std::to_string(batch) + ", " : std::string()) +
+                        "token " + std::to_string(token) + ", column " + std::to_string(i % width) +
+                        ": not a finite number, where no mask hides the token from every query; "
+                        "expected a finite number");
+            i = (row + 1) * width - 1;
+        }
+    };
+    const bool has_context = row_of(plan.mode).context;
+    for (const auto& [key, array] :
+         {std::pair("inputs", &operands.inputs), {"context", &operands.context}}) {
+        if (array == &operands.inputs && draws_inputs(request)) continue;  // no elements yet
+        const bool are_keys = !has_context || array == &operands.context;
+        if (array->holds<float>())
+            check(key, array->in<float>(), are_keys);
+        else
+            check(key, array->in<double>(), are_keys);
+    }
+}
 
 Question read_question(RequestWithInput&& asked, const Runtime& runtime, OperandRows* rows) {
     return QuestionReader(asked, runtime, rows).read();

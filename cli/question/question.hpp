@@ -56,6 +56,10 @@ Question read_question(RequestWithInput&& asked, const Runtime& runtime,
 /// make_plan, at their locations in the request.
 Plan plan_of(Question& question, const PlanOptions& options);
 
+/// Rows of inputs and context that hold NaN or infinity must be keys that no query sees. Errors:
+/// kind input, with the entry, token and column of the first other one.
+void check_finite_rows(const Request& request, const Plan& plan, const Operands& operands);
+
 /// Errors: those of make_plan and of memory, at their locations in the request.
 PlannedQuestion plan_question(Question question, const PlanOptions& options = {});
 

@@ -1,5 +1,8 @@
 #include "cli/question/saved_question.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -64,7 +67,17 @@ template <class T>
 Projection<T> read_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
-    const auto shape = operands["W_" + name].get<Shape>();
+    const std::string place = input.file.place;
+    const json sizes = member(operands, "W_" + name);
+    const bool is_shape =
+        sizes.is_array() && sizes.size() == 3 &&
+        std::all_of(sizes.begin(), sizes.end(), [](const json& size) {
+            return size.is_number_unsigned() && size >= 1 && size <= std::uint32_t(-1);
+        });
+    if (!is_shape)
+        fail_in_result(place, "its layout has no shape of W_" + name +
+                                  "; expected \"operands\" with (groups, d_out, d_in)");
+    const auto shape = sizes.get<Shape>();
     Projection<T> p;
     p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
     const auto read = [&](const std::string& array, std::size_t size) {
@@ -161,8 +174,13 @@ void take_question(RequestBuilder& builder, Input& input) {
     if (has_ids) {
         take("token_ids", "token_ids");
         if (!has_norms) require_array(file, head, "inputs");
-        for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>())
+        for (const double id : read_saved(input, "token_ids", Dtype::float64).take<double>()) {
+            if (!(id >= 0 && id < 0x1p53 && id == std::trunc(id)))
+                fail_in_result(file.place,
+                               "token_ids holds a number that is not an id; expected "
+                               "integers from 0");
             request.token_ids.push_back(static_cast<std::uint64_t>(id));
+        }
     }
     if (!operands.contains("W_query") || has_own_weights) return;
     input.holds_parameters = !has_norms;

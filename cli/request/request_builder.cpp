@@ -109,10 +109,6 @@ void apply_flag(RequestBuilder& builder, const FlagValue& given) {
     builder.request.locations[option.key].is_default = given.origin != Origin::command_line;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether the command line says what is computed on.
 bool names_source(const Request& request, const Args& args) {
     constexpr const char* sources[] = {"example", "text",  "token_ids", "rand",

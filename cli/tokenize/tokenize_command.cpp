@@ -103,8 +103,9 @@ constexpr CommandRow tokenize_command{
         "  attn tokenize models/bert \"first text\" --text-pair \"second text\"\n"
         "  attn tokenize models/gpt2 --decode 464,2068,7586\n",
     .usage =
-        "DIR|FILE.gguf [TEXT]\n\nDIR is a tokenizer.json, the folder of a model that has one, or "
-        "a model's folder in\nHugging Face's cache. Without TEXT, standard input is the text.",
+        "MODEL [TEXT]\n\nMODEL is a tokenizer.json, a GGUF file, the folder of a model that has "
+        "one, or a model's\nfolder in Hugging Face's cache. Without TEXT, standard input is the "
+        "text.",
     .own = tokenize_options,
     .run = run_tokenize};
 

@@ -1,6 +1,7 @@
 // What a candidate has computed: matrices of heads, and the rows of one query.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -75,6 +76,12 @@ struct QueryRow {
     /// Before dropout; bounds on their errors, where they are too small in `weight_below` (empty:
     /// as the others); and the two parts of the errors relative to the weights.
     std::vector<double> weight, weight_error, weight_below, independent, common;
+
+    /// The bound of a weight's error in either direction.
+    double either_error(std::size_t key) const {
+        return weight_below.empty() ? weight_error[key]
+                                    : std::max(weight_error[key], weight_below[key]);
+    }
     double sink_weight = 0;  ///< of the softmax over keys
     double sink_error = 0;   ///< of all weights, relative to them: from the sink
     double logsumexp = 0, logsumexp_error = 0;

@@ -139,7 +139,9 @@ private:
             }
             for (std::size_t c = 0; c < truth_.value.size(); ++c) {
                 truth_.value[c] += numbers.value[c];
-                truth_.error[c] += numbers.error[c];
+                truth_.error[c] += numbers.below.empty()
+                                       ? numbers.error[c]
+                                       : std::max(numbers.error[c], numbers.below[c]);
             }
         }
         // The sum of numbers of one sign, and the division.

@@ -124,7 +124,7 @@ void State::fill_averaged(ArrayId, std::size_t batch, std::size_t, std::size_t r
             const double w = dropped(q, k, q.weight[k]);
             answer_.value[k] += w;
             if (with_errors_)
-                answer_.error[k] += dropped(q, k, q.weight_error[k]) + 2 * model_.rounding(w);
+                answer_.error[k] += dropped(q, k, q.either_error(k)) + 2 * model_.rounding(w);
         }
     }
     const double count = static_cast<double>(heads.size());
@@ -170,7 +170,7 @@ void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, s
             double sizes = 0, largest_score = 0;
             bool has_key = false;
             for (std::size_t k = 0; k < count; ++k) {
-                const double w = q.weight[k], of_weight = q.weight_error[k];
+                const double w = q.weight[k], of_weight = q.either_error(k);
                 if (w != 0) {
                     has_key = true;
                     const double x = amount(k);
@@ -207,7 +207,7 @@ void State::fill_top(ArrayId array, std::size_t batch, std::size_t head, std::si
         double& error = answer_.error[i];
         for (const std::size_t k : keys)
             if (may_swap(q, k, keys[i]))
-                error = std::max(error, lists_keys ? distance_of(k, keys[i]) : q.weight_error[k]);
+                error = std::max(error, lists_keys ? distance_of(k, keys[i]) : q.either_error(k));
     }
 }
 
@@ -223,7 +223,7 @@ void State::fill_by_key(ArrayId array, std::size_t batch, std::size_t head, std:
                          : (q.weight[k] > value || std::isnan(q.weight[k]) ? q.weight[k] : value);
             if (!with_errors_) continue;
             double& error = answer_.error[k];
-            error = adds ? error + q.weight_error[k] : std::max(error, q.weight_error[k]);
+            error = adds ? error + q.either_error(k) : std::max(error, q.either_error(k));
         }
     }
     for (std::size_t k = 0; k < answer_.error.size(); ++k)

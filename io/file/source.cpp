@@ -61,8 +61,9 @@ std::string Source::place(std::size_t offset) const {
 
 const char* fault_of_text(std::string_view text, std::size_t from) {
     if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr)
-        return looks_like_utf16(text) ? "is UTF-16; expected UTF-8 text, as iconv -f UTF-16 -t UTF-8 writes it"
-                                      : "holds a zero byte; expected text (json, ndjson or csv)";
+        return looks_like_utf16(text)
+                   ? "is UTF-16; expected UTF-8 text, as iconv -f UTF-16 -t UTF-8 writes it"
+                   : "holds a zero byte; expected text (json, ndjson or csv)";
     // Every word of twice the size fills a piece.
     for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
          at += text_piece)

@@ -48,15 +48,16 @@ public:
 
 private:
     void add_number(const Field& field) {
-        const ParsedNumber number = parse_loose_number(field.text);
-        if (field.text.empty())
+        const std::string text = plain_number(field.text);
+        const ParsedNumber number = parse_loose_number(text);
+        if (text.empty())
             throw Error(ErrorKind::input, source_.place(field.offset),
                         "an empty field; expected a number");
-        if (number.length != field.text.size())
+        if (number.length != text.size())
             throw Error(ErrorKind::input, source_.place(field.offset), not_a_number(field, style_));
-        const std::string problem = complaint(number.value, field.text, rules_);
+        const std::string problem = complaint(number.value, text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
-        values_.push_back(stored_number(number.value, field.text, rules_));
+        values_.push_back(stored_number(number.value, text, rules_));
     }
 
     const Source& source_;
@@ -148,6 +149,7 @@ std::optional<LabelledMatrix> read_booleans(CsvLineReader reader, const Source& 
     LabelledMatrix read;
     read.matrix.values = to_array(values, {rows, first.fields.size()});
     read.matrix.boolean = true;
+    if (reader.shape().line != 0) take_shape(read.matrix.values, reader.shape(), rules, source);
     return read;
 }
 

@@ -66,8 +66,8 @@ struct CsvStyle {
 /// Errors: kind input, with the flags of both readings, for every other text: a first line of names
 /// and numbers, damaged numbers or missing values, or of 0, 1, 2, ...; numbers and words in the
 /// first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error value
-/// such as #N/A, or come after the first row.
-/// a number with a decimal point in a file of decimal commas;
+/// such as #N/A, or come after the first row; a number with a decimal point in a file
+/// of decimal commas.
 /// `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text where a number
 /// should be, a blank line among rows of one number, and a shape that the rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},

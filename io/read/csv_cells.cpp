@@ -182,8 +182,20 @@ bool is_missing(std::string_view text) {
 
 }  // namespace
 
+std::string plain_number(std::string_view text) {
+    std::string plain(text);
+    const std::size_t exponent = plain.find_first_of("dD");
+    if (exponent == std::string::npos) return plain;
+    plain[exponent] = 'e';
+    const bool is_real =
+        plain.find('.') < exponent || plain.find_first_of("+-", exponent) != std::string::npos;
+    if (is_real && parse_loose_number(plain).length == plain.size()) return plain;
+    return std::string(text);
+}
+
 Cell cell_of(std::string_view text) {
     if (!text.empty() && parse_loose_number(text).length == text.size()) return Cell::number;
+    if (const std::string plain = plain_number(text); plain != text) return Cell::number;
     if (is_missing(text)) return Cell::missing;
     if (is_mark(text)) return Cell::mark;
     return is_damaged(text) ? Cell::damaged : Cell::word;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace attn::io {
@@ -14,6 +15,10 @@ enum class Cell {
     missing,  ///< empty, or a form of other programs: NA, null, None, #N/A
     mark      ///< . - ? or several: a missing value, or a token
 };
+
+/// A number as Fortran writes it in double precision, with the exponent of other programs: 1.0e-01
+/// of 1.0D-01. Any other text is left as it is; 1d5, without a point or a sign, may be a word.
+std::string plain_number(std::string_view text);
 
 /// A damaged number has a digit before any letter, except signs and currencies: x1, V1, dim_0, #1
 /// and _1 are words, and so is a date such as 2024-05-31.

@@ -130,7 +130,7 @@ bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, c
 bool takes_size_line(CsvLayout& layout, CsvLineReader& reader, const CsvStyle& style) {
     const std::vector<Field>& sizes = layout.row.fields;
     const auto is_size = [](const Field& field) {
-        return !field.quoted && field.text.size() < 10 &&
+        return !field.quoted && !field.text.empty() && field.text.size() < 10 &&
                field.text.find_first_not_of("0123456789") == std::string::npos;
     };
     const bool is_open = style.header == Guess::automatic && style.labels != Guess::no;
@@ -139,6 +139,7 @@ bool takes_size_line(CsvLayout& layout, CsvLineReader& reader, const CsvStyle& s
     CsvLine first;
     const std::size_t columns = std::stoul(sizes[1].text);
     if (columns < 2 || !ahead.next(first) || first.fields.size() != columns + 1) return false;
+    if (style.labels != Guess::yes && cell_of(first.fields[0]) == Cell::number) return false;
     layout.rows = std::stoul(sizes[0].text);
     layout.labelled = true;
     return reader.next(layout.row);

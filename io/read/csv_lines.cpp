@@ -197,12 +197,12 @@ Field CsvLineReader::read_field() {
                     "found " + excerpt(text_, at_) + " after a quoted field; expected " +
                         (separator_ == '\t' ? "a tab" : std::string("'") + separator_ + "'") +
                         " or the end of the line");
-    take_number_form(field);
+    take_decimal_comma(field);
     return field;
 }
 
-/// Decimal commas become points, Fortran's exponents of double precision "1.0D-01" those of others.
-void CsvLineReader::take_number_form(Field& field) const {
+/// Decimal commas become points.
+void CsvLineReader::take_decimal_comma(Field& field) const {
     if (style_.decimal == DecimalMark::comma) {
         if (!field.quoted && field.text.find('.') != std::string::npos &&
             cell_of(std::string_view(field.text)) == Cell::number)
@@ -211,13 +211,6 @@ void CsvLineReader::take_number_form(Field& field) const {
                             "'; expected decimal commas, or --csv-decimal .");
         if (has_decimal_comma(field.text)) field.text[field.text.find(',')] = '.';
     }
-    const std::size_t exponent = field.text.find_first_of("dD");
-    if (exponent == std::string::npos || field.quoted) return;
-    std::string other = field.text;
-    other[exponent] = 'e';
-    const bool is_real =
-        other.find('.') < exponent || other.find_first_of("+-", exponent) != std::string::npos;
-    if (is_real && cell_of(std::string_view(other)) == Cell::number) field.text = std::move(other);
 }
 
 void CsvLineReader::read_quoted(Field& field) {

@@ -66,7 +66,7 @@ private:
     bool skip_to_record();
     void read_shape(std::string_view comment);
     Field read_field();
-    void take_number_form(Field& field) const;
+    void take_decimal_comma(Field& field) const;
     void read_quoted(Field& field);
     void read_plain(Field& field);
     bool take_separator();

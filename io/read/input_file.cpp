@@ -81,7 +81,9 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
     if (format == nullptr || format->text) {
         refuse_unread(file.name, start);
         file.source = std::make_shared<const Source>(read_source(bytes));
-        if ((format == nullptr || format == json_input) && is_printed_array(file.source->text)) {
+        // Without a comma, lists in a file of JSON are a mistake.
+        if (format == nullptr ? is_printed_array(file.source->text)
+                              : format == json_input && has_printed_opening(file.source->text)) {
             file.source = json_of_printed_array(*file.source);
             format = json_input;
         }

@@ -115,7 +115,10 @@ ParsedNumber parse_loose_number(std::string_view text) {
     const std::size_t whole = digits(rest, 0);
     std::size_t end = skip_fraction_and_exponent(rest, whole);
     if (whole == 0 && (end == 0 || rest[0] != '.')) return {};
-    if (end == whole && end < rest.size() && rest[end] == '.') ++end;  // "1."
+    if (end == whole && end < rest.size() && rest[end] == '.') {  // "1." and "1.e-05"
+        ++end;
+        if (end < rest.size() && rest[end] != '.') end = skip_fraction_and_exponent(rest, end);
+    }
     return {factor * to_double(rest.substr(0, end)), sign + end};
 }
 

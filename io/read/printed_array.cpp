@@ -42,17 +42,25 @@ public:
         std::size_t depth = 0;
         do take_token(depth);
         while (depth != 0);
-        const std::string_view rest = text_.substr(at_);
-        const std::size_t last = rest.find_last_not_of(blanks);
-        const bool ends = begin == 0 ? last == std::string_view::npos
-                                     : last != std::string_view::npos && rest[last] == ')';
-        if (!ends || rest.find('[') != std::string_view::npos)
+        if (!ends_after(text_.substr(at_), begin != 0))
             fail("found " + excerpt(text_, skip_space(text_, at_)) +
                  " after a printed array; expected its end, and one array in the file");
         return std::move(json_);
     }
 
 private:
+    /// Blanks, or with an opening: `)`, or `, dtype=torch.float64)` and the like, then blanks.
+    static bool ends_after(std::string_view rest, bool has_opening) {
+        std::size_t at = skip_space(rest, 0), depth = 1;
+        if (!has_opening) return at == rest.size();
+        if (at == rest.size() || (rest[at] != ',' && rest[at] != ')')) return false;
+        for (; depth != 0 && at < rest.size(); ++at) {
+            if (rest[at] == '(') ++depth;
+            if (rest[at] == ')') --depth;
+        }
+        return depth == 0 && skip_space(rest, at) == rest.size();
+    }
+
     [[noreturn]] void fail(const std::string& message) const {
         throw Error(ErrorKind::input, source_.place(at_), message);
     }
@@ -115,8 +123,12 @@ private:
             return number.length;
         }
         if (text.starts_with('.')) json_ += '0';
-        json_ += text;
-        if (text.ends_with('.')) json_ += '0';
+        const std::size_t point = text.find('.');
+        const bool is_bare =
+            point != std::string_view::npos &&
+            (point + 1 == text.size() || text[point + 1] == 'e' || text[point + 1] == 'E');
+        json_ += text.substr(0, is_bare ? point + 1 : text.size());
+        if (is_bare) (json_ += '0') += text.substr(point + 1);
         return number.length;
     }
 
@@ -129,8 +141,12 @@ private:
 
 }  // namespace
 
+bool has_printed_opening(std::string_view text) {
+    return skip_opening(text) != 0;
+}
+
 bool is_printed_array(std::string_view text) {
-    if (skip_opening(text) != 0) return true;
+    if (has_printed_opening(text)) return true;
     std::size_t at = skip_space(text, 0), depth = 0;
     for (; at < text.size() && text[at] == '['; at = skip_space(text, at + 1)) ++depth;
     const std::size_t length = parse_loose_number(text.substr(std::min(at, text.size()))).length;

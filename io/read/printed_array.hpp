@@ -8,6 +8,9 @@
 
 namespace attn::io {
 
+/// Whether the text begins with tensor(, array( or Array(.
+bool has_printed_opening(std::string_view text);
+
 /// Whether the text is one: tensor([[...]]) of PyTorch, array([[...]]) of NumPy, Array([[...]]) of
 /// JAX, or lists without commas between their elements, as NumPy's str() has them.
 bool is_printed_array(std::string_view text);

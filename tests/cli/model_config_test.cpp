@@ -255,7 +255,10 @@ TEST_CASE(
     "config.json: changed keys of each family give what transformers computes, or are refused") {
     scratch_folder();
     std::map<std::string, json> models;
-    for (json& c : model_cases()) models[c["name"]] = std::move(c);
+    for (json& c : model_cases()) {
+        const std::string name = c["name"];
+        models[name] = std::move(c);
+    }
     std::size_t computed = 0, refused = 0;
     std::istringstream lines(read_text(data_path("models/config_changes.ndjson")));
     for (std::string line; std::getline(lines, line);) {

@@ -130,7 +130,7 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
     test::write_text("m.json", "[[1, 2], [3, 4]]");
     for (const std::string suffix :
          {".pt", ".pth", ".bin", ".ckpt", ".pkl", ".onnx", ".h5", ".hdf5", ".keras", ".parquet",
-          ".xlsx", ".tgz", ".zst", ".xz", ".png", ".jpg", ".pdf", ".torch"})
+          ".xlsx", ".tgz", ".zst", ".xz", ".png", ".jpg", ".pdf"})
         for (const Words& words : std::vector<Words>{{"self", "x" + suffix},
                                                      {"self", "m.json", "--weights", "x" + suffix},
                                                      {"sdpa", "--query", "x" + suffix},

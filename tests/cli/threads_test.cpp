@@ -74,12 +74,14 @@ TEST_CASE("answer: a question that is answered twice gives equal bytes") {
         ThreadPool workers(1);
         io::LoadedModels models;
         const Runtime runtime{workers, models};
-        const Question question = read_question(
-            open_request(defaults, io::input_file_of_line(io::source_of_line("r", text, 1))),
-            runtime);
+        const auto question = [&] {
+            return read_question(
+                open_request(defaults, io::input_file_of_line(io::source_of_line("r", text, 1))),
+                runtime);
+        };
         std::string lines[2];
         for (std::string& line : lines) {
-            Answer answered = answer(question, {}, runtime);
+            Answer answered = answer(question(), {}, runtime);
             line = test::written([&](io::Output& out) {
                 write_report(out, answered.question.request,
                              make_report(answered.question.request, answered.plan,

@@ -52,11 +52,27 @@ std::vector<Question> questions() {
     bare.operands.value = random_array({2, 3, 7, 8});
     bare.operands.past_key = random_array({2, 3, 2, 4});
     bare.operands.past_value = random_array({2, 3, 2, 8});
+    bare.operands.mask = random_array({2, 6, 5, 9});
+    bare.operands.key_padding_mask = random_array({2, 9});
     Question linear = bare;
     linear.settings.mode = Mode::linear;
     linear.operands.query = random_array({2, 6, 7, 4});
     linear.operands.past_key = linear.operands.past_value = {};
-    return {layer, independent, bare, linear};
+    linear.operands.mask = linear.operands.key_padding_mask = {};
+    linear.settings.rule = Rule::gated_delta;
+    linear.operands.past_state = random_array({2, 3, 4, 8});
+    linear.operands.decay = random_array({2, 3, 7, 4});
+    linear.operands.beta = random_array({2, 3, 7, 1});
+    Question cross = layer;
+    cross.settings.mode = Mode::cross;
+    cross.settings.heads = 1;
+    cross.settings.kv_heads.reset();
+    cross.settings.d_v = cross.settings.d_out = 12;
+    cross.settings.mask_method = {};
+    cross.operands.token_ids = {};
+    cross.operands.norm.reset();
+    cross.operands.context = random_array({2, 4, 7});
+    return {layer, independent, bare, linear, cross};
 }
 
 /// Keys of each query in the arrays that have an axis of them.
@@ -81,6 +97,14 @@ std::vector<std::size_t> shape_of_values(const NamedArray& array) {
             return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
         },
         array.values);
+}
+
+/// Operands are written in the shape in which they are given.
+std::vector<std::size_t> shape_of_operand(const Operands& operands, const ArrayRow& row) {
+    for (const RealOperandRow& reals : real_operand_rows)
+        if (row.name == reals.key) return (operands.*reals.reals).shape();
+    const Array<double>& mask = row.name == "attn_mask" ? operands.mask : operands.key_padding_mask;
+    return {mask.shape().begin(), mask.shape().end()};
 }
 
 }  // namespace
@@ -108,7 +132,8 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
                     sizes.push_back(plan_of_row.size_of<std::uint64_t>(id.row().axes[axis]));
                 }
             CHECK(array.axes == axes);
-            CHECK(shape_of_values(array) == sizes);
+            CHECK(shape_of_values(array) ==
+                  (id.row().is_operand() ? shape_of_operand(question.operands, id.row()) : sizes));
             seen.add(id);
             ++written;
         }

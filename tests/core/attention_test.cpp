@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -119,8 +120,14 @@ TEST_CASE("soft cap and alibi: every operation is rounded, for 1 to 16 heads") {
                         const float ratio = scores(0, h, q, k) / c;
                         const float tanh = static_cast<float>(std::tanh(double{ratio}));
                         CHECK(capped(0, h, q, k) == c * tanh);
-                        const float slope = static_cast<float>(std::exp2(
-                            -8 * static_cast<double>(h + 1) / static_cast<double>(heads)));
+                        // Press et al.: those of the power of two below, then every second one of
+                        // twice as many heads.
+                        const std::size_t power = std::bit_floor(heads);
+                        const double exponent =
+                            h < power ? 8 * static_cast<double>(h + 1) / static_cast<double>(power)
+                                      : 4 * static_cast<double>(2 * (h - power) + 1) /
+                                            static_cast<double>(power);
+                        const float slope = static_cast<float>(std::exp2(-exponent));
                         const float distance = static_cast<float>(k) - static_cast<float>(q);
                         const float bias = slope * distance;
                         CHECK(biased(0, h, q, k) == capped(0, h, q, k) + bias);

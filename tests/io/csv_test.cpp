@@ -75,14 +75,15 @@ TEST_CASE("csv: text where a number should be") {
           "f.csv:1:1: found '1.5abc' in a column that holds '1' on line 2; --csv-labels yes reads "
           "the column as labels, --csv-labels no as numbers");
     CHECK(error("the;0,43;1\n") ==
-          "f.csv:1:5: found '0,43'; expected a number with a decimal point, not a comma");
+          "f.csv:1:5: found '0,43'; expected a number with a decimal point, or --csv-decimal ,");
     CHECK(error("1;2\n0,43;1\n")
               .starts_with("f.csv:2:1: found '0,43', with a decimal comma, in a column"));
     CHECK(error("1;2\n1;0,43\n") ==
-          "f.csv:2:3: found '0,43'; expected a number with a decimal point, not a comma");
+          "f.csv:2:3: found '0,43'; expected a number with a decimal point, or --csv-decimal ,");
     CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
     CHECK(error("\"a,1\n2,3\n") ==
-          "f.csv:1:1: a quote that does not end on its line; expected a closing '\"'");
+          "f.csv:1:1: a quote that does not end on its line; expected a closing '\"', or --csv-quotes no "
+          "if quotes are text");
     CHECK(error("\"a\"b,1\n") ==
           "f.csv:1:4: found 'b' after a quoted field; expected ',' or the end of the line");
 }

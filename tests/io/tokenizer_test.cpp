@@ -276,8 +276,8 @@ TEST_CASE("tokenizer: steps may make 1 MiB of a text, and 32 bytes for each of i
     // One step that makes as much, and texts whose parts only together make too much.
     json whole = bpe_of({{"a", 0}}, json::array());
     whole["normalizer"] = twice;
-    whole["normalizer"]["content"] = std::string(100000, 'a');
-    CHECK(made(whole).encode("aaaaaaaaaaa").ids.size() == 1100000);
+    whole["normalizer"]["content"] = std::string(95000, 'a');
+    CHECK(made(whole).encode("aaaaaaaaaaa").ids.size() == 1045000);
     CHECK_FALSE(test::error_of([&] { made(whole).encode(std::string(12, 'a')); }).empty());
     whole["added_tokens"] = json::array({{{"id", 1}, {"content", "-"}, {"normalized", false}}});
     CHECK_FALSE(test::error_of([&] { made(whole).encode("aaaaaa-aaaaaa"); }).empty());
