@@ -105,6 +105,9 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
     Request& request = builder.request;
     const ModeRow& mode = mode_in(head, location);
     request.settings.mode = mode.mode;
+    // Asked before the config, whose members have locations as flags have.
+    const bool keeps_tokens = request.keeps_flag("tokens"),
+               keeps_context_tokens = request.keeps_flag("context_tokens");
     for (const auto& [key, value] : head.config->items()) {
         if (key == "mode" && value != mode.name)
             fail_in_result(location, "config.mode is " + io::shortened(value.dump()) +
@@ -123,9 +126,8 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
         builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
     }
-    if (head.tokens && !request.keeps_flag("tokens")) request.tokens = *head.tokens;
-    if (head.context_tokens && !request.keeps_flag("context_tokens"))
-        request.context_tokens = *head.context_tokens;
+    if (head.tokens && !keeps_tokens) request.tokens = *head.tokens;
+    if (head.context_tokens && !keeps_context_tokens) request.context_tokens = *head.context_tokens;
     return std::move(builder.request);
 }
 

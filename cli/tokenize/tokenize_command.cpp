@@ -103,7 +103,7 @@ constexpr CommandRow tokenize_command{
         "  attn tokenize models/bert \"first text\" --text-pair \"second text\"\n"
         "  attn tokenize models/gpt2 --decode 464,2068,7586\n",
     .usage =
-        "MODEL [TEXT]\n\nMODEL is a tokenizer.json, a GGUF file, the folder of a model that has "
+        "DIR [TEXT]\n\nDIR is a tokenizer.json, a GGUF file, the folder of a model that has "
         "one, or a model's\nfolder in Hugging Face's cache. Without TEXT, standard input is the "
         "text.",
     .own = tokenize_options,

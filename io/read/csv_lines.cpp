@@ -124,7 +124,7 @@ char CsvLineReader::separator_in(std::string_view line) const {
     return ' ';
 }
 
-/// Stops at the first line that ends otherwise.
+/// Stops at the first line that ends otherwise. On a single line the last number may be missing.
 bool CsvLineReader::is_at_every_end() const {
     std::size_t lines = 0;
     if (separator_ == ' ') return false;
@@ -141,7 +141,7 @@ bool CsvLineReader::is_at_every_end() const {
         if (line.back() != separator_) return false;
         ++lines;
     }
-    return lines != 0;
+    return lines > 1;
 }
 
 /// Skips to the next line that is neither blank nor a comment.

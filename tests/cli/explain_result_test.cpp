@@ -193,7 +193,7 @@ TEST_CASE("explain result: numbers that contradict each other are refused") {
                 if (item.key() == "biased_scores" || whole["mask"][2][1] == 0) continue;
                 place = value;
                 if (item.key() == "dropout_mask" && weight == 0) continue;
-                CHECK(code_of(changed) == 3);
+                CHECK_MESSAGE(code_of(changed) == 3, item.key());
             }
         }
         json changed = whole;

@@ -163,7 +163,8 @@ TEST_CASE("models: every name that a result shows is one that --emit takes") {
             const Outcome run = run_attn(words);
             json arrays = json::object();
             if (run.code != 0) return arrays;
-            for (const auto& [key, value] : json::parse(run.out).items())
+            const json result = json::parse(run.out);
+            for (const auto& [key, value] : result.items())
                 if (value.is_array() && key != "tokens" && key != "layer_numbers")
                     arrays[key] = value;
             return arrays;
