@@ -157,8 +157,8 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     return judgement;
 }
 
-/// Of arrays that are wrong in the types that they are stored in, names the most precise type in whose
-/// bounds all are: numbers of a smaller type are often stored in a larger one.
+/// Of arrays that are wrong in the types that they are stored in, names the most precise type in
+/// whose bounds all are: numbers of a smaller type are often stored in a larger one.
 void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given) {
     const auto wrong =
         std::find_if(judgement.arrays.begin(), judgement.arrays.end(),

@@ -66,9 +66,7 @@ constexpr Option compare_options[] = {
      .limits = {.expected = "table|json"},
      .help = "for people or for programs (default table)",
      .letter = 'f'},
-    {.key = "common",
-     .field = no_value,
-     .help = "compare only the arrays that both have"},
+    {.key = "common", .field = no_value, .help = "compare only the arrays that both have"},
     {.key = "equal_nan", .field = no_value, .help = "NaN equals NaN (default off)"},
 };
 

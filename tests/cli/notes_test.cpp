@@ -149,14 +149,14 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
                                        ? "is the name of a picture; expected "
                                        : "which attn cannot read; expected ") != std::string::npos);
         }
-    for (const auto& [start, name] : std::vector<std::pair<std::string, std::string>>{
-             {"\x89PNG\r\n\x1a\n", "a picture"},
-             {"\xff\xd8\xff\xe0", "a picture"},
-             {"\x28\xb5\x2f\xfd", "a zstd file"},
-             {"\xfd\x37zXZ", "an xz file"},
-             {"\x89HDF\r\n", "an HDF5 file"},
-             {"PAR1", "a Parquet file"},
-             {"%PDF-1.7", "a document"}})
+    for (const auto& [start, name] :
+         std::vector<std::pair<std::string, std::string>>{{"\x89PNG\r\n\x1a\n", "a picture"},
+                                                          {"\xff\xd8\xff\xe0", "a picture"},
+                                                          {"\x28\xb5\x2f\xfd", "a zstd file"},
+                                                          {"\xfd\x37zXZ", "an xz file"},
+                                                          {"\x89HDF\r\n", "an HDF5 file"},
+                                                          {"PAR1", "a Parquet file"},
+                                                          {"%PDF-1.7", "a document"}})
         for (const std::string file : {"bytes", "bytes.json", "bytes.csv"}) {
             const std::string bytes = start + std::string(64, '\1');
             test::write_text(file, bytes);

@@ -82,7 +82,8 @@ TEST_CASE("csv: text where a number should be") {
           "f.csv:2:3: found '0,43'; expected a number with a decimal point, or --csv-decimal ,");
     CHECK(error("# only\n") == "f.csv: has no row of numbers; expected at least one");
     CHECK(error("\"a,1\n2,3\n") ==
-          "f.csv:1:1: a quote that does not end on its line; expected a closing '\"', or --csv-quotes no "
+          "f.csv:1:1: a quote that does not end on its line; expected a closing '\"', or "
+          "--csv-quotes no "
           "if quotes are text");
     CHECK(error("\"a\"b,1\n") ==
           "f.csv:1:4: found 'b' after a quoted field; expected ',' or the end of the line");
