@@ -174,7 +174,9 @@ TEST_CASE("models: every name that a result shows is one that --emit takes") {
             all =
                 shown("hidden_states,attention_weights,last_hidden_state,queries,context_vectors");
         CHECK_FALSE(all.empty());
-        for (const auto& [array, values] : all.items()) {
+        for (const auto& item : all.items()) {
+            const std::string array = item.key();
+            const json& values = item.value();
             CAPTURE(array);
             json alone = shown(array);
             CHECK_EQ(alone[array], values);

@@ -164,7 +164,8 @@ TEST_CASE("models: positions of Bloom, Falcon and OPT count only the tokens that
             {"5,9,7,3,12", "1,1,0,1,1"},
             {"7,5,9,3,12", "0,1,1,1,1"},
             {"7,5,7,9,7,7,3,12", "0,1,0,1,0,0,1,1"}};
-        for (const auto& [ids, mask] : padded) {
+        for (const auto& one : padded) {
+            const std::string &ids = one.first, &mask = one.second;
             CAPTURE(mask);
             const json states = states_of(ids, {"--attention-mask", mask});
             std::size_t row = 0;

@@ -158,8 +158,9 @@ TEST_CASE("arrays: a picture has the colours of the row, and arrays of rank 1 ha
             }
             const io::HeatMap map =
                 io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {});
-            // Weights of linear attention may be negative, and here some are.
-            CHECK(map.is_diverging == (colors != io::ArrayColors::from_zero || plan.rule));
+            // Weights of linear attention and additive masks may be negative, and here some are.
+            CHECK(map.is_diverging ==
+                  (colors != io::ArrayColors::from_zero || plan.rule || row.is_operand()));
         }
 }
 
