@@ -1,5 +1,4 @@
 #include "cli/question/notes.hpp"
-#include "cli/question/text_input.hpp"
 
 #include <unistd.h>
 
