@@ -1,12 +1,12 @@
 // Bloom, Falcon and MPT: scores with a term that grows with the key's position (ALiBi; Press et
 // al. 2022, arXiv 2108.12409). A constant for all keys of a query has no effect, so the term is the
 // slope times the key's position itself.
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "core/base/low_precision.hpp"
+#include "core/operator/score_steps.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -32,15 +32,10 @@ Bias of_keys(std::size_t heads, const Value& value) {
     };
 }
 
-/// Powers of 2^(-8/n) for the largest power of two n; the other heads have every second slope of
-/// 2n heads.
+/// The published slopes, one for each head.
 std::vector<double> slopes_of(std::size_t heads) {
-    const std::size_t n = std::bit_floor(heads);
     std::vector<double> slopes;
-    for (std::size_t i = 1; i <= n; ++i)
-        slopes.push_back(std::exp2(-8 * static_cast<double>(i) / static_cast<double>(n)));
-    for (std::size_t i = 1; slopes.size() < heads; i += 2)
-        slopes.push_back(std::exp2(-4 * static_cast<double>(i) / static_cast<double>(n)));
+    for (std::size_t head = 0; head < heads; ++head) slopes.push_back(alibi_slope({}, heads, head));
     return slopes;
 }
 
@@ -150,20 +145,6 @@ constexpr FamilyRow falcon = with(bloom, "falcon", [](FamilyRow& row) {
     row.kv_heads = falcon_kv_heads;
 });
 
-/// As transformers computes it: whatever `alibi` and `alibi_bias_max` say, slopes are powers of
-/// 2^(-8/n) for the next power of two n, every second one first if there are fewer heads.
-std::vector<double> mpt_slopes(std::size_t heads) {
-    const std::size_t n = std::bit_ceil(heads);
-    std::vector<double> all, slopes;
-    for (std::size_t i = 1; i <= n; ++i)
-        all.push_back(std::exp2(-8 * static_cast<double>(i) / static_cast<double>(n)));
-    if (n == heads) return all;
-    for (const std::size_t first : {std::size_t{1}, std::size_t{0}})
-        for (std::size_t i = first; i < n && slopes.size() < heads; i += 2)
-            slopes.push_back(all[i]);
-    return slopes;
-}
-
 void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
     auto& part = std::get<AttentionPart>(block.mixer);
     const ModelConfig config = reader.config.part("attn_config");
@@ -172,7 +153,8 @@ void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
     config.require("attn_type", "multihead_attention");
     part.scale = config.number("softmax_scale", part.scale);
     part.clip = config.number("clip_qkv", 0);
-    const std::vector<double> slopes = mpt_slopes(part.heads);
+    // Whatever `alibi` and `alibi_bias_max` say, as in transformers.
+    const std::vector<double> slopes = slopes_of(part.heads);
     part.bias = of_keys(part.heads, [slopes](std::size_t head, std::size_t key) {
         return slopes[head] * static_cast<double>(key);
     });
