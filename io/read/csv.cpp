@@ -21,13 +21,20 @@ std::string count_text(std::size_t count, const std::string& noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+bool are_booleans(const CsvLine& line) {
+    return std::all_of(line.fields.begin(), line.fields.end(),
+                       [](const Field& field) { return boolean_of(field.text).has_value(); });
+}
+
 class MatrixBuilder {
 public:
-    /// Every row has the width of the first one.
+    /// Every row has the width of the first one, and its kind: booleans or numbers.
     MatrixBuilder(const Source& source, const ArrayRules& rules, const CsvStyle& style,
                   bool labelled, const CsvLine& first_row)
         : source_(source), rules_(rules), style_(style), labelled_(labelled),
-          fields_(first_row.fields.size()), width_line_(first_row.line) {}
+          fields_(first_row.fields.size()), width_line_(first_row.line) {
+        result_.matrix.boolean = rules.boolean && !labelled && are_booleans(first_row);
+    }
 
     void add(const CsvLine& record) {
         const std::size_t first = labelled_ ? 1 : 0;
@@ -37,7 +44,8 @@ public:
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
         if (labelled_) result_.labels.push_back(record.fields[0].text);
-        for (std::size_t i = first; i < fields_; ++i) add_number(record.fields[i]);
+        for (std::size_t i = first; i < fields_; ++i)
+            result_.matrix.boolean ? add_boolean(record.fields[i]) : add_number(record.fields[i]);
         ++rows_;
     }
 
@@ -47,6 +55,15 @@ public:
     }
 
 private:
+    void add_boolean(const Field& field) {
+        const std::optional<bool> value = boolean_of(field.text);
+        if (!value)
+            throw Error(
+                ErrorKind::input, source_.place(field.offset),
+                "found '" + shortened(field.text) + "' among booleans; expected true or false");
+        values_.push_back(*value ? 1 : 0);
+    }
+
     void add_number(const Field& field) {
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
@@ -119,38 +136,14 @@ LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const S
     return builder.finish();
 }
 
-/// A mask of true and false, as Python writes them; empty if the first line holds anything else, or
-/// the rules accept no booleans.
-std::optional<LabelledMatrix> read_booleans(CsvLineReader reader, const Source& source,
-                                            const ArrayRules& rules) {
-    CsvLine first;
-    if (!rules.boolean || !reader.next(first)) return {};
-    for (const Field& field : first.fields)
-        if (!boolean_of(field.text)) return {};
-    std::vector<double> values;
-    std::size_t rows = 0;
-    CsvLine line = first;
-    do {
-        ++rows;
-        if (line.fields.size() != first.fields.size())
-            throw Error(ErrorKind::input, line_place(source, line.line),
-                        count_text(line.fields.size(), "value") + "; expected " +
-                            std::to_string(first.fields.size()) + " as in line " +
-                            std::to_string(first.line));
-        for (const Field& field : line.fields) {
-            const std::optional<bool> value = boolean_of(field.text);
-            if (!value)
-                throw Error(
-                    ErrorKind::input, source.place(field.offset),
-                    "found '" + shortened(field.text) + "' among booleans; expected true or false");
-            values.push_back(*value ? 1 : 0);
-        }
-    } while (reader.next(line));
-    LabelledMatrix read;
-    read.matrix.values = to_array(values, {rows, first.fields.size()});
-    read.matrix.boolean = true;
-    if (reader.shape().line != 0) take_shape(read.matrix.values, reader.shape(), rules, source);
-    return read;
+/// A first line of true and false, as Python writes a mask, is a row if the rules accept booleans.
+std::optional<CsvLayout> layout_of_booleans(CsvLineReader& reader, const ArrayRules& rules) {
+    CsvLayout layout;
+    CsvLineReader ahead = reader;
+    if (!rules.boolean || !ahead.next(layout.row) || !are_booleans(layout.row)) return {};
+    layout.labelled = false;
+    reader.next(layout.row);
+    return layout;
 }
 
 /// With the fast reader; empty if the text is not regular. The first column holds labels if there
@@ -184,8 +177,8 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
                         ThreadPool* workers, std::size_t piece_size) {
     CsvLineReader reader(source, style);
-    if (auto booleans = read_booleans(reader, source, rules)) return std::move(*booleans);
-    CsvLayout layout = read_layout(reader, source, style);
+    std::optional<CsvLayout> booleans = layout_of_booleans(reader, rules);
+    CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader, source, style);
     check_blank_line(layout.row, source);
     auto read = read_regular(reader, layout, source, rules, style, workers, piece_size);
     if (!read)
