@@ -5,35 +5,35 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "core/base/low_precision.hpp"
 
 namespace attn::io {
 namespace {
 
+/// NumPy reads its own names as well as descriptions; V2 is that of bfloat16 in ml_dtypes.
 struct TypeNames {
     ElementType type;
-    std::string_view descr, safetensors;
+    std::string_view name, descr, safetensors;
     std::size_t size;
 };
 
-constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "b1", "BOOL", 1},
-                                           {ElementType::int8, "i1", "I8", 1},
-                                           {ElementType::int16, "i2", "I16", 2},
-                                           {ElementType::int32, "i4", "I32", 4},
-                                           {ElementType::int64, "i8", "I64", 8},
-                                           {ElementType::uint8, "u1", "U8", 1},
-                                           {ElementType::uint16, "u2", "U16", 2},
-                                           {ElementType::uint32, "u4", "U32", 4},
-                                           {ElementType::uint64, "u8", "U64", 8},
-                                           {ElementType::float8_e4m3, "", "F8_E4M3", 1},
-                                           {ElementType::float8_e5m2, "", "F8_E5M2", 1},
-                                           {ElementType::float8_e8m0, "", "F8_E8M0", 1},
-                                           {ElementType::float16, "f2", "F16", 2},
-                                           {ElementType::bfloat16, "V2", "BF16", 2},
-                                           {ElementType::float32, "f4", "F32", 4},
-                                           {ElementType::float64, "f8", "F64", 8}}};
+constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "bool", "b1", "BOOL", 1},
+                                           {ElementType::int8, "int8", "i1", "I8", 1},
+                                           {ElementType::int16, "int16", "i2", "I16", 2},
+                                           {ElementType::int32, "int32", "i4", "I32", 4},
+                                           {ElementType::int64, "int64", "i8", "I64", 8},
+                                           {ElementType::uint8, "uint8", "u1", "U8", 1},
+                                           {ElementType::uint16, "uint16", "u2", "U16", 2},
+                                           {ElementType::uint32, "uint32", "u4", "U32", 4},
+                                           {ElementType::uint64, "uint64", "u8", "U64", 8},
+                                           {ElementType::float8_e4m3, "", "", "F8_E4M3", 1},
+                                           {ElementType::float8_e5m2, "", "", "F8_E5M2", 1},
+                                           {ElementType::float8_e8m0, "", "", "F8_E8M0", 1},
+                                           {ElementType::float16, "float16", "f2", "F16", 2},
+                                           {ElementType::bfloat16, "bfloat16", "V2", "BF16", 2},
+                                           {ElementType::float32, "float32", "f4", "F32", 4},
+                                           {ElementType::float64, "float64", "f8", "F64", 8}}};
 
 /// A number of a small type, converted by `to_float`.
 template <class Bits, float (*to_float)(Bits)>
@@ -95,25 +95,8 @@ std::size_t size_of(ElementType type) {
 }
 
 std::optional<ElementType> type_of_descr(std::string_view descr) {
-    // NumPy's names, and that of ml_dtypes, whose own descr is V2.
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> long_names{
-        {{"bool", "b1"},
-         {"int8", "i1"},
-         {"int16", "i2"},
-         {"int32", "i4"},
-         {"int64", "i8"},
-         {"uint8", "u1"},
-         {"uint16", "u2"},
-         {"uint32", "u4"},
-         {"uint64", "u8"},
-         {"float16", "f2"},
-         {"bfloat16", "V2"},
-         {"float32", "f4"},
-         {"float64", "f8"}}};
-    for (const auto& [name, short_name] : long_names)
-        if (descr == name) descr = short_name;
     for (const TypeNames& names : types)
-        if (!descr.empty() && names.descr == descr) return names.type;
+        if (!descr.empty() && (names.descr == descr || names.name == descr)) return names.type;
     return std::nullopt;
 }
 
