@@ -67,8 +67,10 @@ bool names_request(const std::vector<std::string>& words) {
 std::string mode_of_request(const io::InputFile& file) {
     const io::JsonMember* const member =
         file.holds_object() ? file.document->find("mode") : nullptr;
-    if (is_result(file) && mode_named(io::ResultHead(file).mode) != nullptr)
-        return io::ResultHead(file).mode;
+    if (is_result(file)) {
+        std::string mode = io::ResultHead(file).mode;
+        if (mode_named(mode) != nullptr) return mode;
+    }
     if (member == nullptr)
         throw Error(ErrorKind::usage, file.place,
                     "no request that names its mode; expected \"mode\" in it, or attn check MODE " +
