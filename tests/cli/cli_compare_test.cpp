@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +75,36 @@ TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, stand
     CHECK(missing["arrays"][2]["name"] == "scores");
     CHECK(missing["arrays"][2]["shape_a"] == nullptr);
     CHECK(run_shell("attn causal --example journey --seed 1 | attn compare - one.json").code == 0);
+}
+
+TEST_CASE("compare: --common compares what both have, and still finds what differs") {
+    scratch_folder();
+    const std::vector<std::string> names{"queries", "scores", "attention_weights",
+                                         "context_vectors"};
+    const auto write = [&](unsigned set, const std::string& seed, const std::string& file) {
+        std::string emit;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if ((set >> i & 1U) != 0) emit += (emit.empty() ? "" : ",") + names[i];
+        run_attn({"causal", "--example", "journey", "--seed", seed, "--emit", emit, "-o", file});
+    };
+    for (unsigned a = 1; a < 16; ++a)
+        for (unsigned b = 1; b < 16; ++b) {
+            CAPTURE(a);
+            CAPTURE(b);
+            write(a, "1", "a.json");
+            write(b, "1", "b.npz");
+            if ((a & b) == 0) {
+                const Outcome refused = run_attn({"compare", "a.json", "b.npz", "--common"});
+                CHECK(refused.code == 2);
+                CHECK(refused.err.find("expected one in common") != std::string::npos);
+                continue;
+            }
+            const json same = compared({"a.json", "b.npz", "--common"}, 0);
+            CHECK(same["arrays"].size() == static_cast<std::size_t>(std::popcount(a & b)));
+            compared({"a.json", "b.npz"}, a == b ? 0 : 1);
+            write(b, "2", "b.npz");
+            compared({"a.json", "b.npz", "--common"}, 1);
+        }
 }
 
 TEST_CASE("compare: numbers that are equal only in the narrower type differ") {

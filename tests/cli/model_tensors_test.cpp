@@ -96,7 +96,8 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
     CHECK_LE(unused, refused);
 }
 
-TEST_CASE("models: a key that says there is no bias, beside biases, is an error that names both") {
+TEST_CASE(
+    "models: a config that turns biases off contradicts a file that has them, and both are named") {
     constexpr const char* keys[] = {"attention_bias", "qkv_bias", "mlp_bias",     "use_qkv_bias",
                                     "use_bias",       "bias",     "lm_head_bias", "norm_bias",
                                     "enable_bias",    "conv_bias"};

@@ -263,7 +263,7 @@ TEST_CASE("printed arrays: every form is the array") {
     }
 }
 
-TEST_CASE("printed arrays: words, elements left out, and what is no printed array") {
+TEST_CASE("printed arrays: infinities, booleans, omitted elements, and texts of other kinds") {
     const auto json_of = [](const std::string& text) {
         return std::string(json_of_printed_array(attn::test::make_source("p", text))->text);
     };
