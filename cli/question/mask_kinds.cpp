@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/error.hpp"
-#include "io/read/input_formats.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
@@ -21,6 +24,10 @@ bool is_0_or_1(const io::NumberArray& array) {
 }  // namespace
 
 void MaskKinds::take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file) {
+    if (file == nullptr && layout_ != nullptr) {
+        const nlohmann::json names = io::member(*layout_, "boolean");
+        read.boolean = std::find(names.begin(), names.end(), rule.key) != names.end();
+    }
     operands_.*rule.mask->is_boolean = read.boolean;
     if (!read.boolean)
         taken_.push_back({&rule, file != nullptr ? file->name : std::string(), is_0_or_1(read)});

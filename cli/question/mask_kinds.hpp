@@ -1,4 +1,4 @@
-// Masks of 0 and 1, from formats and types without booleans.
+// Whether masks of 0 and 1 are boolean or additive.
 #pragma once
 
 #include <string>
@@ -11,11 +11,13 @@
 
 namespace attn::cli {
 
-/// Does not guess whether a mask of 0 and 1 is boolean if its format or type cannot specify it.
+/// Takes booleans for a boolean mask, and asks for the kind of a mask of the numbers 0 and 1.
 class MaskKinds {
 public:
-    MaskKinds(const Request& request, Operands& operands)
-        : request_(request), operands_(operands) {}
+    /// `layout`: of a result whose question is asked again, which holds booleans as 1 and 0, and
+    /// lists the masks that are boolean; or null.
+    MaskKinds(const Request& request, Operands& operands, const nlohmann::json* layout)
+        : request_(request), operands_(operands), layout_(layout) {}
 
     /// Stores a mask as an operand; `file` is null for a mask in the request.
     void take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file = nullptr);
@@ -34,6 +36,7 @@ private:
 
     const Request& request_;
     Operands& operands_;
+    const nlohmann::json* layout_;
     std::vector<Taken> taken_;  // masks of numbers
 };
 

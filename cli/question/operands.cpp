@@ -33,7 +33,7 @@ public:
                   ReadOperands& read)
         : request_(request), input_(sources.input), model_(sources.model), rows_(sources.rows),
           text_bytes_(sources.text_bytes), workers_(workers), read_(read), operands_(read.operands),
-          masks_(request, operands_) {}
+          masks_(request, operands_, input_ != nullptr ? input_->layout.get() : nullptr) {}
 
     void read() {
         const bool of_document = is_model_of_document(request_);
@@ -75,8 +75,10 @@ private:
                        "token, use -0.1054"});
     }
 
-    io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank) const {
+    io::ArrayRules rules(std::size_t lowest_rank, std::size_t highest_rank,
+                         bool nonfinite = false) const {
         io::ArrayRules rules;
+        rules.nonfinite = nonfinite;
         rules.dtype = request_.settings.dtype;
         rules.memory_before = text_bytes_;
         rules.lowest_rank = lowest_rank;
@@ -91,13 +93,7 @@ private:
         return rules;
     }
 
-    /// Of inputs. A mask may hide rows that hold NaN, which is known once the masks are read.
-    io::ArrayRules rules_of_inputs() {
-        io::ArrayRules allowed = rules(2, 3);
-        allowed.nonfinite = may_hide_rows();
-        return allowed;
-    }
-
+    /// Whether a mask may hide rows that hold NaN, which is known once the masks are read.
     bool may_hide_rows() {
         const auto has = [&](const char* key) {
             return request_.has(key) ||
@@ -181,7 +177,7 @@ private:
             read_named(request_, true,
                        [&] { operands_.inputs = read_tokens_file(open_operand("inputs", true)); });
         } else if (inputs != nullptr) {
-            operands_.inputs = read_member(*inputs, rules_of_inputs());
+            operands_.inputs = read_member(*inputs, rules(2, 3, may_hide_rows()));
         } else if (!request_.has("inputs")) {
             throw Error(ErrorKind::input, input_->file.place,
                         "a request without \"inputs\"; expected a matrix under that key");
@@ -205,7 +201,8 @@ private:
             throw Error(ErrorKind::input, file.name,
                         "holds no number; expected a matrix, or its words by --text");
         io::MatrixLabels labels;
-        RealArray inputs = read_or_leave("inputs", file, rules_of_inputs(), request_.csv, labels);
+        RealArray inputs =
+            read_or_leave("inputs", file, rules(2, 3, may_hide_rows()), request_.csv, labels);
         if (is_for_terminal(labels.note)) read_.notes.push_back(labels.note);
         take_labels(LabelsOf::queries, std::move(labels.rows));
         return inputs;
@@ -243,8 +240,9 @@ private:
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
         if (!is_there && !rule.is_required(request_.projects())) return;
-        io::ArrayRules allowed = rules(rule.lowest_rank, rule.highest_rank);
-        allowed.nonfinite = rule.nonfinite || (rule.reals == &Operands::context && may_hide_rows());
+        const bool may_hold_nan = rule.reals == &Operands::context && may_hide_rows();
+        io::ArrayRules allowed =
+            rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
         allowed.boolean = rule.mask != nullptr;
         if (request_.has_file(rule.key)) {
             read_named(request_, !is_from_flag(request_, rule.key),
@@ -254,15 +252,15 @@ private:
             if (rule.mask == nullptr)
                 operands_.*rule.reals = read_member(*inline_array, allowed);
             else
-                take_mask(rule,
-                          input_->file.document->read_array(*inline_array, allowed, &workers_));
+                masks_.take(rule,
+                            input_->file.document->read_array(*inline_array, allowed, &workers_));
         } else if (in_file != nullptr) {
             if (rule.required && leaves_rows(rule.key, input_->file, in_file))
                 operands_.*rule.reals = leave_rows(rule.key, *in_file, allowed);
             else if (rule.mask == nullptr)
                 operands_.*rule.reals = io::read_reals(*in_file, allowed, &workers_);
             else
-                take_mask(rule, io::read_numbers(*in_file, allowed, &workers_));
+                masks_.take(rule, io::read_numbers(*in_file, allowed, &workers_));
         } else {
             const std::string key = rule.key;
             const std::string expected =
@@ -271,16 +269,6 @@ private:
                 throw Error(ErrorKind::usage, input_->file.place, key + " " + expected);
             throw Error(ErrorKind::usage, "--" + key, expected);
         }
-    }
-
-    /// A result holds booleans as 1 and 0, and lists the masks that are boolean.
-    void take_mask(const OperandSpec& rule, io::NumberArray read) {
-        if (input_->layout != nullptr) {
-            const nlohmann::json names = io::member(*input_->layout, "boolean");
-            read.integers = false;
-            read.boolean = std::find(names.begin(), names.end(), rule.key) != names.end();
-        }
-        masks_.take(rule, std::move(read));
     }
 
     /// Whether the key's value is an array of the request's document, or of another INPUT.
