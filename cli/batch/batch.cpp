@@ -187,9 +187,7 @@ bool all_regular(const BatchRequest& request) {
 /// Answers must not overwrite the requests, or the files that flags and requests name. Only files
 /// known in advance are checked here. Reading the output later ends the batch.
 void check_output(const BatchRequest& request, io::LoadedModels& models) {
-    for (const BatchInput& input : request.inputs)
-        io::guard_read(input.path,
-                       input.path == "-" ? io::file_id(STDIN_FILENO) : io::file_id(input.path));
+    for (const BatchInput& input : request.inputs) io::guard_read(input.path);
     io::require_unread(request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;

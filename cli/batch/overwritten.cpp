@@ -19,12 +19,8 @@
 namespace attn::cli {
 namespace {
 
-void check_file(const std::string& file) {
-    io::guard_read(file, io::file_id(file));
-}
-
 void check_operand(const std::string& path) {
-    check_file(io::split_data_path(path).file);
+    io::guard_read(io::split_data_path(path).file);
 }
 
 bool is_file_of_model(const std::string& key) {
@@ -37,11 +33,11 @@ bool is_file_of_model(const std::string& key) {
 
 /// The files of a record of mode model.
 void check_model(const Request& defaults, const std::string& path) {
-    check_file(path);
+    io::guard_read(path);
     const io::ModelFolder files =
         io::open_model_folder(path, defaults.model_config, defaults.access);
     const std::string tokenizer = files.folder + "/tokenizer.json";
-    if (!files.folder.empty() && io::path_exists(tokenizer)) check_file(tokenizer);
+    if (!files.folder.empty() && io::path_exists(tokenizer)) io::guard_read(tokenizer);
 }
 
 /// `model` is that of the record before.
@@ -67,7 +63,7 @@ void check_record(const Record& record, const Request& defaults, io::LoadedModel
 
 void check_flags(const BatchRequest& batch, io::LoadedModels& models) {
     const Request& defaults = batch.defaults;
-    for (const std::string& file : batch.flag_files) check_file(file);
+    for (const std::string& file : batch.flag_files) io::guard_read(file);
     for (const auto& [key, path] : defaults.operand_files)
         if (key != "weights") check_operand(path);
     if (defaults.model_config) check_operand(*defaults.model_config);

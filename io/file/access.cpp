@@ -71,6 +71,10 @@ void guard_read(const std::string& path, const std::optional<FileId>& file) {
         if (file_at(output, STDOUT_FILENO) == file) throw WrittenFile(path == "-" ? output : path);
 }
 
+void guard_read(const std::string& path) {
+    guard_read(path, file_at(path, STDIN_FILENO));
+}
+
 void require_unread(const std::string& path) {
     const std::optional<FileId> file = guarded ? file_at(path, STDOUT_FILENO) : std::nullopt;
     if (!file) return;

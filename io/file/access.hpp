@@ -50,8 +50,10 @@ public:
     ~FileGuard();
 };
 
-/// To be called for a file that is read; "-" is standard input. Errors: WrittenFile for an output.
+/// To be called for a file that is read; "-" is standard input. `file`: the open one, else the one
+/// at the path. Errors: WrittenFile for an output.
 void guard_read(const std::string& path, const std::optional<FileId>& file);
+void guard_read(const std::string& path);
 
 /// To be called before a file is replaced; "-" is standard output. Errors: WrittenFile if it has
 /// been read.
