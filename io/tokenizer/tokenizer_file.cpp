@@ -7,13 +7,13 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/gguf_header.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/tokenizer/tokenizer.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr const char* file_name = "tokenizer.json";
-constexpr std::string_view gguf_start = "GGUF";
 
 /// The revision that a folder of Hugging Face's cache names, or the only one that it has; empty if
 /// it is not such a folder.
@@ -53,11 +53,11 @@ std::string tokenizer_file(const std::string& path) {
 
 Tokenizer read_tokenizer(const std::string& path, const Access& access) {
     const auto check = [](const std::string& name, std::string_view so_far, std::size_t from) {
-        if (!gguf_start.starts_with(so_far.substr(0, gguf_start.size())))
-            check_text(name, so_far, from);
+        if (!starts_as_gguf(so_far)) check_text(name, so_far, from);
     };
     const auto bytes = Bytes::open(tokenizer_file(path), access, check);
-    if (bytes->read(0, std::min<std::uint64_t>(bytes->size(), gguf_start.size())) == gguf_start)
+    constexpr std::uint64_t enough = 4;
+    if (starts_as_gguf(bytes->read(0, std::min(bytes->size(), enough))))
         return Tokenizer::from_gguf(bytes->name(), read_gguf(bytes).metadata);
     const Source source = read_source(bytes);
     return Tokenizer::from_json(source.name, source.text);
