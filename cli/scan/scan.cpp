@@ -44,7 +44,6 @@ constexpr std::size_t longest_chunk = 4096;
 constexpr auto short_chunk = 1s;
 /// With --resume the sums so far are written this often, and after the first chunk.
 constexpr auto saving_interval = 10s;
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 /// What a file of statistics states of the model and the settings.
 std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
@@ -78,9 +77,8 @@ bool holds_texts(const Record& first) {
     if (first.line == 0) return false;
     const io::InputFormat* const format = io::format_of_name(first.file);
     if (format == io::json_input || format == io::ndjson_input) return false;
-    std::string_view text = first.text;
-    if (first.line == 1 && text.starts_with(byte_order_mark))
-        text.remove_prefix(byte_order_mark.size());
+    const std::string_view text =
+        first.line == 1 ? io::without_byte_order_mark(first.text) : std::string_view(first.text);
     return !text.substr(std::min(text.find_first_not_of(" \t"), text.size())).starts_with('{');
 }
 
@@ -90,8 +88,7 @@ void make_record(Record& line) {
     if (text.size() < line.size || text.find('\0') != text.npos ||
         io::find_invalid_utf8(text) != text.npos)
         return;
-    if (line.line == 1 && text.starts_with(byte_order_mark))
-        text.remove_prefix(byte_order_mark.size());
+    if (line.line == 1) text = io::without_byte_order_mark(text);
     if (text.ends_with('\r')) text.remove_suffix(1);
     std::string record = "{";
     io::append_member(record, "text", text);

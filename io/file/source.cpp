@@ -21,8 +21,7 @@ bool looks_like_utf16(std::string_view text) {
 
 /// The source, after its text is checked.
 Source checked(Source source, const char* expected) {
-    const bool has_mark = source.first_line == 1 && source.text.starts_with("\xef\xbb\xbf");
-    if (has_mark) source.text.remove_prefix(3);
+    if (source.first_line == 1) source.text = without_byte_order_mark(source.text);
     if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
         throw Error(ErrorKind::input, source.name, std::string("is empty; expected ") + expected);
     const std::size_t bad = find_invalid_utf8(source.text);
@@ -46,6 +45,10 @@ std::size_t ascii_prefix(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view without_byte_order_mark(std::string_view text) {
+    return text.substr(text.starts_with("\xef\xbb\xbf") ? 3 : 0);
+}
 
 std::string Source::place(std::size_t offset) const {
     const std::string_view before = text.substr(0, std::min(offset, text.size()));

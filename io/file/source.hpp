@@ -23,6 +23,9 @@ struct Source {
 /// The piece of text that is checked at once: it fits in the cache.
 inline constexpr std::size_t text_piece = std::size_t{1} << 20;
 
+/// The text of a file, or of its first line, without a byte-order mark.
+std::string_view without_byte_order_mark(std::string_view text);
+
 /// Evidence in the bytes so far that this is not text: a zero byte, or a word or number of more
 /// than 1 MiB; null if none. `text` was checked up to `from`.
 const char* fault_of_text(std::string_view text, std::size_t from);
