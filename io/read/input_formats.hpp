@@ -14,9 +14,8 @@ namespace attn::io {
 struct InputFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes;
-    bool text;      ///< UTF-8, read as a whole
-    bool named;     ///< its arrays have names, FILE:NAME
-    bool booleans;  ///< distinguishes true and false from 1 and 0
+    bool text;   ///< UTF-8, read as a whole
+    bool named;  ///< its arrays have names, FILE:NAME
     /// Whether the first bytes, or the whole text, may have this format; called in the order of the
     /// table.
     bool (*starts)(std::string_view text);
@@ -50,27 +49,25 @@ NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, Thr
                              const CsvStyle& style, MatrixLabels* labels);
 
 inline constexpr std::array<InputFormat, 7> input_formats{
-    {{"json", {".json"}, true, true, true, starts_as_json, open_json_file, read_json_file},
+    {{"json", {".json"}, true, true, starts_as_json, open_json_file, read_json_file},
      {"ndjson",
       {".ndjson", ".jsonl"},
-      true,
       true,
       true,
       starts_as_ndjson,
       open_ndjson_file,
       read_json_file},
-     {"csv", {".csv", ".tsv"}, true, false, false, starts_as_csv, open_csv_file, read_csv_file},
-     {"npy", {".npy"}, false, false, true, starts_as_npy, open_npy_file, read_stored_file},
-     {"npz", {".npz"}, false, true, true, starts_as_npz, open_npz_file, read_stored_file},
+     {"csv", {".csv", ".tsv"}, true, false, starts_as_csv, open_csv_file, read_csv_file},
+     {"npy", {".npy"}, false, false, starts_as_npy, open_npy_file, read_stored_file},
+     {"npz", {".npz"}, false, true, starts_as_npz, open_npz_file, read_stored_file},
      {"safetensors",
       {".safetensors"},
       false,
       true,
-      true,
       starts_as_safetensors,
       open_safetensors_file,
       read_stored_file},
-     {"gguf", {".gguf"}, false, true, false, starts_as_gguf, open_gguf_file, read_stored_file}}};
+     {"gguf", {".gguf"}, false, true, starts_as_gguf, open_gguf_file, read_stored_file}}};
 
 inline constexpr const InputFormat *json_input = &input_formats[0],
                                    *ndjson_input = &input_formats[1];
