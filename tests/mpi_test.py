@@ -300,8 +300,9 @@ def ranks_may_be_killed():
             words = ["--query", "q.npy", "--key", "q.npy", "--value", "q.npy", "-o", "out.npy"]
             job = subprocess.Popen(["mpirun", "-n", "2", ATTN, "sdpa", *words], env=environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            victim = None
+            victim = rank_of(job.pid, rank)
             while victim is None:
+                check(job.poll() is None, "a job ended before its rank was seen", rank)
                 victim = rank_of(job.pid, rank)
             while is_writing and job.poll() is None and not any(
                     path.stat().st_size > 4096 for path in pathlib.Path().glob(".attn-*")):
@@ -314,12 +315,12 @@ def ranks_may_be_killed():
 
 
 def rank_of(mpirun, rank):
-    """The process of a rank, once it runs attn; or None."""
+    """The process of a rank, once it runs the program; or None."""
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
             if parent == mpirun and f"OMPI_COMM_WORLD_RANK={rank}\0" in (path / "environ").read_text() \
-                    and (path / "comm").read_text() == "attn\n":
+                    and (path / "comm").read_text() == pathlib.Path(ATTN).name + "\n":
                 return int(path.name)
         except (OSError, ValueError):
             continue
