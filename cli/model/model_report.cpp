@@ -6,6 +6,8 @@
 
 #include "cli/model/layers_head.hpp"
 #include "cli/output/head.hpp"
+#include "cli/output/layer_masks.hpp"
+#include "cli/output/readable_pieces.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/schemas.hpp"
@@ -136,11 +138,19 @@ io::Report make_model_report(const Request& request, const std::string& path,
     if (!request.format->json)
         for (NamedArray& array : arrays)
             if (array.layer) array.name = io::layer_name(array.name, *array.layer);
+    std::vector<LayerMask> masks;
+    masks.reserve(result.attentions.size());
+    for (LayerAttention& attention : result.attentions)
+        masks.push_back({attention.part, attention.layer, attention.plan.heads,
+                         attention.plan.kv_len, std::move(attention.mask)});
+    const std::vector<std::uint64_t>& heads = request.settings.head;
+    report.masked_of =
+        masked_in_layers(std::move(masks), question.layers, {heads.begin(), heads.end()});
     report.arrays = std::move(arrays);
-    report.query_labels = report.key_labels = request.tokens;
+    report.query_labels = report.key_labels = readable_pieces(request.tokens);
     report.labels_encoder = !question.decoder_ids.empty();
     report.layers = question.layers;
-    report.heads.assign(request.settings.head.begin(), request.settings.head.end());
+    report.heads.assign(heads.begin(), heads.end());
     report.workers = &workers;
     return report;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -94,7 +93,6 @@ public:
             if (done.insert(name).second) add(name, stacked);
         }
         report_.arrays = std::move(stacked);
-        use_mask();
     }
 
 private:
@@ -167,25 +165,6 @@ private:
         all.axes.insert(all.axes.begin(), "layer");
         all.layer_labels = std::move(labels);
         return all;
-    }
-
-    /// The cells of weight 0 that `mask` has as 0.
-    void use_mask() {
-        const NamedArray* mask = array_named("mask", report_.arrays);
-        if (mask == nullptr || report_.is_masked != nullptr || mask->axes.size() != 4) return;
-        const auto held = std::make_shared<const NamedArray>(*mask);
-        report_.is_masked = [held](std::size_t layer, std::size_t head, std::size_t query,
-                                   std::size_t key) {
-            const std::vector<std::size_t> shape = io::shape_of(*held);
-            return io::in_heads(head, shape[1], [&](std::size_t h) {
-                const bool is_there =
-                    layer < shape[0] && h < shape[1] && query < shape[2] && key < shape[3];
-                const std::size_t at = ((layer * shape[1] + h) * shape[2] + query) * shape[3] + key;
-                return is_there &&
-                       std::visit([&](const auto& values) { return values.data()[at] == 0; },
-                                  held->values);
-            });
-        };
     }
 
     io::Report& report_;

@@ -12,7 +12,7 @@ namespace attn::cli {
 /// others. `layers` are those of the result; a name that begins with its stack's, as
 /// "encoder_queries", has only those up to its deepest. Elements that a layer does not have are
 /// NaN: layers may lack an array, or differ in heads and widths. The label of a layer states that
-/// it has none, or how many heads it has. An array `mask` sets `report.is_masked` if it is null.
+/// it has none, or how many heads it has.
 /// Errors: OutOfMemory.
 void stack_layers(io::Report& report, const std::vector<std::size_t>& layers);
 

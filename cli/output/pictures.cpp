@@ -102,6 +102,13 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                     "there is no array of rank 2 to 5; expected one among those that are emitted");
     for (const std::string& name : named) {
         if (name == "all" && named.size() == 1) return drawable;
+        const auto of_layer = io::split_layer_name(name);
+        if (of_layer && find(name) == drawable.end() && find(of_layer->array) != drawable.end())
+            throw Error(ErrorKind::usage, where,
+                        "\"" + io::shortened(name) +
+                            "\" is drawn as a layer of its array; expected " + of_layer->array +
+                            ", and --layer " + std::to_string(of_layer->layer) +
+                            " of attn plot for this layer alone");
         if (find(name) == drawable.end())
             throw Error(ErrorKind::usage, where,
                         "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
@@ -125,7 +132,7 @@ std::string terminal_text(const io::Report& report, const std::vector<const Name
     io::TextOutput out;
     for (const NamedArray* array : arrays)
         io::write_terminal(out,
-                           io::make_heat_map(report, *array, report.is_masked, scale,
+                           io::make_heat_map(report, *array, masked_cells_of(report, *array), scale,
                                              io::limits_of(terminal, *array)),
                            terminal);
     return std::move(out.text());
@@ -138,7 +145,7 @@ void write_plot(io::Output& out, const io::Report& report,
     maps.reserve(arrays.size());
     for (const NamedArray* array : arrays)
         maps.push_back(
-            io::make_heat_map(report, *array, report.is_masked, scale,
+            io::make_heat_map(report, *array, masked_cells_of(report, *array), scale,
                               format.holds_all ? page_limits(*array) : io::picture_limits(*array)));
     format.write(out, maps);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "cli/output/head.hpp"
@@ -28,13 +29,16 @@ std::string parameters_origin(const Request& request) {
     return "  " + io::last_part(weights->second) + layer;
 }
 
-/// Files and answers of a batch are complete; pipes get all rows, of limited width.
+/// Files, pipes and answers of a batch are complete. COLUMNS limits the width in a pipe too.
 io::TableLimits table_limits(const Request& request) {
     if (request.output != "-" || request.of_batch) return {};
+    const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
     io::TableLimits limits;
+    if (!is_terminal && std::getenv("COLUMNS") == nullptr) return limits;
     limits.width = io::screen_columns(STDOUT_FILENO);
-    limits.way = "all: -o FILE or --format json, more: a wider terminal";
-    if (::isatty(STDOUT_FILENO) == 0) return limits;
+    limits.way = is_terminal ? "all: -o FILE or --format json, more: a wider terminal"
+                             : "all: -o FILE, or without COLUMNS";
+    if (!is_terminal) return limits;
     limits.rows = 40;
     limits.matrices = 16;
     return limits;

@@ -42,16 +42,18 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
     return report;
 }
 
-/// Whether a cell is masked; null if no output marks masked cells.
-io::IsMasked masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
+/// Which cells are masked; null if no output marks masked cells.
+io::MaskedOf masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     if (!mask) return nullptr;
-    return [&mask = *mask, &chosen = plan.shown.heads,
-            heads = plan.size_of<std::uint64_t>(Axis::heads)](std::size_t batch, std::size_t head,
-                                                              std::size_t query, std::size_t key) {
+    const io::IsMasked cells = [&mask = *mask, &chosen = plan.shown.heads,
+                                heads = plan.size_of<std::uint64_t>(Axis::heads)](
+                                   std::size_t batch, std::size_t head, std::size_t query,
+                                   std::size_t key) {
         return io::in_heads(head, heads, [&](std::size_t h) {
             return !mask.allows(batch, chosen.empty() ? h : chosen[h], query, key);
         });
     };
+    return [cells](const NamedArray&) { return cells; };
 }
 
 std::vector<std::string> write_files(Answer& answer, ThreadPool& workers) {
@@ -66,7 +68,7 @@ std::vector<std::string> write_files(Answer& answer, ThreadPool& workers) {
     }
     result.weights.reset();
     io::Report report = make_report(request, plan, std::move(result), workers);
-    report.is_masked = masked_cells(answer.mask, plan);
+    report.masked_of = masked_cells(answer.mask, plan);
     std::vector<std::string> notes = prepare_to_write(request, report);
     std::optional<Pictures> pictures;
     if (request.wants_pictures()) pictures.emplace(request, report);

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/output/readable_pieces.hpp"
 #include "cli/output/result_plan.hpp"
 #include "cli/question/labels.hpp"
 #include "cli/question/saved_question.hpp"
@@ -89,7 +90,8 @@ void take_model_head(io::Report& report, const io::ResultHead& head, const Namin
             return number.is_number_unsigned();
         }))
         report.heads = heads.get<std::vector<std::size_t>>();
-    report.query_labels = given.tokens.empty() ? head.tokens.value_or(given.tokens) : given.tokens;
+    report.query_labels =
+        given.tokens.empty() ? readable_pieces(head.tokens.value_or(given.tokens)) : given.tokens;
     report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
     report.labels_encoder = head.has_decoder() && given.tokens.empty();
     report.layers = given.layers.empty() ? head.layer_numbers : given.layers;
@@ -129,6 +131,10 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
             throw Error(ErrorKind::input, place,
                         "a mask of other queries and keys than " + array.name +
                             " has; expected both of one result");
+}
+
+io::MaskedOf of_every_array(io::IsMasked cells) {
+    return [cells = std::move(cells)](const NamedArray&) { return cells; };
 }
 
 }  // namespace
@@ -199,28 +205,59 @@ LayerRules rules_of(const std::optional<Plan>& plan) {
     return {std::make_shared<const Mask>(settings_mask(*plan)), plan->batch};
 }
 
-io::IsMasked is_masked_in(const io::Report& report, std::vector<LayerRules> layers,
-                          const std::string& place) {
+std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
+                                      const std::vector<std::size_t>& layers,
+                                      const std::string& place) {
+    constexpr std::pair<const char*, const char*> stacks[] = {
+        {"", ""}, {"encoder", "encoder_"}, {"decoder", "decoder_"}, {"cross", "cross_"}};
+    const json padding = member(*head.config, "attention_mask");
+    const bool has_padding =
+        padding.is_array() && std::all_of(padding.begin(), padding.end(), [](const json& number) {
+            return number.is_number_unsigned();
+        });
+    std::vector<LayerMask> masks;
+    for (const std::size_t layer : layers)
+        for (const auto& [stack, part] : stacks) {
+            const std::optional<PlannedLayer> planned = plan_of_layer(head, {layer, stack}, place);
+            if (!planned) continue;
+            const Plan& plan = planned->plan;
+            Mask mask = settings_mask(plan);
+            // Padding is that of the tokens, which are the encoder's where there is one.
+            const bool has_tokens = !head.has_decoder() || std::string_view(stack) != "decoder";
+            if (has_padding && has_tokens && padding.size() == plan.kv_len) {
+                Array<double> valid = Array<double>::from_shape({plan.kv_len});
+                std::copy(padding.begin(), padding.end(), valid.begin());
+                mask.add(BooleanRule(std::move(valid), true));
+            }
+            masks.push_back({part, layer, plan.heads, plan.kv_len,
+                             std::make_shared<const Mask>(std::move(mask))});
+        }
+    return masks;
+}
+
+io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
+                       const std::string& place) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);
-        return [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
-            return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {
-                return element(*mask, entry, h, q - first, k) == 0;
+        return of_every_array(
+            [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
+                return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {
+                    return element(*mask, entry, h, q - first, k) == 0;
+                });
             });
-        };
     }
     const auto has_rules = [](const LayerRules& layer) {
         return layer.rules != nullptr && !layer.rules->rules().empty();
     };
     if (std::none_of(layers.begin(), layers.end(), has_rules)) return nullptr;
     // The rules of a config apply to all heads.
-    return
+    return of_every_array(
         [layers = std::move(layers)](std::size_t entry, std::size_t, std::size_t q, std::size_t k) {
             const std::size_t batch = std::max<std::size_t>(layers.front().batch, 1);
             const LayerRules& layer = layers[std::min(entry / batch, layers.size() - 1)];
             return layer.rules != nullptr && !layer.rules->allows(entry % batch, 0, q, k);
-        };
+        });
 }
 
 }  // namespace attn::cli

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/output/layer_masks.hpp"
 #include "cli/plot/plain_array.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
@@ -37,10 +38,16 @@ struct LayerRules {
 };
 LayerRules rules_of(const std::optional<Plan>& plan);
 
+/// The masks of a model's attentions: what the settings of each of these layers and padding mask.
+/// Errors: kind input if a layer's description is malformed.
+std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
+                                      const std::vector<std::size_t>& layers,
+                                      const std::string& place);
+
 /// Which cells are masked: by the report's own mask, or else by the rules of its layers. `layers`
 /// has one entry per layer if the first axis is "layer", otherwise one entry. The report must stay
 /// at its address. Errors: kind input if the mask has other queries and keys than another array.
-io::IsMasked is_masked_in(const io::Report& report, std::vector<LayerRules> layers,
-                          const std::string& place);
+io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
+                       const std::string& place);
 
 }  // namespace attn::cli

@@ -8,6 +8,7 @@
 
 #include "cli/output/layer_stack.hpp"
 #include "cli/output/result_plan.hpp"
+#include "cli/plot/chosen.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
@@ -251,8 +252,12 @@ public:
             for (NamedArray& array : drawing_.report.arrays) array.layer_labels = labels;
             name_selected();
         }
-        drawing_.report.is_masked =
-            is_masked_in(drawing_.report, std::move(rules_), drawing_.place);
+        io::Report& report = drawing_.report;
+        if (!naming_.layers.empty() && report.layers.empty()) keep_chosen_layers();
+        if (!masks_.empty() && array_named("mask", report.arrays) == nullptr)
+            report.masked_of = masked_in_layers(std::move(masks_), report.layers, report.heads);
+        else
+            report.masked_of = masked_in(report, std::move(rules_), drawing_.place);
         return std::move(drawing_);
     }
 
@@ -266,7 +271,9 @@ private:
         check_layers(result, naming.layers);
         io::Report report = read_report(result, plan, naming, workers_, drawing_.notes);
         if (!report.layers.empty()) stack_layers(report, report.layers);
-        add_rules(result, plan, report.layers);
+        if (!report.layers.empty())
+            masks_ = masks_of_model(result.head(), report.layers, result.place());
+        rules_.push_back(rules_of(plan));
         if (stack_) {
             const std::string selected = selected_in(result);
             names_.add(result, selected_.empty() ? "" : selected);
@@ -293,17 +300,12 @@ private:
         stack_.emplace(drawing_, count, result.bytes(), kept, selected_);
     }
 
-    /// Those of each layer of a model's result, if its head describes them. The arrays of encoder
-    /// and decoder have other queries and keys.
-    void add_rules(const io::ResultView& result, const std::optional<Plan>& plan,
-                   const std::vector<std::size_t>& layers) {
-        if (layers.empty() || result.head().has_decoder()) return rules_.push_back(rules_of(plan));
-        for (const std::size_t layer : layers) {
-            std::optional<PlannedLayer> planned =
-                plan_of_layer(result.head(), {layer}, result.place());
-            rules_.push_back(
-                rules_of(planned ? std::optional(std::move(planned->plan)) : std::nullopt));
-        }
+    void keep_chosen_layers() {
+        const auto kept = keep_layers(drawing_.report, naming_.layers, drawing_.place);
+        if (rules_.size() < 2) return;
+        std::vector<LayerRules> rules;
+        for (const std::size_t position : kept) rules.push_back(rules_[position]);
+        rules_ = std::move(rules);
     }
 
     /// The array and layer that FILE:NAME.N selects in a model's result.
@@ -312,13 +314,12 @@ private:
         return array == nullptr ? std::nullopt : array->of_layer;
     }
 
+    /// Those of a model's result; of other arrays, layers are chosen once they are read.
     static void check_layers(const io::ResultView& result, const std::vector<std::size_t>& layers) {
         const std::vector<std::size_t>& all = result.head().layer_numbers;
+        if (all.empty()) return;
         for (const std::size_t layer : layers) {
             const std::string where = "--layer " + std::to_string(layer);
-            if (all.empty())
-                throw Error(ErrorKind::usage, where,
-                            result.place() + " has no layers; expected a result of attn model");
             const bool is_there =
                 std::count(all.begin(), all.end(), layer) != 0 ||
                 std::any_of(result.arrays().begin(), result.arrays().end(), [&](const auto& array) {
@@ -363,7 +364,8 @@ private:
     ThreadPool& workers_;
     Drawing drawing_;
     std::optional<Stack> stack_;
-    std::vector<LayerRules> rules_;
+    std::vector<LayerRules> rules_;  // of each result
+    std::vector<LayerMask> masks_;   // of the layers of a model's result
     LayerNames names_;
     std::string selected_;  // in the first result, if only that array is drawn; else empty
 };

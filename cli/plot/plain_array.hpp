@@ -17,7 +17,7 @@ struct Naming {
     AxisNames axes;  ///< of arrays of this rank; others have those of attn's array with their name
     std::vector<std::string> tokens, context_tokens;  ///< or empty
     io::CsvStyle csv = {};
-    std::vector<std::size_t> layers = {};  ///< of a model's result; empty: all
+    std::vector<std::size_t> layers = {};  ///< to draw; empty: all
 };
 
 /// Errors: kind usage for an unknown name, an axis named twice, and fewer than 2 or more than 5

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "cli/output/pictures.hpp"
+#include "cli/plot/chosen.hpp"
 #include "cli/plot/layers.hpp"
 #include "core/base/error.hpp"
-#include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/write/row_text.hpp"
@@ -74,71 +74,14 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
     return names;
 }
 
-/// The index of the heads axis, or the rank if there is none.
-std::size_t axis_of_heads(const NamedArray& array) {
-    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), "heads") -
-                                    array.axes.begin());
-}
-
-/// 0 if there is no such axis.
-std::size_t number_of_heads(const NamedArray& array) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
-    const std::size_t axis = axis_of_heads(array);
-    return axis < shape.size() ? shape[axis] : 0;
-}
-
-/// The positions of these heads in the arrays that have `count` of them, whose numbers the report
-/// may give. Errors: kind usage if there is no such head.
-std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
-                                      const io::Report& report, const NamedArray& array,
-                                      std::size_t count) {
-    const bool has_chosen = has_chosen_heads(report, array);
-    std::vector<std::size_t> positions;
-    for (std::size_t head : heads) {
-        const auto found = std::find(report.heads.begin(), report.heads.end(), head);
-        const std::size_t position =
-            has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
-        if (position >= count)
-            throw Error(ErrorKind::usage, "--head " + std::to_string(head),
-                        array.name + (count == 0 ? " has no heads; expected an array that has some"
-                                      : has_chosen ? " has the heads " + shape_text(report.heads) +
-                                                         "; expected one of them"
-                                                   : " has " + std::to_string(count) +
-                                                         " heads; expected 0 to " +
-                                                         std::to_string(count - 1)));
-        positions.push_back(position);
-    }
-    return positions;
-}
-
-/// Keeps these heads, in this order, in all arrays with as many heads as the `drawn` ones. Returns
-/// the arrays that can still be drawn. An array with fewer heads, such as keys that several heads
-/// share, cannot. Arrays keep their addresses. Errors: those of positions_of, for the drawn array
-/// of most heads.
-std::vector<const NamedArray*> keep_heads(io::Report& report,
-                                          const std::vector<const NamedArray*>& drawn,
-                                          const std::vector<std::size_t>& heads) {
-    const auto widest =
-        *std::max_element(drawn.begin(), drawn.end(), [&](const auto* a, const auto* b) {
-            const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
-            return a_has != b_has ? b_has : number_of_heads(*a) < number_of_heads(*b);
-        });
-    const std::size_t count = number_of_heads(*widest);
-    const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
-    const bool has_chosen = has_chosen_heads(report, *widest);
-    const auto is_alike = [&](const NamedArray& array) {
-        return number_of_heads(array) == count && has_chosen_heads(report, array) == has_chosen;
-    };
-    std::vector<const NamedArray*> left;
-    for (const NamedArray* array : drawn)
-        if (number_of_heads(*array) == 0 || is_alike(*array)) left.push_back(array);
-    for (NamedArray& array : report.arrays)
-        if (is_alike(array))
-            std::visit(
-                [&](auto& values) { values = picked(values, axis_of_heads(array), positions); },
-                array.values);
-    report.heads = heads;
-    return left;
+[[noreturn]] void fail_without_matrix(const Drawing& drawing) {
+    const std::vector<NamedArray>& arrays = drawing.report.arrays;
+    if (arrays.size() == 1 && io::shape_of(arrays.front()).size() == 1)
+        throw Error(ErrorKind::input, drawing.place,
+                    arrays.front().name + " " + shape_text(io::shape_of(arrays.front())) +
+                        " is one list; expected rank 2 to 5: a matrix of one row is [[...]]");
+    throw Error(ErrorKind::input, drawing.place,
+                "holds no array of rank 2 to 5; expected one that can be drawn");
 }
 
 }  // namespace
@@ -154,8 +97,7 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         const io::Report& report = drawing.report;
         check_axes(report, request, axes);
         if (std::none_of(report.arrays.begin(), report.arrays.end(), can_be_drawn))
-            throw Error(ErrorKind::input, drawing.place,
-                        "holds no array of rank 2 to 5; expected one that can be drawn");
+            fail_without_matrix(drawing);
         std::vector<std::string> names = request.arrays;
         if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
             names = {drawing.named};

@@ -16,7 +16,7 @@ struct PlotRequest {
     std::vector<std::string> tokens, context_tokens;  ///< replace the results' own, or empty
     std::vector<std::string> arrays;                  ///< to draw; empty: the weights, else all
     std::vector<std::size_t> heads;                   ///< to draw; empty: all
-    std::vector<std::size_t> layers;                  ///< of a model's result to draw; empty: all
+    std::vector<std::size_t> layers;                  ///< to draw; empty: all
     std::string title;  ///< empty: derived from the array and the settings
     io::ColorScale scale = io::ColorScale::automatic;
     io::CsvStyle csv;

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
+#include "core/layer/mask_rows.hpp"
 #include "core/model/attention_arrays.hpp"
 #include "core/model/attention_settings.hpp"
 #include "core/model/project_heads.hpp"
@@ -149,6 +151,16 @@ Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part,
     return out;
 }
 
+/// All masks of an attention. `own_bias`: an additive mask that excludes keys by -Infinity; may be
+/// empty.
+std::shared_ptr<const Mask> mask_of(const Plan& plan, const Array<double>& allowed,
+                                    const Array<double>& own_bias) {
+    Mask mask = settings_mask(plan);
+    if (allowed.size() != 0) mask.add(BooleanRule(allowed, true));
+    if (own_bias.size() != 0) mask.add(BiasRule(Broadcast(own_bias, 0)));
+    return std::make_shared<const Mask>(std::move(mask));
+}
+
 template <class T>
 void apply_gate(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                 const Tensor3<T>& given, Tensor3<T>& context) {
@@ -192,6 +204,8 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
     Settings settings =
         attention_settings(part, compute.kernel, run.wanted,
                            {is_cross, !weights_name.empty(), before, run.block.layer}, dtype_of<T>);
+    const bool is_recorded = !run.wanted.names.empty();
+    const Array<double> own_bias = is_recorded && part.key_bias ? bias : Array<double>();
     Operands operands;
     operands.mask = std::move(bias);
     if (allowed.size() != 0) {
@@ -207,8 +221,10 @@ Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> 
     operands.key = without_batch(std::move(key));
     operands.value = without_batch(std::move(value));
     const Plan plan = make_plan(std::move(settings), shapes_of(operands));
-    if (!run.wanted.names.empty())
+    if (is_recorded) {
         run.attentions.push_back(described(part, plan, is_cross, is_cross ? "cross_" : run.prefix));
+        run.attentions.back().mask = mask_of(plan, allowed, own_bias);
+    }
     Result result = attn::compute(plan, std::move(operands), compute.pool);
     Tensor3<T> context;
     for (NamedArray& array : result.arrays) {

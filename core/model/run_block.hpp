@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "core/base/named_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
+#include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
@@ -45,6 +47,7 @@ struct LayerAttention {
     std::size_t rope_dims = 0;
     std::optional<double> rope_base = {};
     std::size_t layer = 0;
+    std::shared_ptr<const Mask> mask = {};  ///< the keys that each query may attend to
 };
 
 /// The arrays to record in each layer, by their names in `all_arrays`.

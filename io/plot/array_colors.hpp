@@ -5,7 +5,7 @@
 
 namespace attn::io {
 
-/// Not drawn, in colours from 0 up, in diverging colours, or in diverging colours with cells of
+/// Not drawn, in colours from 0 up where no number is negative, in diverging colours, or in diverging colours with cells of
 /// -Infinity as masked.
 enum class ArrayColors { none, from_zero, diverging, diverging_masked };
 
@@ -19,7 +19,7 @@ constexpr ArrayColors colors_of(ArrayId array) {
                                  "key_padding_mask"};
     constexpr ArraySet masked{"biased_scores", "masked_scores"};
     if (array.row().from == From::trace || array == "token_ids") return ArrayColors::none;
-    if (from_zero.has(array)) return ArrayColors::from_zero;
+    if (from_zero.has(array) || array.row().is_statistic()) return ArrayColors::from_zero;
     return masked.has(array) ? ArrayColors::diverging_masked : ArrayColors::diverging;
 }
 

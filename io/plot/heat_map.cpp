@@ -19,25 +19,29 @@ namespace {
 
 constexpr std::size_t widest_map_title = 200, widest_layer = 40, max_panels = 4096;
 
-bool lies_in(const AnyArray& values, double least, double most) {
+bool has_negative(const AnyArray& values) {
     return std::visit(
-        [&](const auto& all) {
-            return std::none_of(all.data(), all.data() + all.size(), [&](auto x) {
-                return static_cast<double>(x) < least || static_cast<double>(x) > most;
-            });
+        [](const auto& all) {
+            return std::any_of(all.data(), all.data() + all.size(), [](auto x) { return x < 0; });
         },
         values);
 }
 
-/// Arrays of other programs are drawn in diverging colours, except those that may be weights;
-/// weights in diverging colours if some are negative, as in linear attention.
+/// Of the weights of queries or keys, or of heads, as `attn scan` writes them.
+bool holds_statistics(const NamedArray& array) {
+    const auto known = find_array(without_stack(array.name));
+    const std::size_t rank = array.axes.size();
+    return (known && known->row().is_statistic()) ||
+           (rank >= 2 && array.axes[rank - 2] == "layer" && array.axes[rank - 1] == "heads");
+}
+
+/// Arrays that are not attn's are drawn in diverging colours if some of their numbers are negative;
+/// so are weights, as those of linear attention may be.
 ArrayColors colors_of_array(const NamedArray& array) {
     const auto known = find_array(without_stack(array.name));
     const ArrayColors colors = known ? colors_of(*known) : ArrayColors::from_zero;
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const bool fits =
-        colors != ArrayColors::from_zero || lies_in(array.values, 0, known ? infinity : 1);
-    return fits ? colors : ArrayColors::diverging;
+    return colors == ArrayColors::from_zero && has_negative(array.values) ? ArrayColors::diverging
+                                                                          : colors;
 }
 
 std::string axis_text(std::string_view axis) {
@@ -116,7 +120,10 @@ public:
         map_.robust = magnitudes_.robust(map_.is_diverging);
         const bool by_row =
             !map_.is_diverging && map_.columns > 1 && magnitudes_.leaves_rows_dark(map_.robust);
-        map_.automatic = by_row ? ColorScale::row : ColorScale::robust;
+        // Statistics are few, and the largest are what one looks for.
+        map_.automatic = holds_statistics(array_) ? ColorScale::global
+                         : by_row                 ? ColorScale::row
+                                                  : ColorScale::robust;
         return std::move(map_);
     }
 

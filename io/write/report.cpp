@@ -1,6 +1,7 @@
 #include "io/write/report.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
@@ -47,11 +48,15 @@ bool counts_queries_and_keys(const NamedArray& array) {
     return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
 }
 
-MaskedCells::MaskedCells(const NamedArray& array, const IsMasked& is_masked,
-                         std::size_t first_query)
-    : is_masked_(is_masked && counts_queries_and_keys(array) && array.name != "mask" ? &is_masked
-                                                                                     : nullptr),
-      first_query_(first_query) {
+IsMasked masked_cells_of(const Report& report, const NamedArray& array) {
+    return report.masked_of ? report.masked_of(array) : nullptr;
+}
+
+MaskedCells::MaskedCells(const NamedArray& array, IsMasked is_masked, std::size_t first_query)
+    : first_query_(first_query) {
+    const auto of_layer = array.layer ? split_layer_name(array.name) : std::nullopt;
+    const std::string_view name = without_stack(of_layer ? of_layer->array : array.name);
+    if (counts_queries_and_keys(array) && name != "mask") is_masked_ = std::move(is_masked);
     const std::size_t rank = array.axes.size();
     has_heads_ = rank > 2 && array.axes[rank - 3] == "heads";
     if (has_heads_) heads_ = shape_of(array)[rank - 3];

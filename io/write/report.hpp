@@ -38,6 +38,9 @@ bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
     return true;
 }
 
+/// The masked cells of an array; null: none.
+using MaskedOf = std::function<IsMasked(const NamedArray& array)>;
+
 enum class Nonfinite { string, null, literal };
 inline constexpr Names<Nonfinite, 3> nonfinite_names{
     {{Nonfinite::string, "string"}, {Nonfinite::null, "null"}, {Nonfinite::literal, "literal"}}};
@@ -53,7 +56,7 @@ struct Report {
     std::size_t first_query = 0;      ///< the query of row 0
     std::vector<std::size_t> layers;  ///< of a model; empty: the report has no layers
     std::vector<std::size_t> heads;   ///< of arrays of chosen heads; empty: all, from 0
-    IsMasked is_masked = {};          ///< which cells tables and pictures show as masked
+    MaskedOf masked_of = {};          ///< which cells tables and pictures show as masked
     std::string heading;              ///< of pictures; empty: made from the array and the settings
     /// Text of picture titles before and after an array's name: "causal  " and "  seed 123".
     std::string title_start, title_end;
@@ -80,25 +83,28 @@ bool has_chosen_heads(const Report& report, const NamedArray& array);
 /// What tables show for a masked cell, which 0.0000 would not tell from a weight near zero.
 inline constexpr std::string_view masked_cell = ".";
 
+/// The masked cells of an array of the report; null: none.
+IsMasked masked_cells_of(const Report& report, const NamedArray& array);
+
 /// Whether the last axes are q_len and kv_len.
 bool counts_queries_and_keys(const NamedArray& array);
 
 /// The masked cells of one array: those of every array over queries and keys but the mask itself,
-/// whose zeros are its content. `is_masked` must outlive it.
+/// whose zeros are its content.
 class MaskedCells {
 public:
-    MaskedCells(const NamedArray& array, const IsMasked& is_masked, std::size_t first_query);
+    MaskedCells(const NamedArray& array, IsMasked is_masked, std::size_t first_query);
 
     /// A cell of the matrix-th matrix in row-major order. Without a heads axis, its numbers are
     /// those of one head, or means over the heads.
     bool operator()(std::size_t matrix, std::size_t row, std::size_t column) const {
         return is_masked_ != nullptr &&
-               (*is_masked_)(matrix / heads_, has_heads_ ? matrix % heads_ : every_head,
-                             first_query_ + row, column);
+               is_masked_(matrix / heads_, has_heads_ ? matrix % heads_ : every_head,
+                          first_query_ + row, column);
     }
 
 private:
-    const IsMasked* is_masked_;  // null: no cell is masked
+    IsMasked is_masked_;  // null: no cell is masked
     std::size_t first_query_, heads_ = 1;
     bool has_heads_;
 };

@@ -43,12 +43,12 @@ constexpr std::size_t gap = 2;  // blanks between columns
 class TableWriter {
 public:
     TableWriter(Output& out, const Report& report, const NumberStyle& style)
-        : out_(out), report_(report), decimals_(style.decimals.value_or(table_decimals)),
-          limits_(style.limits) {}
+        : out_(out), report_(report), style_decimals_(style.decimals),
+          decimals_(style.decimals.value_or(table_decimals)), limits_(style.limits) {}
 
     void write(const NamedArray& array) {
         array_ = &array;
-        is_masked_.emplace(array, report_.is_masked, report_.first_query);
+        is_masked_.emplace(array, masked_cells_of(report_, array), report_.first_query);
         const std::vector<std::size_t> shape = shape_of(array);
         labels_.clear();
         labels_.reserve(shape.size());
@@ -267,12 +267,19 @@ private:
 
     template <class T>
     std::string number(T value) const {
-        if constexpr (std::is_floating_point_v<T>) return fixed_text(value, decimals_);
+        if constexpr (std::is_floating_point_v<T>) {
+            // float32's least number, which libraries add where keys are masked, has 39 digits.
+            constexpr double widest = 1e10;
+            if (std::isfinite(value) && std::abs(static_cast<double>(value)) >= widest)
+                return scientific_text(value, style_decimals_.value_or(1));
+            return fixed_text(value, decimals_);
+        }
         return std::to_string(value);
     }
 
     Output& out_;
     const Report& report_;
+    std::optional<int> style_decimals_;
     int decimals_;
     const TableLimits& limits_;
     const NamedArray* array_ = nullptr;

@@ -1,0 +1,37 @@
+#include "cli/output/readable_pieces.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "io/file/source.hpp"
+#include "io/tokenizer/byte_alphabet.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::string_view space_mark = "\u2581";
+
+/// Ġ is also a letter: pieces of other vocabularies show themselves by their marks.
+bool is_byte_level(const std::vector<std::string>& pieces) {
+    return std::none_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
+        return piece.starts_with("##") || piece == "[CLS]" ||
+               piece.find(space_mark) != std::string::npos;
+    });
+}
+
+}  // namespace
+
+std::vector<std::string> readable_pieces(std::vector<std::string> pieces) {
+    const bool has_bytes = is_byte_level(pieces);
+    for (std::string& piece : pieces) {
+        if (has_bytes) {
+            const std::string text = io::from_byte_alphabet(piece);
+            if (io::find_invalid_utf8(text) == std::string::npos) piece = text;
+        }
+        for (std::size_t at = 0; (at = piece.find(space_mark, at)) != std::string::npos;)
+            piece.replace(at, space_mark.size(), " ");
+    }
+    return pieces;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,142 @@
+#include "cli/plot/chosen.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/base/error.hpp"
+#include "core/base/picked.hpp"
+#include "core/base/tensor.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// The index of the axis, or the rank if there is none.
+std::size_t index_of(std::string_view axis, const NamedArray& array) {
+    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), axis) -
+                                    array.axes.begin());
+}
+
+/// 0 if there is no such axis.
+std::size_t number_of_heads(const NamedArray& array) {
+    const std::vector<std::size_t> shape = io::shape_of(array);
+    const std::size_t axis = index_of("heads", array);
+    return axis < shape.size() ? shape[axis] : 0;
+}
+
+/// The positions of these heads in the arrays that have `count` of them, whose numbers the report
+/// may give. Errors: kind usage if there is no such head.
+std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
+                                      const io::Report& report, const NamedArray& array,
+                                      std::size_t count) {
+    const bool has_chosen = has_chosen_heads(report, array);
+    std::vector<std::size_t> positions;
+    for (std::size_t head : heads) {
+        const auto found = std::find(report.heads.begin(), report.heads.end(), head);
+        const std::size_t position =
+            has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
+        if (position >= count)
+            throw Error(ErrorKind::usage, "--head " + std::to_string(head),
+                        array.name + (count == 0 ? " has no heads; expected an array that has some"
+                                      : has_chosen ? " has the heads " + shape_text(report.heads) +
+                                                         "; expected one of them"
+                                                   : " has " + std::to_string(count) +
+                                                         " heads; expected 0 to " +
+                                                         std::to_string(count - 1)));
+        positions.push_back(position);
+    }
+    return positions;
+}
+
+/// The place of layer number `layer` among the array's, which its labels may number.
+std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
+    const std::size_t count = io::shape_of(array)[index_of("layer", array)];
+    const std::vector<std::string>& labels = array.layer_labels;
+    const std::string number = std::to_string(layer);
+    const auto is_numbered = [](const std::string& label) {
+        const std::string_view digits =
+            label.starts_with("layer ") ? std::string_view(label).substr(6) : label;
+        return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    const bool has_numbers =
+        labels.size() == count && std::all_of(labels.begin(), labels.end(), is_numbered);
+    std::size_t position = layer;
+    if (has_numbers)
+        position = static_cast<std::size_t>(std::find_if(labels.begin(), labels.end(),
+                                                         [&](const std::string& label) {
+                                                             return label == number ||
+                                                                    label == "layer " + number;
+                                                         }) -
+                                            labels.begin());
+    if (position < count) return position;
+    std::string all;
+    for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
+    throw Error(
+        ErrorKind::usage, "--layer " + number,
+        array.name + (has_numbers ? " has " + io::shortened(all) + "; expected one of them"
+                                  : " has " + std::to_string(count) + " layers; expected 0 to " +
+                                        std::to_string(count - 1)));
+}
+
+}  // namespace
+
+std::vector<const NamedArray*> keep_heads(io::Report& report,
+                                          const std::vector<const NamedArray*>& drawn,
+                                          const std::vector<std::size_t>& heads) {
+    const auto widest =
+        *std::max_element(drawn.begin(), drawn.end(), [&](const auto* a, const auto* b) {
+            const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
+            return a_has != b_has ? b_has : number_of_heads(*a) < number_of_heads(*b);
+        });
+    const std::size_t count = number_of_heads(*widest);
+    const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
+    const bool has_chosen = has_chosen_heads(report, *widest);
+    const auto is_alike = [&](const NamedArray& array) {
+        return number_of_heads(array) == count && has_chosen_heads(report, array) == has_chosen;
+    };
+    std::vector<const NamedArray*> left;
+    for (const NamedArray* array : drawn)
+        if (number_of_heads(*array) == 0 || is_alike(*array)) left.push_back(array);
+    for (NamedArray& array : report.arrays)
+        if (is_alike(array))
+            std::visit(
+                [&](auto& values) { values = picked(values, index_of("heads", array), positions); },
+                array.values);
+    report.heads = heads;
+    return left;
+}
+
+std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::size_t>& layers,
+                                     const std::string& place) {
+    std::vector<std::size_t> kept;
+    for (NamedArray& array : report.arrays) {
+        const std::size_t axis = index_of("layer", array);
+        if (axis == array.axes.size()) continue;
+        std::vector<std::size_t> positions;
+        std::vector<std::string> labels;
+        for (const std::size_t layer : layers) {
+            positions.push_back(position_of_layer(layer, array));
+            labels.push_back(positions.back() < array.layer_labels.size()
+                                 ? array.layer_labels[positions.back()]
+                                 : "layer " + std::to_string(layer));
+        }
+        std::visit([&](auto& values) { values = picked(values, axis, positions); }, array.values);
+        array.layer_labels = std::move(labels);
+        kept = std::move(positions);
+    }
+    if (kept.empty()) {
+        std::size_t rank = 0;
+        for (const NamedArray& array : report.arrays) rank = std::max(rank, array.axes.size());
+        const char* const others = rank < 3 ? "head" : rank == 3 ? "query,key" : "head,query,key";
+        throw Error(ErrorKind::usage, "--layer " + std::to_string(layers.front()),
+                    place +
+                        " has no layers; expected a result of attn model, several results, or "
+                        "--axes layer," +
+                        others + " where the first axis counts layers");
+    }
+    return kept;
+}
+
+}  // namespace attn::cli
