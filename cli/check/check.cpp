@@ -164,7 +164,7 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
         std::find_if(judgement.arrays.begin(), judgement.arrays.end(),
                      [](const ArrayJudgement& array) { return array.verdict == Verdict::wrong; });
     if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
-    for (const PrecisionRow& type : precision_rows()) {
+    for (const PrecisionRow& type : precision_rows) {
         bool is_right = true;
         for (std::size_t i = 0; is_right && i < given.size(); ++i) {
             const ArrayJudgement& array = judgement.arrays[i];

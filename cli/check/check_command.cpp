@@ -39,12 +39,6 @@ constexpr std::array<CheckFormat, 2> check_formats{
     {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
 
-constexpr Names<Precision, 5> precision_names{{{Precision::float64, "float64"},
-                                               {Precision::float32, "float32"},
-                                               {Precision::tf32, "tf32"},
-                                               {Precision::float16, "float16"},
-                                               {Precision::bfloat16, "bfloat16"}}};
-
 /// Whether the words begin with a file in place of a mode. Errors: kind usage if they are neither.
 bool names_request(const std::vector<std::string>& words) {
     const std::string expected = "expected " + listed_modes() + ", then INPUT; or a request";

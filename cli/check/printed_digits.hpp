@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/check/precision.hpp"
+#include "core/base/precision.hpp"
 #include "core/check/their_array.hpp"
 
 namespace attn::cli {

@@ -18,6 +18,12 @@ enum class CompareForm { table, json };
 constexpr Names<CompareForm, 2> compare_forms{
     {{CompareForm::table, "table"}, {CompareForm::json, "json"}}};
 
+/// tf32 is a way to multiply numbers of float32.
+constexpr Names<Precision, 4> ulp_types{{{Precision::float32, "float32"},
+                                         {Precision::float64, "float64"},
+                                         {Precision::float16, "float16"},
+                                         {Precision::bfloat16, "bfloat16"}}};
+
 int run_compare(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.size() > 2)
@@ -32,7 +38,7 @@ int run_compare(const Args& args) {
     request.tolerance.ulp = args.whole("ulp").value_or(0);
     request.tolerance.equal_nan = args.has("equal_nan");
     request.common = args.has("common");
-    if (const auto dtype = args.place("dtype")) request.dtype = dtype_names[*dtype].first;
+    if (const auto dtype = args.place("dtype")) request.dtype = ulp_types[*dtype].first;
     if (const auto form = args.place("format"))
         request.json = compare_forms[*form].first == CompareForm::json;
     request.csv = with_flags({}, args).csv;
@@ -58,9 +64,9 @@ constexpr Option compare_options[] = {
      .argument = "N",
      .help = "units in the last place that count as equal (default 0)"},
     {.key = "dtype",
-     .field = choice_among<dtype_names>,
-     .limits = {.expected = "float32|float64"},
-     .help = "type whose units are counted (default the results')"},
+     .field = choice_among<ulp_types>,
+     .limits = {.expected = "float32|float64|float16|bfloat16"},
+     .help = "type whose units are counted (default: that of each array)"},
     {.key = "format",
      .field = choice_among<compare_forms>,
      .limits = {.expected = "table|json"},

@@ -1,34 +1,12 @@
 #include "core/base/difference.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
-#include <type_traits>
-#include <utility>
+
+#include "core/base/ulp.hpp"
 
 namespace attn {
 namespace {
-
-/// Maps numbers to integers in the same order: negative ones count down from zero.
-template <class T>
-std::int64_t ordinal(T value) {
-    using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-    const auto bits = std::bit_cast<Integer>(value);
-    return bits < 0 ? std::int64_t{std::numeric_limits<Integer>::min()} - bits : bits;
-}
-
-std::uint64_t ulp_distance(double a, double b, Dtype dtype) {
-    // Both would become the same infinity.
-    if (overflows(a, dtype) || overflows(b, dtype))
-        return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
-    const auto [x, y] = for_dtype(dtype, [&]<class T>(T) {
-        return std::pair(ordinal(static_cast<T>(a)), ordinal(static_cast<T>(b)));
-    });
-    // Unsigned, since the distance between the two largest numbers does not fit int64.
-    return x < y ? static_cast<std::uint64_t>(y) - static_cast<std::uint64_t>(x)
-                 : static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y);
-}
 
 bool same_kind(double a, double b, bool equal_nan) {
     if (std::isnan(a) || std::isnan(b)) return equal_nan && std::isnan(a) && std::isnan(b);
@@ -70,7 +48,7 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
             continue;
         }
         const double difference = std::abs(add_error(x, y, error_at(a, i) - error_at(b, i)));
-        const std::uint64_t ulp = ulp_distance(x, y, t.dtype);
+        const std::uint64_t ulp = x == y ? 0 : ulps_between(x, y, t.type);
         sum += difference;
         ++finite;
         if (difference > d.max_abs && d.nonfinite_mismatches == 0) worst = i;

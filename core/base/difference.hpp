@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/dtype.hpp"
+#include "core/base/precision.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
@@ -15,7 +15,7 @@ struct Tolerance {
     double atol = 0, rtol = 0;
     std::uint64_t ulp = 0;
     bool equal_nan = false;
-    Dtype dtype = Dtype::float32;  ///< the type whose units in the last place are counted
+    Precision type = Precision::float32;  ///< whose units in the last place are counted
 };
 
 /// Numbers to compare: values, with the rounding errors of integers that float64 cannot hold.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/names.hpp"
-#include "core/check/precision.hpp"
+#include "core/base/precision.hpp"
 #include "core/operator/choices.hpp"
 
 namespace attn {

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "core/check/evaluate.hpp"
-#include "core/check/precision.hpp"
+#include "core/base/precision.hpp"
 
 namespace attn {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "core/check/ulp.hpp"
+#include "core/base/ulp.hpp"
 
 namespace attn {
 namespace {
@@ -267,8 +267,11 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.max_abs = found.max_abs;
     judgement.rms =
         found.finite == 0 ? 0 : std::sqrt(found.sum_of_squares / static_cast<double>(found.finite));
-    judgement.ulp =
-        found.max_abs == 0 ? 0 : ulps_between(found.theirs_at_max, found.truth_at_max, type);
+    const std::uint64_t ulps = ulps_between(found.theirs_at_max, found.truth_at_max, type);
+    judgement.ulp = found.max_abs == 0 ? 0
+                    : ulps == std::numeric_limits<std::uint64_t>::max()
+                        ? std::numeric_limits<double>::infinity()
+                        : static_cast<double>(ulps);
     judgement.bound = found.bound;
     const bool is_right = found.first == no_offset;
     if (!is_right)

@@ -27,6 +27,8 @@ struct InputFormat {
 // The parts of the rows.
 bool starts_as_json(std::string_view text);
 bool starts_as_ndjson(std::string_view text);
+bool starts_as_c(std::string_view text);
+bool starts_as_memh(std::string_view text);
 bool starts_as_csv(std::string_view text);  ///< any text may have this format
 bool starts_as_npy(std::string_view text);
 bool starts_as_npz(std::string_view text);
@@ -35,6 +37,8 @@ bool starts_as_gguf(std::string_view text);
 
 void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_c_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
+void open_memh_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_csv_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
 void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
@@ -48,7 +52,7 @@ NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, Thread
 NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                              const CsvStyle& style, MatrixLabels* labels);
 
-inline constexpr std::array<InputFormat, 7> input_formats{
+inline constexpr std::array<InputFormat, 9> input_formats{
     {{"json", {".json"}, true, true, starts_as_json, open_json_file, read_json_file},
      {"ndjson",
       {".ndjson", ".jsonl"},
@@ -57,6 +61,8 @@ inline constexpr std::array<InputFormat, 7> input_formats{
       starts_as_ndjson,
       open_ndjson_file,
       read_json_file},
+     {"c", {".h"}, true, true, starts_as_c, open_c_file, read_stored_file},
+     {"memh", {".memh", ".mem"}, true, true, starts_as_memh, open_memh_file, read_stored_file},
      {"csv", {".csv", ".tsv"}, true, false, starts_as_csv, open_csv_file, read_csv_file},
      {"npy", {".npy"}, false, false, starts_as_npy, open_npy_file, read_stored_file},
      {"npz", {".npz"}, false, true, starts_as_npz, open_npz_file, read_stored_file},

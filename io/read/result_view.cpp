@@ -302,7 +302,7 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
     return viewed;
 }
 
-std::vector<InputFile> open_results(const std::string& path) {
+std::vector<InputFile> open_results(const std::string& path, FailedRecords failed) {
     InputFile file = open_input_file(path, nullptr, {.expected = "a result of attn, or arrays"});
     std::vector<InputFile> results;
     if (!holds_lines(file)) {
@@ -317,7 +317,7 @@ std::vector<InputFile> open_results(const std::string& path) {
         line.memory = file.source->memory;
         results.push_back(input_file_of_line(std::move(line)));
         results.back().array = file.array;
-        if (results.back().document->find("error") != nullptr)
+        if (failed == FailedRecords::refused && results.back().document->find("error") != nullptr)
             throw Error(ErrorKind::input, results.back().place,
                         "a record that failed in its batch; expected a result on every line");
     });

@@ -144,9 +144,13 @@ private:
     std::unordered_map<std::string, std::size_t> places_;
 };
 
+/// What becomes of a line that states why a record of a batch failed, by its member `error`.
+enum class FailedRecords { refused, kept };
+
 /// Opens a file without reading arrays: one result, or one per line of NDJSON. Errors: kind io;
 /// kind input if the file violates its format, holds too many results or has a line of a failed
-/// record.
-std::vector<InputFile> open_results(const std::string& path);
+/// record that is refused.
+std::vector<InputFile> open_results(const std::string& path,
+                                    FailedRecords failed = FailedRecords::refused);
 
 }  // namespace attn::io

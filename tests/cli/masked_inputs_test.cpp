@@ -53,7 +53,7 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
             padding.push_back(row);
             json matrix = json::array();
             for (std::size_t q = 0; q < tokens; ++q) matrix.push_back(row);
-            square.push_back({matrix});
+            square.push_back(json::array({matrix}));
         }
         if (way == 0) request["key_padding_mask"] = padding;
         if (way == 1) request["mask"] = square;

@@ -158,9 +158,13 @@ TEST_CASE("arrays: a picture has the colours of the row, and arrays of rank 1 ha
             }
             const io::HeatMap map =
                 io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {});
-            // Weights of linear attention and additive masks may be negative, and here some are.
-            CHECK(map.is_diverging ==
-                  (colors != io::ArrayColors::from_zero || plan.rule || row.is_operand()));
+            // Weights of linear attention, scores and additive masks may be negative.
+            const bool has_negative = std::visit(
+                [](const auto& values) {
+                    return std::any_of(values.begin(), values.end(), [](auto x) { return x < 0; });
+                },
+                array.values);
+            CHECK(map.is_diverging == (colors != io::ArrayColors::from_zero || has_negative));
         }
 }
 

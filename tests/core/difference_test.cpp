@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/support/support.hpp"
 
@@ -15,9 +16,9 @@ using attn::test::array_of;
 
 namespace {
 
-Tolerance exact(Dtype dtype = Dtype::float32) {
+Tolerance exact(Precision type = Precision::float32) {
     Tolerance tolerance;
-    tolerance.dtype = dtype;
+    tolerance.type = type;
     return tolerance;
 }
 
@@ -36,17 +37,22 @@ TEST_CASE("difference: maxima, mean and the place of the worst element") {
 
 TEST_CASE("difference: units in the last place of either type, across zero and powers of two") {
     const float one = 1.0f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
-    const auto ulp = [](double a, double b, Dtype dtype) {
-        return difference(array_of({a}), array_of({b}), exact(dtype)).max_ulp;
+    const auto ulp = [](double a, double b, Precision type) {
+        return difference(array_of({a}), array_of({b}), exact(type)).max_ulp;
     };
-    CHECK(ulp(one, next, Dtype::float32) == 1);
-    CHECK(ulp(below, next, Dtype::float32) == 2);
-    CHECK(ulp(0.0, -0.0, Dtype::float32) == 0);
-    CHECK(ulp(1e-45, -1e-45, Dtype::float32) == 2);
-    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), Dtype::float64) == 1);
-    CHECK(ulp(one, next, Dtype::float64) == std::uint64_t{1} << 29);
-    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, Dtype::float64) ==
+    CHECK(ulp(one, next, Precision::float32) == 1);
+    CHECK(ulp(below, next, Precision::float32) == 2);
+    CHECK(ulp(0.0, -0.0, Precision::float32) == 0);
+    CHECK(ulp(1e-45, -1e-45, Precision::float32) == 2);
+    CHECK(ulp(1.0, std::nextafter(1.0, 2.0), Precision::float64) == 1);
+    CHECK(ulp(one, next, Precision::float64) == std::uint64_t{1} << 29);
+    CHECK(ulp(-1.7976931348623157e308, 1.7976931348623157e308, Precision::float64) ==
           2 * std::uint64_t{0x7fefffffffffffff});
+    CHECK(ulp(1, 1 + 0x1p-10, Precision::float16) == 1);
+    CHECK(ulp(1, 1 + 0x1p-7, Precision::bfloat16) == 1);
+    CHECK(ulp(0, 0x1p-24, Precision::float16) == 1);
+    CHECK(ulp(-65504, 65504, Precision::float16) == 2 * std::uint64_t{0x7bff});
+    CHECK(ulp(1, 1e6, Precision::float16) == std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST_CASE("difference: each tolerance suffices alone") {

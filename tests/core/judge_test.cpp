@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 #include "core/check/exact.hpp"
-#include "core/check/ulp.hpp"
+#include "core/base/ulp.hpp"
 #include "tests/support/planned.hpp"
 
 namespace judge_test {
@@ -151,7 +151,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
         const Plan plan = test::plan_of(question.settings, question.operands);
         const Problem problem = exact_question(plan, question.operands, pool);
         Judge judge(problem, std::nullopt, pool);
-        for (const PrecisionRow& type : precision_rows())
+        for (const PrecisionRow& type : precision_rows)
             for (const ArrayId id : judged_arrays(plan)) {
                 const ExactArray exact = exact_array(problem, id, type.precision);
                 std::vector<std::size_t> shape;
@@ -323,7 +323,7 @@ TEST_CASE(
     "types: numbers that were rounded to a smaller type are recognised, simple ones are not") {
     Random random(20260105);
     std::normal_distribution<double> normal;
-    for (const PrecisionRow& type : precision_rows())
+    for (const PrecisionRow& type : precision_rows)
         for (const double size : {1e-3, 1.0, 30.0, 300.0, 2000.0, 15000.0}) {
             if (type.precision == Precision::tf32) continue;  // its numbers are those of float32
             std::vector<double> numbers;
@@ -344,7 +344,7 @@ TEST_CASE(
 
 TEST_CASE("units in the last place: neighbours are one apart, in every type") {
     Random random(20260106);
-    for (const PrecisionRow& type : precision_rows())
+    for (const PrecisionRow& type : precision_rows)
         for (int i = 0; i < 200; ++i) {
             const double x = type.round(std::ldexp(1 + std::generate_canonical<double, 53>(random),
                                                    static_cast<int>(random() % 30) - 20));
@@ -355,7 +355,7 @@ TEST_CASE("units in the last place: neighbours are one apart, in every type") {
             CHECK(ulps_between(x, x, type.precision) == 0);
             CHECK(ulps_between(-x, x, type.precision) == 2 * ulps_between(0, x, type.precision));
         }
-    for (const PrecisionRow& type : precision_rows()) {
+    for (const PrecisionRow& type : precision_rows) {
         CHECK(ulps_between(0, type.least, type.precision) == 1);
         CHECK(ulps_between(-type.least, type.least, type.precision) == 2);
     }

@@ -184,6 +184,8 @@ void check_shown(const Decoded& read, const Array<T>& values, bool is_torch) {
             wrong += is_torch || word == std::to_string(value) ? 0U : 1U;
         } else if (!std::isfinite(value)) {
             wrong += word == word_of(value, "nan", "inf") ? 0U : 1U;
+        } else if (!is_torch && std::abs(static_cast<double>(value)) >= 1e10) {
+            wrong += word == printed('e', 1, value) ? 0U : 1U;
         } else {
             const bool good = word == printed('f', 4, value) ||
                               (is_torch && (word == printed('e', 4, value) ||

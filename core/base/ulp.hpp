@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/check/precision.hpp"
+#include "core/base/precision.hpp"
 
 namespace attn {
 
@@ -26,16 +26,16 @@ inline std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
     return std::signbit(x) ? -place : place;
 }
 
-/// The numbers of the type from a to b, both rounded to it; infinite if one of them is not finite
-/// there.
-inline double ulps_between(double a, double b, Precision precision) {
+/// The numbers of the type from a to b, both rounded to it, +0 and -0 being one; the largest
+/// integer if one of them is not finite there and they differ.
+inline std::uint64_t ulps_between(double a, double b, Precision precision) {
     const PrecisionRow& type = row_of(precision);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
-        return std::numeric_limits<double>::infinity();
+        return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
     const std::int64_t first = place_among_numbers(a, type), second = place_among_numbers(b, type);
-    const bool crosses_zero = (first < 0) != (second < 0);
-    return std::abs(crosses_zero ? static_cast<double>(first) - static_cast<double>(second)
-                                 : static_cast<double>(first - second));
+    // Unsigned, since the distance between the two largest numbers does not fit int64.
+    return first < second ? static_cast<std::uint64_t>(second) - static_cast<std::uint64_t>(first)
+                          : static_cast<std::uint64_t>(first) - static_cast<std::uint64_t>(second);
 }
 
 }  // namespace attn

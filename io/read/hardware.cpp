@@ -1,0 +1,281 @@
+// Headers of C and words of Verilog's $readmemh, as attn writes them. The comment of an array has
+// its name and says what its words mean: "queries (q_len, d_k): int8, number = word * 0.05".
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_formats.hpp"
+
+namespace attn::io {
+namespace {
+
+constexpr std::string_view c_start = "/* attn ", memh_start = "// attn ", white_space = " \t\r\n";
+
+/// The words of an array.
+struct Words {
+    ElementType type = ElementType::float64;  ///< of the numbers
+    int width = 0;                            ///< bits of a word
+    bool is_scaled = false;                   ///< number = word * scale
+    double scale = 1;
+};
+
+template <class T>
+bool take_number(std::string_view& text, T& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+}
+
+bool take(std::string_view& text, std::string_view start) {
+    if (!text.starts_with(start)) return false;
+    text.remove_prefix(start.size());
+    return true;
+}
+
+/// What io::about() writes; nothing for any other text.
+std::optional<Words> words_of(std::string_view meaning) {
+    Words words;
+    if (meaning == "float32") return Words{ElementType::float32, 32};
+    if (meaning == "float64") return Words{ElementType::float64, 64};
+    if (meaning == "bits of float16") return Words{ElementType::float16, 16};
+    if (meaning == "bits of bfloat16") return Words{ElementType::bfloat16, 16};
+    words.is_scaled = true;
+    if (take(meaning, "int8, number = word * ")) {
+        words.width = 8;
+        if (!take_number(meaning, words.scale) || !meaning.empty()) return std::nullopt;
+        return words;
+    }
+    int exponent = 0;
+    if (take(meaning, "two's complement of ")) {
+        if (!take_number(meaning, words.width) || !take(meaning, " bits, number = word * 2^") ||
+            !take_number(meaning, exponent) || !meaning.empty())
+            return std::nullopt;
+        words.scale = std::ldexp(1.0, exponent);
+        return words.width < 1 || words.width > 64 ? std::nullopt : std::optional(words);
+    }
+    words = {ElementType::int64, 0};
+    if (!take(meaning, "int") || !take_number(meaning, words.width) || !meaning.empty() ||
+        words.width < 1 || words.width > 64)
+        return std::nullopt;
+    return words;
+}
+
+class HardwareReader {
+public:
+    explicit HardwareReader(const Source& source) : source_(source), text_(source.text) {}
+
+    ArrayFile read_c() {
+        skip_comment(c_start, "*/");
+        ArrayFile file{source_.name, {}, {}};
+        // Lines of the preprocessor are between an array's comment and its declaration.
+        for (std::size_t begin; (begin = text_.find("/* ", at_)) != std::string_view::npos;) {
+            const std::size_t end = find("*/", begin);
+            at_ = end + 2;
+            if (text_.substr(begin, end - begin) == "/* NAN, INFINITY ") continue;
+            StoredArray array;
+            const Words words = described(text_.substr(begin + 3, end - begin - 4), begin, array);
+            at_ = find("static const ", at_);
+            const std::size_t open = find(" = {", at_);
+            array.shape = shape_in(text_.substr(at_, open - at_));
+            at_ = open + 4;
+            const std::size_t last = find("};", at_);
+            std::string bytes;
+            while ((at_ = next(", {}\n\r", at_)) < last) take_constant(words, bytes);
+            add(file, std::move(array), words, bytes);
+        }
+        return checked(std::move(file), "c");
+    }
+
+    ArrayFile read_memh() {
+        skip_comment(memh_start, "\n");
+        ArrayFile file{source_.name, {}, {}};
+        while ((at_ = next(white_space, at_)) < text_.size()) {
+            const std::size_t begin = at_, end = std::min(text_.find('\n', at_), text_.size());
+            std::string_view line = text_.substr(begin, end - begin);
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            if (!take(line, "// ")) fail(begin, "the comment of an array");
+            StoredArray array;
+            const Words words = described(line, begin, array);
+            const std::size_t bracket = array.name.find('[');
+            array.shape = shape_in(array.name);
+            array.name.resize(std::min(bracket, array.name.size()));
+            at_ = next(white_space, end);
+            if (at_ < text_.size() && text_[at_] == '@')
+                at_ = next(white_space,
+                           std::min(text_.find_first_of(white_space, at_), text_.size()));
+            std::string bytes;
+            for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(white_space, at_))
+                take_word(words, 16, bytes);
+            add(file, std::move(array), words, bytes);
+        }
+        return checked(std::move(file), "memh");
+    }
+
+private:
+    [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
+        throw Error(
+            ErrorKind::input, source_.place(at),
+            "found " + excerpt(text_, at) + "; expected " + expected + ", as attn writes it");
+    }
+
+    std::size_t find(std::string_view what, std::size_t from) const {
+        const std::size_t found = text_.find(what, from);
+        if (found == std::string_view::npos) fail(from, "\"" + std::string(what) + "\" behind it");
+        return found;
+    }
+
+    /// The first place from here without one of these characters.
+    std::size_t next(std::string_view of, std::size_t from) const {
+        return std::min(text_.find_first_not_of(of, from), text_.size());
+    }
+
+    /// That of the command.
+    void skip_comment(std::string_view start, std::string_view end) {
+        if (!text_.starts_with(start))
+            fail(0, "\"" + std::string(start) + "...\" at the start of the file");
+        at_ = find(end, 0) + end.size();
+    }
+
+    /// "NAME (axes): MEANING; what else there is to say".
+    Words described(std::string_view comment, std::size_t at, StoredArray& array) const {
+        const std::size_t axes = comment.find(" ("), colon = comment.find("): ");
+        if (axes == std::string_view::npos || colon == std::string_view::npos || colon < axes)
+            fail(at, "a comment \"NAME (AXES): TYPE\"");
+        array.name = comment.substr(0, axes);
+        std::string_view meaning = comment.substr(colon + 3);
+        meaning = meaning.substr(0, meaning.find("; "));
+        array.type_name = meaning.substr(0, meaning.find(','));
+        if (const auto words = words_of(meaning)) return *words;
+        fail(at, "a comment that ends in the array's type");
+    }
+
+    /// Of "name[2][3]".
+    static std::vector<std::size_t> shape_in(std::string_view declared) {
+        std::vector<std::size_t> shape;
+        std::size_t at = 0;
+        while ((at = declared.find('[', at)) != std::string_view::npos) {
+            std::string_view rest = declared.substr(++at);
+            std::size_t size = 0;
+            if (take_number(rest, size)) shape.push_back(size);
+        }
+        return shape;
+    }
+
+    /// A constant of C.
+    void take_constant(const Words& words, std::string& bytes) {
+        constexpr std::string_view lowest = "(-9223372036854775807 - 1)";
+        std::string_view rest = text_.substr(at_);
+        if (words.type == ElementType::float32 ||
+            (words.type == ElementType::float64 && !words.is_scaled)) {
+            const ParsedNumber number = parse_loose_number(rest);
+            if (number.length == 0) fail(at_, "a number");
+            at_ += number.length;
+            if (words.type == ElementType::float32) {
+                if (at_ < text_.size() && text_[at_] == 'f') ++at_;
+                append(bytes, static_cast<float>(number.value));
+            } else {
+                append(bytes, number.value);
+            }
+            return;
+        }
+        if (take(rest, lowest)) {
+            at_ += lowest.size();
+            return append_word(bytes, words, std::numeric_limits<std::int64_t>::min());
+        }
+        const bool is_hexadecimal = rest.starts_with("0x");
+        if (is_hexadecimal) at_ += 2;
+        take_word(words, is_hexadecimal ? 16 : 10, bytes);
+    }
+
+    /// Hexadecimal digits are those of the word's bits; decimal ones have a sign.
+    void take_word(const Words& words, int base, std::string& bytes) {
+        const char* const begin = text_.data() + at_;
+        const char* const end = text_.data() + text_.size();
+        std::uint64_t bits = 0;
+        std::int64_t number = 0;
+        const auto [stop, error] = base == 16 ? std::from_chars(begin, end, bits, base)
+                                              : std::from_chars(begin, end, number, base);
+        const bool is_whole = base != 16 || words.width == 64 || bits >> words.width == 0;
+        if (error != std::errc{} || !is_whole)
+            fail(at_, "a word of " + std::to_string(words.width) + " bits");
+        if (base == 16) {
+            const int unused = 64 - words.width;
+            number = static_cast<std::int64_t>(bits << unused) >> unused;
+        }
+        at_ += static_cast<std::size_t>(stop - begin);
+        append_word(bytes, words, number);
+    }
+
+    template <class T>
+    static void append(std::string& bytes, T value) {
+        const std::size_t at = bytes.size();
+        bytes.resize(at + sizeof(T));
+        std::memcpy(bytes.data() + at, &value, sizeof(T));
+    }
+
+    static void append_word(std::string& bytes, const Words& words, std::int64_t word) {
+        if (words.is_scaled)
+            append(bytes, static_cast<double>(word) * words.scale);
+        else if (words.width == 16 && words.type != ElementType::int64)
+            append(bytes, static_cast<std::uint16_t>(word));
+        else if (words.type == ElementType::float32)
+            append(bytes, static_cast<std::uint32_t>(word));
+        else
+            append(bytes, word);
+    }
+
+    void add(ArrayFile& file, StoredArray array, const Words& words, const std::string& bytes) {
+        const std::uint64_t found = bytes.size() / size_of(words.type);
+        const auto expected = elements_of(array.shape);
+        if (found != expected)
+            throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),
+                        array.name + " " + shape_text(array.shape) + " has " +
+                            std::to_string(found) + " numbers; expected as many as its shape");
+        array.type = words.type;
+        array.bytes = Bytes::of(source_.name, bytes);
+        array.size = bytes.size();
+        file.arrays.push_back(std::move(array));
+    }
+
+    ArrayFile checked(ArrayFile file, const std::string& format) const {
+        if (file.arrays.empty())
+            throw Error(ErrorKind::input, source_.name,
+                        "holds no array; expected one, as --format " + format + " writes it");
+        return file;
+    }
+
+    const Source& source_;
+    std::string_view text_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+bool starts_as_c(std::string_view text) {
+    return text.starts_with(c_start);
+}
+
+bool starts_as_memh(std::string_view text) {
+    return text.starts_with(memh_start);
+}
+
+void open_c_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
+    file.arrays = HardwareReader(*file.source).read_c();
+}
+
+void open_memh_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
+    file.arrays = HardwareReader(*file.source).read_memh();
+}
+
+}  // namespace attn::io

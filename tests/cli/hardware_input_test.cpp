@@ -1,0 +1,164 @@
+// Headers of C and words of $readmemh that attn wrote are inputs, with the numbers that were
+// written; and comparisons in types of half precision.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/support/contains.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+namespace hardware_input_test {
+
+using namespace attn::test;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<Words> questions{
+    {"causal", "--example", "journey", "--emit", "inputs,W_query,queries,attention_weights"},
+    {"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
+     "values,scores,context_vectors"},
+    {"self", "--example", "journey", "--dtype", "float64", "--emit", "keys,attention_weights"}};
+
+Words with(const Words& words, const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+json compared(const Words& words, int code) {
+    const Outcome outcome = run_attn(with(with({"compare"}, words), {"--format", "json"}));
+    REQUIRE_MESSAGE(outcome.code == code, outcome.err);
+    return json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("hardware input: arrays of headers and words are those that were written") {
+    scratch_folder();
+    for (const Words& question : questions) {
+        CAPTURE(question[0]);
+        REQUIRE_EQ(run_attn(with(question, {"-o", "g.npz"})).code, 0);
+        for (const std::string& file : {std::string("g.h"), std::string("g.memh")}) {
+            REQUIRE_EQ(run_attn(with(question, {"-o", file})).code, 0);
+            const json same = compared({"g.npz", file}, 0);
+            CHECK_GE(same["arrays"].size(), 2);
+            for (const json& array : same["arrays"]) CHECK_EQ(array["outside"], 0);
+        }
+        for (const std::string& type : {std::string("float16"), std::string("bfloat16")}) {
+            const std::string binary = type == "float16" ? "s.npz" : "s.safetensors";
+            REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", binary})).code, 0);
+            for (const std::string& file : {std::string("s.h"), std::string("s.memh")}) {
+                REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", file})).code, 0);
+                CHECK_EQ(compared({binary, file}, 0)["dtype"], type);
+                // The numbers differ from those that were rounded by less than a unit.
+                const json rounded = compared({"g.npz", file}, 1);
+                CHECK_EQ(rounded["dtype"], type);
+                for (const json& array : rounded["arrays"]) CHECK_EQ(array["max_ulp"], 0);
+            }
+        }
+        for (const std::string& type : {std::string("int8:0.05"), std::string("fixed:16,8"),
+                                        std::string("fixed:64,40"), std::string("fixed:5,2")}) {
+            for (const std::string& file : {std::string("s.h"), std::string("s.memh")})
+                REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", file})).code, 0);
+            compared({"s.h", "s.memh"}, 0);
+            compared({"s.h", "g.npz", "--atol", type == "fixed:64,40" ? "1e-12" : "30"}, 0);
+        }
+    }
+}
+
+TEST_CASE("hardware input: FILE:NAME, check and standard input take them") {
+    scratch_folder();
+    const Words question{"causal", "--example", "journey"};
+    for (const std::string& file : {std::string("g.h"), std::string("g.memh")}) {
+        REQUIRE_EQ(run_attn(with(question, {"-o", file})).code, 0);
+        CHECK_EQ(run_attn({"check", "causal", "--example", "journey", "--against", file}).code, 0);
+        CHECK_EQ(run_attn({"compare", file, "-"}, read_text(file)).code, 0);
+        CHECK_EQ(run_attn({"self", file + ":context_vectors", "--seed", "1"}).code, 0);
+        CHECK(contains(run_attn({"self", file}).err, "expected one, named as in"));
+    }
+}
+
+TEST_CASE("hardware input: a file that ends anywhere, or has another byte, is no crash") {
+    scratch_folder();
+    for (const std::string& file : {std::string("g.h"), std::string("g.memh")}) {
+        REQUIRE_EQ(run_attn(with(questions[0], {"--store", "fixed:12,4", "-o", file})).code, 0);
+        const std::string whole = read_text(file);
+        for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 300) {
+            write_text(file, whole.substr(0, i));
+            const Outcome cut = run_attn({"inspect", file});
+            CHECK((cut.code == 0 || cut.code == 3));
+            std::string changed = whole;
+            changed[i] = changed[i] == '7' ? '[' : '7';
+            write_text(file, changed);
+            const Outcome other = run_attn({"inspect", file});
+            CHECK((other.code == 0 || other.code == 3));
+            if (other.code == 3) CHECK(contains(other.err, file));
+        }
+    }
+}
+
+TEST_CASE("compare: units of half types count the numbers of that type") {
+    scratch_folder();
+    const auto write_half = [](const std::string& path, const std::string& type,
+                               const std::vector<std::uint16_t>& bits) {
+        const std::string header = R"({"x":{"dtype":")" + type + R"(","shape":[)" +
+                                   std::to_string(bits.size()) + R"(],"data_offsets":[0,)" +
+                                   std::to_string(2 * bits.size()) + "]}}";
+        std::string bytes(8, '\0');
+        const std::uint64_t length = header.size();
+        std::memcpy(bytes.data(), &length, sizeof length);
+        bytes += header;
+        bytes.append(reinterpret_cast<const char*>(bits.data()), 2 * bits.size());
+        write_text(path, bytes);
+    };
+    for (const auto& [type, name] : {std::pair("F16", "float16"), {"BF16", "bfloat16"}})
+        for (const std::uint16_t start :
+             std::vector<std::uint16_t>{0x0001, 0x03ff, 0x3bff, 0x3c00, 0x7000})
+            for (const std::uint16_t step : std::vector<std::uint16_t>{1, 2, 100}) {
+                const auto next = static_cast<std::uint16_t>(start + step);
+                const std::string dtype = name;
+                write_half("a.safetensors", type, {start, 0x3c00});
+                write_half("b.safetensors", type, {next, 0x3c00});
+                const json found = compared({"a.safetensors", "b.safetensors"}, 1);
+                CHECK_EQ(found["dtype"], dtype);
+                CHECK_EQ(found["arrays"][0]["max_ulp"], step);
+                compared({"a.safetensors", "b.safetensors", "--ulp", std::to_string(step)}, 0);
+            }
+}
+
+TEST_CASE("compare: records of two batches are paired, and those that failed do not count") {
+    scratch_folder();
+    const auto line = [](const std::string& id, const std::string& inputs) {
+        return R"({"id":")" + id + R"(","mode":"causal","d_out":2,"inputs":)" + inputs + "}\n";
+    };
+    write_text("a.ndjson",
+               line("x", "[[1,2],[3,4]]") + line("y", "[[1,2],[3]]") + line("z", "[[1,2],[3,5]]"));
+    write_text("b.ndjson",
+               line("z", "[[1,2],[3,5]]") + line("y", "[[1],[3,1]]") + line("x", "[[1,2],[3,4]]"));
+    write_text("c.ndjson", line("z", "[[1,2],[3,6]]") + line("y", "[[1,2],[3,3]]"));
+    for (const std::string& name : {std::string("a"), std::string("b"), std::string("c")})
+        run_attn({"batch", name + ".ndjson", "-o", name + "s.ndjson"});
+    const Outcome same = run_attn({"compare", "as.ndjson", "bs.ndjson"});
+    CHECK_EQ(same.code, 0);
+    CHECK_EQ(same.out, "2 records equal, 1 record failed in both files\n");
+    const Outcome other = run_attn({"compare", "as.ndjson", "cs.ndjson"});
+    CHECK_EQ(other.code, 1);
+    CHECK(contains(other.out, "x: record"));
+    CHECK(contains(other.out, "a result and missing"));
+    CHECK(contains(other.out, "failed and a result"));
+    CHECK(contains(other.out, "z: context_vectors"));
+    CHECK(contains(other.out, "0 records equal, 3 records different\n"));
+    const json both = compared({"as.ndjson", "cs.ndjson"}, 1);
+    CHECK_EQ(both["arrays"].size(), 4);
+    CHECK_EQ(both["arrays"][0]["record"], "x");
+}
+
+}  // namespace hardware_input_test

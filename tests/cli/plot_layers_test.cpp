@@ -1,0 +1,127 @@
+// `attn plot --layer` of arrays, statistics and several results; colours of statistics; pieces of
+// words in pictures.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/output/readable_pieces.hpp"
+#include "tests/support/contains.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
+
+namespace plot_layers_test {
+
+using namespace attn::test;
+
+namespace {
+
+/// A nested list whose numbers are 0.01, 0.02, ... in order.
+std::string counted(const std::vector<std::size_t>& shape, std::size_t& next,
+                    std::size_t axis = 0) {
+    if (axis == shape.size()) return std::to_string(0.01 * static_cast<double>(++next));
+    std::string text = "[";
+    for (std::size_t i = 0; i < shape[axis]; ++i)
+        text += (i == 0 ? "" : ",") + counted(shape, next, axis + 1);
+    return text += "]";
+}
+
+void write_counted(const std::string& path, const std::vector<std::size_t>& shape,
+                   std::size_t first = 0) {
+    write_text(path, counted(shape, first));
+}
+
+}  // namespace
+
+TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alone") {
+    struct Form {
+        std::string axes;
+        std::vector<std::size_t> layer;
+    };
+    for (const Form& form : {Form{"query,key", {3, 4}}, Form{"head,query,key", {2, 3, 4}},
+                             Form{"batch,head,query,key", {2, 2, 3, 3}}})
+        for (std::size_t layer = 0; layer < 3; ++layer) {
+            std::vector<std::size_t> shape = form.layer;
+            std::size_t size = 1;
+            for (const std::size_t length : shape) size *= length;
+            shape.insert(shape.begin(), 3);
+            write_counted("all.json", shape);
+            shape.front() = 1;
+            write_counted("one.json", shape, layer * size);
+            CAPTURE(form.axes);
+            CAPTURE(layer);
+            const std::string axes = "layer," + form.axes, number = std::to_string(layer);
+            const Outcome all = run_attn({"plot", "all.json", "--axes", axes, "--layer", number}),
+                          one = run_attn({"plot", "one.json", "--axes", axes});
+            REQUIRE_MESSAGE(all.code == 0, all.err);
+            CHECK(contains(all.out, "layer " + number));
+            const std::size_t begin = all.out.find("\n  0"), other = one.out.find("\n  0");
+            REQUIRE_NE(begin, std::string::npos);
+            CHECK_EQ(all.out.substr(begin), one.out.substr(other));
+        }
+}
+
+TEST_CASE("plot --layer: what has no such layer is an error, whose flags work") {
+    for (const std::vector<std::size_t>& shape :
+         {std::vector<std::size_t>{3, 4}, {3, 2, 2}, {3, 2, 2, 2}}) {
+        write_counted("a.json", shape);
+        const Outcome refused = run_attn({"plot", "a.json", "--layer", "1"});
+        CHECK_EQ(refused.code, 2);
+        const std::string flag = "--axes ";
+        const std::size_t begin = refused.err.find(flag) + flag.size();
+        REQUIRE_NE(refused.err.find(flag), std::string::npos);
+        const std::string axes = refused.err.substr(begin, refused.err.find(' ', begin) - begin);
+        CAPTURE(axes);
+        const Outcome drawn = run_attn({"plot", "a.json", "--layer", "1", "--axes", axes});
+        CHECK_MESSAGE(drawn.code == 0, drawn.err);
+        CHECK(contains(run_attn({"plot", "a.json", "--layer", "3", "--axes", axes}).err,
+                       "--layer 3: array has 3 layers; expected 0 to 2"));
+    }
+}
+
+TEST_CASE("plot --layer: several results are layers, with their own masks") {
+    write_text("x.json", "[[1,0],[0,1],[1,1]]");
+    for (const std::string mode : {"self", "causal"})
+        CHECK_EQ(run_attn({mode, "x.json", "--seed", "1", "-o", mode + ".json"}).code, 0);
+    const Outcome both = run_attn({"plot", "self.json", "causal.json", "--layer", "1"});
+    REQUIRE_MESSAGE(both.code == 0, both.err);
+    CHECK(contains(both.out, "blank: masked"));
+    const Outcome first = run_attn({"plot", "self.json", "causal.json", "--layer", "0"});
+    CHECK(!contains(first.out, "masked"));
+}
+
+TEST_CASE("plot: statistics that are never negative have colours from 0 up to the largest") {
+    write_text("s.json", R"({"schema":"attn.stats/1","mode":"scan","config":{"layers":"all"},
+"entropy":[[0.39,0.95,1.5],[0.1,0.2,0.3]],"sink":[[0.39,0.95,0.2],[0.1,0.2,0.3]]})");
+    const Outcome entropy = run_attn({"plot", "s.json", "--array", "entropy"});
+    REQUIRE_MESSAGE(entropy.code == 0, entropy.err);
+    CHECK(contains(entropy.out, "full colour: 1.5"));
+    CHECK(!contains(entropy.out, "-1"));
+    const Outcome sink = run_attn({"plot", "s.json", "--array", "sink"});
+    CHECK(contains(sink.out, "full colour: 0.95"));
+    CHECK(!contains(sink.out, "and more"));
+    CHECK_EQ(run_attn({"plot", "s.json", "--array", "sink", "--layer", "1"}).code, 0);
+}
+
+TEST_CASE("plot: a list is refused with the form of a matrix") {
+    write_text("v.json", "[0.9,0.1]");
+    const Outcome refused = run_attn({"plot", "v.json"});
+    CHECK_EQ(refused.code, 3);
+    CHECK(contains(refused.err, "[[...]]"));
+    CHECK_EQ(run_attn({"plot", "-"}, "[[0.9,0.1]]").code, 0);
+}
+
+TEST_CASE("pieces of words are shown as they read") {
+    using Pieces = std::vector<std::string>;
+    const auto shown = [](const Pieces& pieces) { return attn::cli::readable_pieces(pieces); };
+    CHECK(shown({"The", "Ġdog", "Ċ", "cafÃ©", "ĠðŁ", "<|endoftext|>"}) ==
+          Pieces{"The", " dog", "\n", "café", "ĠðŁ", "<|endoftext|>"});
+    CHECK(shown({"<bos>", "▁The", "▁do", "g", "▁▁"}) == Pieces{"<bos>", " The", " do", "g", "  "});
+    CHECK(shown({"[CLS]", "Ġgantija", "##ing", "[SEP]"}) ==
+          Pieces{"[CLS]", "Ġgantija", "##ing", "[SEP]"});
+    CHECK(shown({"über", "naïve"}) == Pieces{"über", "naïve"});
+    CHECK(shown({}).empty());
+}
+
+}  // namespace plot_layers_test
