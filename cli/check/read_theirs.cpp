@@ -196,17 +196,6 @@ private:
         return file_.source->text;
     }
 
-    std::optional<Precision> stored_type(const io::ArrayView& array) const {
-        const io::StoredArray* stored = array.stored;
-        if (stored == nullptr && file_.arrays)
-            stored =
-                file_.array.empty() ? file_.arrays->arrays.data() : file_.arrays->find(file_.array);
-        if (stored == nullptr || !stored->type) return std::nullopt;
-        if (*stored->type == io::ElementType::float16) return Precision::float16;
-        if (*stored->type == io::ElementType::bfloat16) return Precision::bfloat16;
-        return *stored->type == io::ElementType::float64 ? Precision::float64 : Precision::float32;
-    }
-
     /// The --precision of attn's own text.
     std::optional<int> stated_decimals(ArrayId ours) const {
         const auto decimals = view_.head().number("precision");
@@ -227,8 +216,8 @@ private:
                          numbers.values.shape(),
                          {numbers.values.begin(), numbers.values.end()}};
         if (given.name.empty()) given.name = ours.row().name;
-        if (const auto type = stored_type(array)) {
-            given.type = *type;
+        if (array.type) {
+            given.type = *array.type;
         } else if (const auto decimals = stated_decimals(ours)) {
             given.type = view_.dtype().value_or(Dtype::float64) == Dtype::float32
                              ? Precision::float32

@@ -34,15 +34,7 @@ std::vector<std::size_t> without_leading_ones(const std::vector<std::size_t>& sh
 /// The floating-point type of an array: of its elements in the file, or of the result; nothing for
 /// integers, and for text of another program.
 std::optional<Precision> type_of(const io::ResultView& side, const io::ArrayView& array) {
-    if (array.stored != nullptr && array.stored->type) {
-        switch (*array.stored->type) {
-            case io::ElementType::float16: return Precision::float16;
-            case io::ElementType::bfloat16: return Precision::bfloat16;
-            case io::ElementType::float32: return Precision::float32;
-            case io::ElementType::float64: return Precision::float64;
-            default: return std::nullopt;
-        }
-    }
+    if (array.type) return array.type;
     const std::optional<Dtype> dtype = array.dtype ? array.dtype : side.dtype();
     if (!dtype) return std::nullopt;
     return *dtype == Dtype::float64 ? Precision::float64 : Precision::float32;
@@ -64,10 +56,13 @@ public:
     void compare(const Row& row, ComparedPair& pair) const {
         const auto type_a = is_there(row.a) ? type_of(a_, *row.a) : std::nullopt,
                    type_b = is_there(row.b) ? type_of(b_, *row.b) : std::nullopt;
-        // Text has no types: 0.43 means the nearest number of the type that it was written from.
+        // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
         const auto meant = [](const io::ResultView& side, const auto& own,
                               const io::ResultView& other, const auto& others) {
-            return own || other.is_text() || !side.is_text() ? own : others;
+            const bool is_own = own || other.is_text() || !side.is_text();
+            const std::optional<Precision> type = is_own ? own : others;
+            const bool is_half = type && row_of(*type).unit > row_of(Precision::float32).unit;
+            return is_half ? std::nullopt : type;
         };
         const io::ViewedNumbers a = read(a_, row.a, meant(a_, type_a, b_, type_b)),
                                 b = read(b_, row.b, meant(b_, type_b, a_, type_a));

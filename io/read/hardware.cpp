@@ -19,7 +19,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view c_start = "/* attn ", memh_start = "// attn ", white_space = " \t\r\n";
+constexpr std::string_view c_start = "/* ", memh_start = "// ", white_space = " \t\r\n";
 
 /// The words of an array.
 struct Words {
@@ -263,11 +263,15 @@ private:
 }  // namespace
 
 bool starts_as_c(std::string_view text) {
-    return text.starts_with(c_start);
+    constexpr std::size_t begin = 4096;  // has the command and the include guard
+    return text.starts_with(c_start) &&
+           text.substr(0, begin).find("#ifndef ATTN_") != std::string_view::npos;
 }
 
 bool starts_as_memh(std::string_view text) {
-    return text.starts_with(memh_start);
+    const std::size_t second = text.find('\n');
+    return text.starts_with(memh_start) && second != std::string_view::npos &&
+           text.substr(second + 1).starts_with(memh_start);
 }
 
 void open_c_file(InputFile& file, const std::shared_ptr<const Bytes>&) {

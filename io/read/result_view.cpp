@@ -58,6 +58,14 @@ std::optional<Dtype> dtype_of(const StoredArray& array) {
     return std::nullopt;
 }
 
+/// The type that holds the elements of a floating-point array.
+std::optional<Precision> precision_of(const StoredArray& array) {
+    if (!array.type || !is_float(*array.type)) return std::nullopt;
+    if (array.type == ElementType::float16) return Precision::float16;
+    if (array.type == ElementType::bfloat16) return Precision::bfloat16;
+    return array.type == ElementType::float64 ? Precision::float64 : Precision::float32;
+}
+
 /// Whether an array of a request or a result has a row for each key.
 bool has_rows_of_keys(std::string_view name) {
     const auto array = find_array(name);
@@ -183,14 +191,18 @@ void ResultView::find_arrays() {
                                          : !file_.holds_object();
     if (is_one_array_) {
         std::string name = file_.array.empty() ? "array" : file_.array;
+        std::optional<Precision> type;
         if (stored != nullptr) {
             const StoredArray* found =
                 file_.array.empty() ? stored->arrays.data() : stored->find(file_.array);
             if (found != nullptr) dtype_ = dtype_of(*found);
+            if (found != nullptr) type = precision_of(*found);
             if (file_.array.empty() && scope_ == Scope::whole && file_.format->named)
                 name = found->name;
         }
-        return add_array({std::move(name), dtype_});
+        ArrayView view{std::move(name), dtype_};
+        view.type = type;
+        return add_array(std::move(view));
     }
     if (head_.has_config())
         dtype_ = member(*head_.config, "dtype") == "float64" ? Dtype::float64 : Dtype::float32;
@@ -198,6 +210,7 @@ void ResultView::find_arrays() {
         for (const StoredArray& array : stored->arrays) {
             const std::optional<Dtype> own = dtype_of(array);
             ArrayView view{array.name, own ? own : dtype_, &array};
+            view.type = precision_of(array);
             if (!head_.layer_numbers.empty()) view.of_layer = split_layer_name(array.name);
             add_array(std::move(view));
         }

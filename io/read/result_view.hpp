@@ -12,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/precision.hpp"
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/read/input_file.hpp"
@@ -80,6 +81,7 @@ struct ArrayView {
     std::optional<LayerArray> of_layer = {};
     bool is_absent = false;                            ///< null: the layer has no such array
     std::shared_ptr<const Array<double>> values = {};  ///< of a member of the head
+    std::optional<Precision> type = {};  ///< of floating-point elements in a binary file
 };
 
 struct ViewedNumbers {

@@ -45,6 +45,7 @@ void add_zeros(const json& list, std::vector<bool>& masked) {
 
 TEST_CASE("model masks: tables mark what the mask excludes, with padding and chosen heads too") {
     std::size_t compared = 0, with_marks = 0;
+    scratch_folder();
     for (const json& c : model_cases()) {
         if (is_refused(c)) continue;
         const std::string name = c["name"];
@@ -80,6 +81,7 @@ TEST_CASE("model masks: tables mark what the mask excludes, with padding and cho
 }
 
 TEST_CASE("model masks: a saved result is drawn as when it was computed") {
+    scratch_folder();
     for (const std::string& name :
          std::vector<std::string>{"bert", "gpt2", "llama", "mistral", "qwen2", "neox"})
         for (const std::string& result :
@@ -89,12 +91,11 @@ TEST_CASE("model masks: a saved result is drawn as when it was computed") {
                 CAPTURE(name);
                 CAPTURE(result);
                 CAPTURE(more);
-                Words words{"model",        data_path("models/" + name),
-                            "--token-ids",  "3,1,4",
-                            "--emit",       "attention_weights,scores",
-                            "--plot-array", "all",
-                            "--plot",       "asked.html",
-                            "-o",           result};
+                Words words{"model",       data_path("models/" + name),
+                            "--token-ids", "3,1,4",
+                            "--emit",      "attention_weights,scores",
+                            "--plot",      "asked.html",
+                            "-o",          result};
                 words.insert(words.end(), more.begin(), more.end());
                 const Outcome outcome = run_attn(words);
                 REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
