@@ -222,10 +222,12 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
             if (!planned) continue;
             const Plan& plan = planned->plan;
             Mask mask = settings_mask(plan);
-            // Padding is that of the tokens, which are the encoder's where there is one.
-            const bool has_tokens = !head.has_decoder() || std::string_view(stack) != "decoder";
-            if (has_padding && has_tokens && padding.size() == plan.kv_len) {
+            // Padding is that of the tokens, which are the encoder's where there is one. Some
+            // decoders attend to them and to their own tokens at once.
+            const bool has_own = head.has_decoder() && std::string_view(stack) == "decoder";
+            if (has_padding && padding.size() + (has_own ? plan.q_len : 0) == plan.kv_len) {
                 Array<double> valid = Array<double>::from_shape({plan.kv_len});
+                std::fill(valid.begin(), valid.end(), 1.0);
                 std::copy(padding.begin(), padding.end(), valid.begin());
                 mask.add(BooleanRule(std::move(valid), true));
             }
