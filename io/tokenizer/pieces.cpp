@@ -6,20 +6,32 @@
 #include "core/base/error.hpp"
 
 namespace attn::io {
+namespace {
+
+/// In the order of the texts; shorter ones are followed by zeros.
+std::uint64_t head_of(std::string_view text) {
+    std::uint64_t head = 0;
+    for (std::size_t i = 0; i < sizeof head; ++i)
+        head = head << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
+    return head;
+}
+
+}  // namespace
 
 void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place) {
     if (piece.size() > longest_piece)
         throw Error(ErrorKind::input, place(),
                     "a piece of more than 16 KiB at id " + std::to_string(id) +
                         "; expected the pieces of a tokenizer");
-    by_id_.push_back({text_.size(), static_cast<std::uint32_t>(piece.size()), id});
+    by_id_.push_back({text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});
     text_ += piece;
 }
 
 void Pieces::finish() {
     by_text_ = by_id_;
-    std::stable_sort(by_text_.begin(), by_text_.end(),
-                     [this](const Entry& a, const Entry& b) { return text_of(a) < text_of(b); });
+    std::stable_sort(by_text_.begin(), by_text_.end(), [this](const Entry& a, const Entry& b) {
+        return is_less(a, {text_of(b), b.head});
+    });
     // Of equal ones the last remains.
     const auto kept =
         std::unique(by_text_.rbegin(), by_text_.rend(),
@@ -42,8 +54,8 @@ std::optional<std::uint32_t> Pieces::find(std::string_view text) const {
     const auto byte = static_cast<unsigned char>(text[0]);
     const auto end = by_text_.begin() + first_[byte + 1u];
     const auto found =
-        std::lower_bound(by_text_.begin() + first_[byte], end, text,
-                         [this](const Entry& a, std::string_view b) { return text_of(a) < b; });
+        std::lower_bound(by_text_.begin() + first_[byte], end, Text{text, head_of(text)},
+                         [this](const Entry& a, const Text& b) { return is_less(a, b); });
     if (found == end || text_of(*found) != text) return {};
     return found->id;
 }

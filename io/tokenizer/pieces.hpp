@@ -47,7 +47,15 @@ private:
     struct Entry {
         std::uint64_t begin;
         std::uint32_t size, id;
+        std::uint64_t head;  ///< the first eight bytes as a number, which orders most texts
     };
+    struct Text {
+        std::string_view text;
+        std::uint64_t head;
+    };
+    bool is_less(const Entry& entry, const Text& text) const {
+        return entry.head != text.head ? entry.head < text.head : text_of(entry) < text.text;
+    }
     std::string_view text_of(const Entry& entry) const {
         return std::string_view(text_).substr(entry.begin, entry.size);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -24,6 +25,41 @@ nlohmann::json settings_of(const JsonDocument& model) {
         if (member.key != "vocab" && member.key != "merges")
             settings[member.key] = model.read_value(member);
     return settings;
+}
+
+/// The strings of "a b" or ["a", "b"] as JSON, where they have no escapes; else nothing.
+std::optional<std::vector<std::string_view>> plain_strings(std::string_view text) {
+    const bool is_list = text.starts_with('[');
+    std::vector<std::string_view> strings;
+    if (is_list) text = text.substr(1, text.size() - 2);
+    const auto skip = [&](std::string_view characters) {
+        text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
+    };
+    for (skip(" \t\r\n"); text.starts_with('"'); skip(" \t\r\n")) {
+        const std::size_t end = text.find_first_of("\"\\", 1);
+        if (end == std::string_view::npos || text[end] != '"') return std::nullopt;
+        const std::string_view inside = text.substr(1, end - 1);
+        if (std::any_of(inside.begin(), inside.end(),
+                        [](char c) { return static_cast<unsigned char>(c) < ' '; }))
+            return std::nullopt;
+        strings.push_back(inside);
+        text.remove_prefix(end + 1);
+        skip(" \t\r\n");
+        if (text.empty()) break;
+        if (!text.starts_with(',') || text.size() == 1) return std::nullopt;
+        text.remove_prefix(1);
+    }
+    const bool is_whole = text.empty() && strings.size() == (is_list ? 2 : 1);
+    return is_whole ? std::optional(std::move(strings)) : std::nullopt;
+}
+
+/// The string, or the two of a list; none for other values.
+std::vector<std::string_view> strings_in(const nlohmann::json& value) {
+    if (value.is_string()) return {value.get_ref<const std::string&>()};
+    const bool is_pair =
+        value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string();
+    if (!is_pair) return {};
+    return {value[0].get_ref<const std::string&>(), value[1].get_ref<const std::string&>()};
 }
 
 }  // namespace
@@ -127,31 +163,39 @@ private:
         pieces_->finish();
     }
 
-    std::uint32_t id_of(std::string_view piece, const Setting& merge) const {
+    std::uint32_t id_of(std::string_view piece, std::size_t merge) const {
         if (const auto id = pieces_->find(piece)) return *id;
-        merge.fail("\"" + one_line(shortened(std::string(piece))) +
-                   "\" is not in the vocabulary; expected it there");
+        fail_merge(merge, "\"" + one_line(shortened(std::string(piece))) +
+                              "\" is not in the vocabulary; expected it there");
     }
 
-    Merge read_merge(const Setting& setting, std::size_t prefix) const {
-        std::string left, right;
-        if (setting.value().is_string()) {
-            const std::string both = setting.string();
+    [[noreturn]] void fail_merge(std::size_t number, const std::string& message) const {
+        fail("/model/merges/" + std::to_string(number), message);
+    }
+
+    /// Of "a b", or ["a", "b"]. Locations are made for errors alone: there are hundreds of
+    /// thousands of merges.
+    Merge read_merge(const std::vector<std::string_view>& strings, std::size_t number,
+                     std::size_t prefix) const {
+        std::string_view left, right;
+        if (strings.size() == 1) {
+            const std::string_view both = strings[0];
             const std::size_t blank = both.find(' ');
             if (blank == both.npos || both.find(' ', blank + 1) != both.npos)
-                setting.fail("is not two pieces; expected one blank between them");
+                fail_merge(number, "is not two pieces; expected one blank between them");
             left = both.substr(0, blank);
             right = both.substr(blank + 1);
         } else {
-            const std::vector<Setting> items = setting.items();
-            if (items.size() != 2) setting.fail("is not two pieces; expected [\"a\", \"b\"]");
-            left = items[0].string();
-            right = items[1].string();
+            if (strings.size() != 2)
+                fail_merge(number, "is not two pieces; expected [\"a\", \"b\"]");
+            left = strings[0];
+            right = strings[1];
         }
         if (right.size() < prefix)
-            setting.fail("has a second piece without continuing_subword_prefix; expected it");
-        return {id_of(left, setting), id_of(right, setting),
-                id_of(left + right.substr(prefix), setting)};
+            fail_merge(number, "has a second piece without continuing_subword_prefix; expected it");
+        std::string joined(left);
+        joined += right.substr(prefix);
+        return {id_of(left, number), id_of(right, number), id_of(joined, number)};
     }
 
     void read_bpe(const JsonDocument& model, const Setting& settings) {
@@ -173,18 +217,17 @@ private:
         const JsonMember* const member = model.find("merges");
         if (member == nullptr)
             fail("/model", "has no \"merges\"; expected a list of pairs of pieces");
-        const nlohmann::json list = model.read_value(*member);
-        if (!list.is_array()) fail("/model/merges", "is not a list; expected one");
+        if (!model.holds_array(*member)) fail("/model/merges", "is not a list; expected one");
+        const std::vector<JsonMember> list = model.entries(*member, highest_id);
         std::vector<Merge> merges;
         merges.reserve(list.size());
         const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
         for (std::size_t i = 0; i < list.size(); ++i) {
-            const nlohmann::json& merge = list[i];
-            const bool is_comment =
-                merge.is_string() && merge.get_ref<const std::string&>().starts_with("#version");
-            if (is_comment) continue;
-            merges.push_back(
-                read_merge({merge, place_of("/model/merges/" + std::to_string(i))}, prefix));
+            const auto plain = plain_strings(model.text(list[i]));
+            const nlohmann::json value = plain ? nlohmann::json() : model.read_value(list[i]);
+            const std::vector<std::string_view> strings = plain ? *plain : strings_in(value);
+            if (strings.size() == 1 && strings[0].starts_with("#version")) continue;
+            merges.push_back(read_merge(strings, i, prefix));
         }
         parts_->model = make_bpe(pieces_, std::move(bpe), merges);
     }
@@ -211,13 +254,15 @@ private:
         UnigramSettings unigram;
         unigram.place = settings.place();
         for (std::size_t i = 0; i < list.size(); ++i) {
-            const std::string place = place_of("/model/vocab/" + std::to_string(i));
-            const std::vector<Setting> items = Setting(list[i], place).items();
-            if (items.size() != 2)
-                throw Error(ErrorKind::input, place,
+            const auto place = [&] { return place_of("/model/vocab/" + std::to_string(i)); };
+            const nlohmann::json& item = list[i];
+            if (!item.is_array() || item.size() != 2 || !item[0].is_string() ||
+                !item[1].is_number() || !std::isfinite(item[1].get<double>()))
+                throw Error(ErrorKind::input, place(),
                             "is not a piece and its score; expected [\"a\", -1.5]");
-            pieces_->add(static_cast<std::uint32_t>(i), items[0].string(), [&] { return place; });
-            unigram.scores.push_back(items[1].number());
+            pieces_->add(static_cast<std::uint32_t>(i), item[0].get_ref<const std::string&>(),
+                         place);
+            unigram.scores.push_back(item[1].get<double>());
         }
         pieces_->finish();
         if (settings.has("unk_id")) {
