@@ -26,6 +26,10 @@ public:
     /// From its GGUF file or the tokenizer.json of its folder. Errors: kind io if there is none.
     const io::Tokenizer& tokenizer();
 
+    /// About the bytes that the tokenizer takes, which labels depend on, or 0 if there is none;
+    /// more where the text of tokens is asked for as well.
+    double tokenizer_bytes(bool with_text) const;
+
     /// The strings of ids; none if the model has no tokenizer that can be read, since nothing but
     /// labels depends on it.
     std::vector<std::string> pieces_of(const std::vector<std::uint64_t>& ids);

@@ -321,7 +321,10 @@ std::string ModelPlan::cost_line(bool with_text) const {
     io::append_member(line, "layers", (decoder_ ? spec_.layers : 0) + asked_.run_layers);
     append_count(line, "flops", cost.flops);
     const double stored = stored_bytes(*model_.files().tensors, question_.generate != 0);
-    append_count(line, "memory_bytes", cost.memory + stored + (with_text ? text : 0));
+    constexpr double of_program = 0x1p23;
+    const double tokenizer = files_.tokenizer_bytes(question_.generate != 0);
+    append_count(line, "memory_bytes",
+                 of_program + tokenizer + cost.memory + stored + (with_text ? text : 0));
     append_count(line, "output_numbers", cost.numbers);
     append_count(line, "output_bytes", text);
     return line + "}\n";

@@ -304,6 +304,7 @@ private:
         const auto kept = keep_layers(drawing_.report, naming_.layers, drawing_.place);
         if (rules_.size() < 2) return;
         std::vector<LayerRules> rules;
+        rules.reserve(kept.size());
         for (const std::size_t position : kept) rules.push_back(rules_[position]);
         rules_ = std::move(rules);
     }

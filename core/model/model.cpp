@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/base/free_memory.hpp"
 #include "core/model/products.hpp"
 
 namespace attn {
@@ -258,6 +259,7 @@ private:
                 else
                     result_.arrays.push_back(std::move(array));
             }
+            if (!run.arrays.empty() && !request_.take) return_free_memory();
             for (LayerAttention& attention : run.attentions) {
                 attention.layer = layer;
                 result_.attentions.push_back(std::move(attention));
