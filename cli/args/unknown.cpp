@@ -70,6 +70,16 @@ const Option* find_taken(const Program& program, const CommandRow& command, std:
     return option != nullptr && takes(command, *option) ? option : nullptr;
 }
 
+/// Whether words "attn calls it --some-flag, ..." name a flag of the command.
+bool names_taken(const Program& program, const CommandRow& command, std::string_view words) {
+    constexpr std::string_view start = "attn calls it --";
+    if (!words.starts_with(start)) return false;
+    std::string key(words.substr(start.size()));
+    key.resize(std::min(key.find_first_of(", "), key.size()));
+    std::replace(key.begin(), key.end(), '-', '_');
+    return find_taken(program, command, key) != nullptr;
+}
+
 /// The commands that have an option that this one does not take; or empty.
 std::string elsewhere(const Program& program, const CommandRow& command, const Option& option) {
     if (command.mode != nullptr && option.modes != 0) return where_else(option, command.mode->mode);
@@ -181,8 +191,7 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
         // The name of one command's flag may be another program's name of a setting here.
         const char* const words = explanation_of(listed_word, "");
-        if (known->modes == 0 && words != nullptr &&
-            std::string_view(words).starts_with("attn calls it"))
+        if (known->modes == 0 && words != nullptr && names_taken(program, command, words))
             return "not a flag of " + name + "; " + elsewhere(program, command, *known) + "; " +
                    words;
         if (known->modes == 0 && renamed != nullptr)

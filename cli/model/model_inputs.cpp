@@ -80,7 +80,11 @@ std::vector<std::string> read_tokens(const ModelAsked& asked, ModelFiles& files,
     }
     for (const char* key : {"text_pair", "no_special_tokens"})
         if (args.has(key) && !args.has("text"))
-            throw Error(ErrorKind::usage, location_of(*args.find(key)), "requires --text");
+            throw Error(ErrorKind::usage, location_of(*args.find(key)),
+                        std::string("requires --text") +
+                            (!input.ids.empty()          ? " in place of --token-ids"
+                             : args.has("hidden_states") ? " in place of --hidden-states"
+                                                         : ""));
     if (args.has("text")) {
         refuse_both(args, "hidden_states", "--text");
         read_text(args, files.tokenizer(), input);

@@ -126,7 +126,8 @@ void ModelPlan::check_question(const ModelAsked& asked) const {
     const Args& args = asked.args;
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
-                    "requires --token-ids or --text");
+                    std::string("requires --token-ids or --text") +
+                        (args.has("hidden_states") ? " in place of --hidden-states" : ""));
     check_generated(args, question_);
     if (!question_.input.segments.empty() && spec_.embedding.segments == nullptr &&
         args.has("token_type_ids"))

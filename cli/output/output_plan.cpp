@@ -33,11 +33,11 @@ void check_style(const Request& request) {
             "a format with digits, as json or csv");
 }
 
-/// The formats that hold the type, for errors.
-std::vector<std::string_view> formats_that_store(io::Stores type) {
+/// The formats that hold the type, for errors: their names, or their suffixes.
+std::vector<std::string_view> formats_that_store(io::Stores type, bool by_suffix) {
     std::vector<std::string_view> names;
     for (const io::OutputFormat& format : io::output_formats)
-        if (format.stores >= type) names.push_back(format.name);
+        if (format.stores >= type) names.push_back(by_suffix ? format.suffixes[0] : format.name);
     return names;
 }
 
@@ -48,10 +48,13 @@ void check_store(const Request& request) {
                             : request.store->kind == io::StoredKind::bfloat16
                                 ? io::Stores::half_types
                                 : io::Stores::float16;
-    if (request.format->stores < type)
-        throw setting_error(request, "store",
-                            std::string("not in format ") + std::string(request.format->name) +
-                                "; expected --format " + listed(formats_that_store(type)));
+    if (request.format->stores >= type) return;
+    const bool by_name = !request.has("format") && request.has("output") && request.output != "-";
+    throw setting_error(
+        request, "store",
+        std::string("not in format ") + std::string(request.format->name) +
+            (by_name ? "; expected --output with a name that ends in " : "; expected --format ") +
+            listed(formats_that_store(type, by_name)));
 }
 
 void check_saved(const Request& request) {

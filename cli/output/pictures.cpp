@@ -11,6 +11,7 @@
 #include "cli/output/layer_stack.hpp"
 #include "cli/output/output_name.hpp"
 #include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/output_file.hpp"
 #include "io/plot/picture.hpp"
@@ -112,8 +113,10 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
         if (find(name) == drawable.end())
             throw Error(ErrorKind::usage, where,
                         "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
-                            io::shortened(list, longest_list) + ", all, or --emit " +
-                            io::shortened(name) + " where the result is computed");
+                            io::shortened(list, longest_list) +
+                            (find_array(io::without_stack(name))
+                                 ? ", all, or --emit " + name + " where the result is computed"
+                                 : " or all"));
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;

@@ -208,7 +208,10 @@ void check_sources(const RequestWithInput& asked) {
             throw setting_error(request, key, "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
-        if (request.has(key) && !text) throw setting_error(request, key, "requires --text");
+        if (request.has(key) && !text)
+            throw setting_error(
+                request, key,
+                "requires --text" + (asked.input ? " in place of " + asked.input->file.place : ""));
 }
 
 }  // namespace attn::cli

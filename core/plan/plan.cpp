@@ -21,7 +21,8 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
     const bool aligned = *s.causal || !s.window.empty() || uses_position(s);
     if (is_switched_off && !aligned) s.causal_align.reset();
     if (s.causal_align && !aligned)
-        refuse("causal_align", "requires --causal, --window or --alibi");
+        refuse("causal_align", s.mode == Mode::self ? "requires --window or --alibi"
+                                                    : "requires --causal, --window or --alibi");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
     if (*s.causal && !s.causal_align && differ)
         refuse("causal", std::to_string(plan.q_len) + " queries and " +
