@@ -22,19 +22,27 @@ bool has_failed(const InputFile& file) {
     return file.document != nullptr && file.document->find("error") != nullptr;
 }
 
-/// The id of each record as JSON, or its number from 1 where an id is missing or not unique.
-std::vector<std::string> keys_of(const std::vector<InputFile>& files) {
-    std::vector<std::string> keys, numbers;
+/// The id of each record: a string as it is, other values as JSON; empty if one is missing or
+/// appears twice.
+std::vector<std::string> ids_of(const std::vector<InputFile>& files) {
+    std::vector<std::string> ids;
     for (const InputFile& file : files) {
         const nlohmann::json id = io::head_member(file, "id");
-        keys.push_back(id.is_string() ? id.get<std::string>() : id.is_null() ? "" : id.dump());
-        numbers.push_back(std::to_string(numbers.size() + 1));
+        ids.push_back(id.is_string() ? id.get<std::string>() : id.is_null() ? "" : id.dump());
     }
-    std::vector<std::string> sorted = keys;
+    std::vector<std::string> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
     const bool are_unique = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() &&
                             !std::binary_search(sorted.begin(), sorted.end(), "");
-    return are_unique ? keys : numbers;
+    return are_unique ? ids : std::vector<std::string>();
+}
+
+/// The numbers of records, from 1.
+std::vector<std::string> numbers_to(std::size_t count) {
+    std::vector<std::string> numbers;
+    for (std::size_t number = 1; number <= count; ++number)
+        numbers.push_back(std::to_string(number));
+    return numbers;
 }
 
 ComparedPair unpaired(const std::string& record, const InputFile* a, const InputFile* b) {
@@ -55,12 +63,16 @@ std::string records_text(std::size_t number, const char* what) {
     return std::to_string(number) + (number == 1 ? " record " : " records ") + what;
 }
 
-/// Compares the results of two batches, paired by their ids. Of those that are equal, only the
-/// number is told.
+/// Compares the records of two batches, paired by id, or by position if one of the files lacks ids.
+/// The table has only the arrays that differ, and a line of counts; JSON has all compared arrays.
 bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
                      const CompareRequest& request, ThreadPool& workers,
                      std::vector<std::string>& notes) {
-    std::vector<std::string> keys_a = keys_of(of_a), keys_b = keys_of(of_b);
+    std::vector<std::string> keys_a = ids_of(of_a), keys_b = ids_of(of_b);
+    if (keys_a.size() != of_a.size() || keys_b.size() != of_b.size()) {
+        keys_a = numbers_to(of_a.size());
+        keys_b = numbers_to(of_b.size());
+    }
     std::map<std::string, InputFile*> in_b;
     for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
     std::vector<ComparedPair> pairs, different;

@@ -21,10 +21,10 @@ struct CompareRequest {
 
 /// Writes the comparison to standard output; true if every array of each side has a counterpart
 /// within the tolerance with the same shape, except for leading axes of length 1. A note reports
-/// such axes. Records of two batches are paired by their ids, or in order; of those that failed in
-/// both files only the number is told. Notes on how CSV files were read, and on how many arrays
-/// `common` leaves out, go to `notes`, which may hold empty strings. Errors: kinds input and io;
-/// kind usage if `common` leaves none.
+/// such axes. Records of two batches are paired by their ids, or by position; those that failed in
+/// both files are not compared. Notes on how CSV files were read, and on how many arrays `common`
+/// leaves out, go to `notes`, which may hold empty strings. Errors: kinds input and io; kind usage
+/// if `common` leaves none.
 bool compare(const CompareRequest& request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

@@ -99,7 +99,7 @@ nlohmann::ordered_json shape_json(const ComparedSide& side) {
     return side.shape;
 }
 
-/// Whether a line is as wide as it needs to be: in a pipe, unless COLUMNS says how wide.
+/// Whether a line fits the terminal, or COLUMNS. In a pipe without COLUMNS, every line does.
 bool fits(const std::string& line) {
     if (::isatty(STDOUT_FILENO) == 0 && std::getenv("COLUMNS") == nullptr) return true;
     return io::display_width(line) <= io::screen_columns(STDOUT_FILENO);
@@ -107,7 +107,7 @@ bool fits(const std::string& line) {
 
 }  // namespace
 
-std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& left_out) {
+std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary) {
     Table table;
     const std::optional<Precision> type = one_type(pairs);
     const std::string unit = type ? std::string(name_of(precision_names, *type)) + " ulp" : "ulp";
@@ -119,10 +119,10 @@ std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& 
                               pair.equal() ? "equal" : "differs"});
         table.numbers.push_back(numbers_of(pair, type.has_value()));
     }
-    if (pairs.empty()) return left_out;
+    if (pairs.empty()) return summary;
     std::string wide = wide_text(table);
     const std::string line = wide.substr(0, wide.find('\n'));  // all are as wide
-    return (fits(line) ? wide : narrow_text(table)) + left_out;
+    return (fits(line) ? wide : narrow_text(table)) + summary;
 }
 
 std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tolerance,

@@ -16,7 +16,8 @@ namespace attn::cli {
 /// One side of a pair: an array with a shape, or none.
 struct ComparedSide {
     bool is_there = false;
-    /// Why it is not: "missing"; "null" where a JSON result states it; "failed", of a record.
+    /// Shown in place of the shape: "missing", or "null" if a JSON result states it; of a whole
+    /// record also "failed" or "a result".
     std::string absent = "missing";
     std::vector<std::size_t> shape{};
 };
@@ -33,14 +34,14 @@ struct ComparedPair {
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-/// Appends the arrays of one result each. Errors: kind usage for several arrays and one without a
-/// name, and if `request.common` leaves none; kinds input and io.
+/// Compares two results and appends a pair for each array. Errors: kind usage for several arrays
+/// and one without a name, and if `request.common` leaves none; kinds input and io.
 void compare_results(const io::ResultView& a, const io::ResultView& b,
                      const CompareRequest& request, const std::string& record, ThreadPool& workers,
                      std::vector<ComparedPair>& pairs, std::vector<std::string>& notes);
 
-/// A table with a line per array. `left_out`: what is said below it, or empty.
-std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& left_out);
+/// A table with a line per array. `summary`: the text below it, or empty.
+std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary);
 
 std::string json_of(const std::vector<ComparedPair>& pairs, const Tolerance& tolerance, bool equal);
 

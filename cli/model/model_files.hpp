@@ -26,8 +26,8 @@ public:
     /// From its GGUF file or the tokenizer.json of its folder. Errors: kind io if there is none.
     const io::Tokenizer& tokenizer();
 
-    /// About the bytes that the tokenizer takes, which labels depend on, or 0 if there is none;
-    /// more where the text of tokens is asked for as well.
+    /// An estimate of the tokenizer's memory in bytes, which labels need; 0 if there is none.
+    /// `with_text` adds what decoding tokens to text needs.
     double tokenizer_bytes(bool with_text) const;
 
     /// The strings of ids; none if the model has no tokenizer that can be read, since nothing but

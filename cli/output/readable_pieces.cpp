@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view space_mark = "\u2581";
 
-/// Ġ is also a letter: pieces of other vocabularies show themselves by their marks.
+/// Ġ is also an ordinary letter (of Maltese), so WordPiece and SentencePiece vocabularies are
+/// recognised by their own markers.
 bool is_byte_level(const std::vector<std::string>& pieces) {
     return std::none_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
         return piece.starts_with("##") || piece == "[CLS]" ||

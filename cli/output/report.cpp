@@ -37,7 +37,7 @@ io::TableLimits table_limits(const Request& request) {
     if (!is_terminal && std::getenv("COLUMNS") == nullptr) return limits;
     limits.width = io::screen_columns(STDOUT_FILENO);
     limits.way = is_terminal ? "all: -o FILE or --format json, more: a wider terminal"
-                             : "all: -o FILE, or without COLUMNS";
+                             : "all: -o FILE, or unset COLUMNS";
     if (!is_terminal) return limits;
     limits.rows = 40;
     limits.matrices = 16;

@@ -38,8 +38,8 @@ struct LayerRules {
 };
 LayerRules rules_of(const std::optional<Plan>& plan);
 
-/// The masks of a model's attentions: what the settings of each of these layers and padding mask.
-/// Errors: kind input if a layer's description is malformed.
+/// The masks of a model's attentions in these layers: those of each layer's settings, and of
+/// padding. Errors: kind input if a layer's description is malformed.
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                                       const std::vector<std::size_t>& layers,
                                       const std::string& place);

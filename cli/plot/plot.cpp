@@ -77,9 +77,10 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
 [[noreturn]] void fail_without_matrix(const Drawing& drawing) {
     const std::vector<NamedArray>& arrays = drawing.report.arrays;
     if (arrays.size() == 1 && io::shape_of(arrays.front()).size() == 1)
-        throw Error(ErrorKind::input, drawing.place,
-                    arrays.front().name + " " + shape_text(io::shape_of(arrays.front())) +
-                        " is one list; expected rank 2 to 5: a matrix of one row is [[...]]");
+        throw Error(
+            ErrorKind::input, drawing.place,
+            arrays.front().name + " " + shape_text(io::shape_of(arrays.front())) +
+                " has rank 1; expected rank 2 to 5. In JSON, a matrix of one row is [[...]]");
     throw Error(ErrorKind::input, drawing.place,
                 "holds no array of rank 2 to 5; expected one that can be drawn");
 }

@@ -26,8 +26,8 @@ inline std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
     return std::signbit(x) ? -place : place;
 }
 
-/// The numbers of the type from a to b, both rounded to it, +0 and -0 being one; the largest
-/// integer if one of them is not finite there and they differ.
+/// The distance of a and b in units in the last place, after both are rounded to the type; +0 and
+/// -0 are one number. If one becomes an infinity or is NaN: 0 if a == b, else the largest integer.
 inline std::uint64_t ulps_between(double a, double b, Precision precision) {
     const PrecisionRow& type = row_of(precision);
     if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))

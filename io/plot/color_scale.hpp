@@ -12,7 +12,7 @@ namespace attn::io {
 /// The value of full colour. robust: a value that few cells exceed; row: the largest of each row;
 /// fixed: 1, or the largest magnitude of arrays with two signs; global: the largest of all; log:
 /// the same, with equal steps for equal ratios. automatic is robust or row, depending on the
-/// numbers, and global for statistics of heads.
+/// numbers, and global for statistics of queries, keys or heads.
 enum class ColorScale { automatic, robust, row, fixed, global, log };
 inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic, "auto"},
                                                          {ColorScale::robust, "robust"},

@@ -27,7 +27,8 @@ bool has_negative(const AnyArray& values) {
         values);
 }
 
-/// Of the weights of queries or keys, or of heads, as `attn scan` writes them.
+/// Whether the array has statistics of the weights: per query or key, or per head as `attn scan`
+/// writes them.
 bool holds_statistics(const NamedArray& array) {
     const auto known = find_array(without_stack(array.name));
     const std::size_t rank = array.axes.size();
@@ -120,7 +121,7 @@ public:
         map_.robust = magnitudes_.robust(map_.is_diverging);
         const bool by_row =
             !map_.is_diverging && map_.columns > 1 && magnitudes_.leaves_rows_dark(map_.robust);
-        // Statistics are few, and the largest are what one looks for.
+        // Statistics have few cells, and the largest values matter most.
         map_.automatic = holds_statistics(array_) ? ColorScale::global
                          : by_row                 ? ColorScale::row
                                                   : ColorScale::robust;

@@ -1,4 +1,4 @@
-// Headers of C and words of Verilog's $readmemh, as attn writes them. The comment of an array has
+// C headers and Verilog's $readmemh files, as attn writes them. The comment of an array has
 // its name and says what its words mean: "queries (q_len, d_k): int8, number = word * 0.05".
 #include <algorithm>
 #include <charconv>
@@ -131,7 +131,7 @@ private:
 
     std::size_t find(std::string_view what, std::size_t from) const {
         const std::size_t found = text_.find(what, from);
-        if (found == std::string_view::npos) fail(from, "\"" + std::string(what) + "\" behind it");
+        if (found == std::string_view::npos) fail(from, "\"" + std::string(what) + "\" after it");
         return found;
     }
 
@@ -140,14 +140,14 @@ private:
         return std::min(text_.find_first_not_of(of, from), text_.size());
     }
 
-    /// That of the command.
+    /// The comment that contains the command.
     void skip_comment(std::string_view start, std::string_view end) {
         if (!text_.starts_with(start))
             fail(0, "\"" + std::string(start) + "...\" at the start of the file");
         at_ = find(end, 0) + end.size();
     }
 
-    /// "NAME (axes): MEANING; what else there is to say".
+    /// "NAME (AXES): MEANING; other details".
     Words described(std::string_view comment, std::size_t at, StoredArray& array) const {
         const std::size_t axes = comment.find(" ("), colon = comment.find("): ");
         if (axes == std::string_view::npos || colon == std::string_view::npos || colon < axes)
@@ -157,7 +157,7 @@ private:
         meaning = meaning.substr(0, meaning.find("; "));
         array.type_name = meaning.substr(0, meaning.find(','));
         if (const auto words = words_of(meaning)) return *words;
-        fail(at, "a comment that ends in the array's type");
+        fail(at, "a type after \"): \"");
     }
 
     /// Of "name[2][3]".

@@ -1,4 +1,4 @@
-// Fewer of many generated cases where each takes long.
+// Takes a sample of generated cases in sanitizer builds, which are slow.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ inline constexpr bool has_sanitizer = false;
 inline constexpr bool has_sanitizer = false;
 #endif
 
-/// Sanitizers look at how cases are computed, not at every number, and make programs several times
-/// slower: they get one of this many cases; other builds get all. A prime, so that it takes turns
-/// with what cases repeat in 2, 3 or 4.
+/// Sanitizers make programs several times slower, and check code paths rather than numbers: their
+/// builds run one case in this many, other builds all. 5 is coprime to 2, 3 and 4, so the sample
+/// covers variants that cases repeat with these periods.
 inline constexpr std::size_t sample_step = has_sanitizer ? 5 : 1;
 
 /// Whether the next case is taken.
