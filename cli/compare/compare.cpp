@@ -1,6 +1,7 @@
 #include "cli/compare/compare.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compared_arrays.hpp"
+#include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
@@ -22,13 +24,12 @@ bool has_failed(const InputFile& file) {
     return file.document != nullptr && file.document->find("error") != nullptr;
 }
 
-/// The id of each record: a string as it is, other values as JSON; empty if one is missing or
-/// appears twice.
+/// The id of each record as JSON; empty if one is missing or appears twice.
 std::vector<std::string> ids_of(const std::vector<InputFile>& files) {
     std::vector<std::string> ids;
     for (const InputFile& file : files) {
         const nlohmann::json id = io::head_member(file, "id");
-        ids.push_back(id.is_string() ? id.get<std::string>() : id.is_null() ? "" : id.dump());
+        ids.push_back(id.is_null() ? "" : id.dump());
     }
     std::vector<std::string> sorted = ids;
     std::sort(sorted.begin(), sorted.end());
@@ -45,6 +46,11 @@ std::vector<std::string> numbers_to(std::size_t count) {
     return numbers;
 }
 
+/// A string without its quotes.
+std::string shown(const std::string& key) {
+    return key.starts_with('"') ? nlohmann::json::parse(key).get<std::string>() : key;
+}
+
 ComparedPair unpaired(const std::string& record, const InputFile* a, const InputFile* b) {
     const auto side = [](const InputFile* file) {
         return ComparedSide{false, file == nullptr     ? "missing"
@@ -52,7 +58,7 @@ ComparedPair unpaired(const std::string& record, const InputFile* a, const Input
                                                        : "a result"};
     };
     ComparedPair pair;
-    pair.record = record;
+    pair.record = shown(record);
     pair.name = "record";
     pair.a = side(a);
     pair.b = side(b);
@@ -72,6 +78,8 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     if (keys_a.size() != of_a.size() || keys_b.size() != of_b.size()) {
         keys_a = numbers_to(of_a.size());
         keys_b = numbers_to(of_b.size());
+        std::fputs("attn: note: records are paired by position: an id is missing or not unique\n",
+                   stderr);
     }
     std::map<std::string, InputFile*> in_b;
     for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
@@ -122,6 +130,12 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     const auto is_batch = [](const std::vector<InputFile>& files) {
         return files.size() != 1 || has_failed(files.front());
     };
+    for (const auto& [one, several] : {std::pair(&a, &b), {&b, &a}})
+        if (several->size() > 1 && one->size() == 1 &&
+            io::head_member(one->front(), "id").is_null())
+            throw Error(ErrorKind::input, several->front().name,
+                        "holds " + std::to_string(several->size()) +
+                            " results; expected one, as jq or sed -n 2p takes it from the others");
     if (is_batch(a) || is_batch(b))
         return compare_batches(std::move(a), std::move(b), request, workers, notes);
     std::vector<ComparedPair> pairs;

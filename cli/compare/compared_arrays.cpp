@@ -57,15 +57,14 @@ public:
         const auto type_a = is_there(row.a) ? type_of(a_, *row.a) : std::nullopt,
                    type_b = is_there(row.b) ? type_of(b_, *row.b) : std::nullopt;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
-        const auto meant = [](const io::ResultView& side, const auto& own,
-                              const io::ResultView& other, const auto& others) {
-            const bool is_own = own || other.is_text() || !side.is_text();
+        const auto meant = [](const io::ResultView& side, const auto& own, const auto& others) {
+            const bool is_own = own || !side.is_text();
             const std::optional<Precision> type = is_own ? own : others;
             const bool is_half = type && row_of(*type).unit > row_of(Precision::float32).unit;
             return is_half ? std::nullopt : type;
         };
-        const io::ViewedNumbers a = read(a_, row.a, meant(a_, type_a, b_, type_b)),
-                                b = read(b_, row.b, meant(b_, type_b, a_, type_a));
+        const io::ViewedNumbers a = read(a_, row.a, meant(a_, type_a, type_b)),
+                                b = read(b_, row.b, meant(b_, type_b, type_a));
         pair.a = side_of(row.a, a);
         pair.b = side_of(row.b, b);
         pair.type = request_.dtype.value_or(common_type(type_a, type_b));
@@ -181,7 +180,7 @@ void compare_results(const io::ResultView& a, const io::ResultView& b,
     require_memory(a.bytes() + b.bytes(), b.place(),
                    "reading its arrays with those of " + a.place());
     std::vector<Row> rows = pair_up(a, b);
-    if (request.common) notes.push_back(keep_common(rows, b.place()));
+    if (request.common) notes.push_back(keep_common(rows, request.b));
     const Comparison comparison(a, b, request, workers, notes);
     note_heads(a, b);
     for (const Row& row : rows) {

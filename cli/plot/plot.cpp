@@ -22,7 +22,8 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
     for (std::size_t axis = 0; axis < shape.size(); ++axis)
         axes += (axes.empty() ? "" : ", ") + std::string(array.axes[axis]) + " " +
                 std::to_string(shape[axis]);
-    const std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
+    std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
+    if (drawing.report.arrays.size() > 1) file += ":" + array.name;
     return drawing.place + ": a plain array, drawn with the axes " + axes +
            "; --axes LIST names others" +
            (shape.size() == 2 ? ", attn self " + file + " --heatmap draws the attention of its rows"

@@ -167,6 +167,8 @@ void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& 
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
                            : config.contains("init") && config["init"] == "rand";
+    } else if (file.in_out) {
+        layer.in_out = *file.in_out;
     }
     layer.in_out = query.in_out.value_or(layer.in_out);
 }

@@ -65,6 +65,8 @@ struct ArrayFile {
     /// The metadata of GGUF, key by key as the file has them; else null. Strings may hold bytes
     /// that are not UTF-8.
     std::shared_ptr<const nlohmann::json> gguf_metadata = {};
+    /// Whether weights are (in, out), where the file says so without metadata.
+    std::optional<bool> in_out = {};
     /// The index of each name among the arrays; without it `find` searches linearly.
     std::shared_ptr<const std::unordered_map<std::string, std::size_t>> places = {};
 

@@ -23,9 +23,10 @@ constexpr std::string_view c_start = "/* ", memh_start = "// ", white_space = " 
 
 /// The words of an array.
 struct Words {
-    ElementType type = ElementType::float64;  ///< of the numbers
-    int width = 0;                            ///< bits of a word
-    bool is_scaled = false;                   ///< number = word * scale
+    ElementType type = ElementType::float64;        ///< of the numbers
+    int width = 0;                                  ///< bits of a word
+    int digits() const { return (width + 3) / 4; }  ///< hexadecimal
+    bool is_scaled = false;                         ///< number = word * scale
     double scale = 1;
 };
 
@@ -53,8 +54,9 @@ std::optional<Words> words_of(std::string_view meaning) {
     words.is_scaled = true;
     if (take(meaning, "int8, number = word * ")) {
         words.width = 8;
-        if (!take_number(meaning, words.scale) || !meaning.empty()) return std::nullopt;
-        return words;
+        const bool is_scale = take_number(meaning, words.scale) && meaning.empty() &&
+                              std::isfinite(words.scale) && words.scale > 0;
+        return is_scale ? std::optional(words) : std::nullopt;
     }
     int exponent = 0;
     if (take(meaning, "two's complement of ")) {
@@ -87,7 +89,7 @@ public:
             const Words words = described(text_.substr(begin + 3, end - begin - 4), begin, array);
             at_ = find("static const ", at_);
             const std::size_t open = find(" = {", at_);
-            array.shape = shape_in(text_.substr(at_, open - at_));
+            array.shape = shape_in(text_.substr(at_, open - at_), at_);
             at_ = open + 4;
             const std::size_t last = find("};", at_);
             std::string bytes;
@@ -99,6 +101,7 @@ public:
 
     ArrayFile read_memh() {
         skip_comment(memh_start, "\n");
+        std::uint64_t address = 0;
         ArrayFile file{source_.name, {}, {}};
         while ((at_ = next(white_space, at_)) < text_.size()) {
             const std::size_t begin = at_, end = std::min(text_.find('\n', at_), text_.size());
@@ -108,15 +111,14 @@ public:
             StoredArray array;
             const Words words = described(line, begin, array);
             const std::size_t bracket = array.name.find('[');
-            array.shape = shape_in(array.name);
+            array.shape = shape_in(array.name, begin);
             array.name.resize(std::min(bracket, array.name.size()));
             at_ = next(white_space, end);
-            if (at_ < text_.size() && text_[at_] == '@')
-                at_ = next(white_space,
-                           std::min(text_.find_first_of(white_space, at_), text_.size()));
+            if (at_ < text_.size() && text_[at_] == '@') skip_address(address);
             std::string bytes;
             for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(white_space, at_))
                 take_word(words, 16, bytes);
+            address += bytes.size() / size_of(words.type);
             add(file, std::move(array), words, bytes);
         }
         return checked(std::move(file), "memh");
@@ -147,12 +149,26 @@ private:
         at_ = find(end, 0) + end.size();
     }
 
+    /// "@12", which must be the number of words before it.
+    void skip_address(std::uint64_t expected) {
+        std::uint64_t address = 0;
+        const char* const begin = text_.data() + at_ + 1;
+        const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), address, 16);
+        if (error != std::errc{} || address != expected)
+            fail(at_, "the number of words before it, " + std::to_string(expected) +
+                          ", in hexadecimal digits after '@'");
+        at_ = next(white_space, static_cast<std::size_t>(stop - text_.data()));
+    }
+
     /// "NAME (AXES): MEANING; other details".
-    Words described(std::string_view comment, std::size_t at, StoredArray& array) const {
+    Words described(std::string_view comment, std::size_t at, StoredArray& array) {
         const std::size_t axes = comment.find(" ("), colon = comment.find("): ");
         if (axes == std::string_view::npos || colon == std::string_view::npos || colon < axes)
             fail(at, "a comment \"NAME (AXES): TYPE\"");
         array.name = comment.substr(0, axes);
+        const std::string_view list = comment.substr(axes, colon - axes);
+        if (array.name.starts_with("W_") && !array.name.starts_with("W_out"))
+            in_out_ = !list.ends_with("d_in") && !list.ends_with("d_context");
         std::string_view meaning = comment.substr(colon + 3);
         meaning = meaning.substr(0, meaning.find("; "));
         array.type_name = meaning.substr(0, meaning.find(','));
@@ -160,14 +176,16 @@ private:
         fail(at, "a type after \"): \"");
     }
 
-    /// Of "name[2][3]".
-    static std::vector<std::size_t> shape_in(std::string_view declared) {
+    /// Of "name[2][3]", which begins at `at`.
+    std::vector<std::size_t> shape_in(std::string_view declared, std::size_t at) const {
         std::vector<std::size_t> shape;
-        std::size_t at = 0;
-        while ((at = declared.find('[', at)) != std::string_view::npos) {
-            std::string_view rest = declared.substr(++at);
+        for (std::size_t i = std::min(declared.find('['), declared.size()); i < declared.size();) {
+            std::string_view rest = declared.substr(i + 1);
             std::size_t size = 0;
-            if (take_number(rest, size)) shape.push_back(size);
+            if (declared[i] != '[' || !take_number(rest, size) || !take(rest, "]") || size == 0)
+                fail(at, "an array with a size in each [], in place of " + excerpt(declared, i));
+            shape.push_back(size);
+            i = declared.size() - rest.size();
         }
         return shape;
     }
@@ -206,7 +224,11 @@ private:
         std::int64_t number = 0;
         const auto [stop, error] = base == 16 ? std::from_chars(begin, end, bits, base)
                                               : std::from_chars(begin, end, number, base);
-        const bool is_whole = base != 16 || words.width == 64 || bits >> words.width == 0;
+        // A number of C is within the word's range, and a word of digits has all of them.
+        const int used = words.width - 1;
+        const bool is_whole = base == 16 ? (words.width == 64 || bits >> words.width == 0) &&
+                                               stop - begin == words.digits()
+                                         : number >> used == 0 || number >> used == -1;
         if (error != std::errc{} || !is_whole)
             fail(at_, "a word of " + std::to_string(words.width) + " bits");
         if (base == 16) {
@@ -242,6 +264,10 @@ private:
             throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),
                         array.name + " " + shape_text(array.shape) + " has " +
                             std::to_string(found) + " numbers; expected as many as its shape");
+        for (const StoredArray& other : file.arrays)
+            if (other.name == array.name)
+                throw Error(ErrorKind::input, source_.name,
+                            array.name + " appears twice; expected it once");
         array.type = words.type;
         array.bytes = Bytes::of(source_.name, bytes);
         array.size = bytes.size();
@@ -252,12 +278,14 @@ private:
         if (file.arrays.empty())
             throw Error(ErrorKind::input, source_.name,
                         "holds no array; expected one, as --format " + format + " writes it");
+        file.in_out = in_out_;
         return file;
     }
 
     const Source& source_;
     std::string_view text_;
     std::size_t at_ = 0;
+    std::optional<bool> in_out_;  // the layout of weights
 };
 
 }  // namespace

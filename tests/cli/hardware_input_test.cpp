@@ -105,6 +105,50 @@ TEST_CASE("hardware input: a file that ends anywhere, or has another byte, is no
     }
 }
 
+TEST_CASE("hardware input: weights have the layout that their comments state") {
+    scratch_folder();
+    for (const std::string& init : {std::string("linear"), std::string("rand")})
+        for (const std::string& file : {std::string("w.h"), std::string("w.memh")}) {
+            const Words question{"causal", "--example", "journey", "--init", init};
+            REQUIRE_EQ(run_attn(with(question, {"-o", "r.npz"})).code, 0);
+            REQUIRE_EQ(
+                run_attn(with(question, {"--emit", "W_query,W_key,W_value", "-o", file})).code, 0);
+            REQUIRE_EQ(
+                run_attn({"causal", "--example", "journey", "--weights", file, "-o", "s.npz"}).code,
+                0);
+            compared({"r.npz", "s.npz"}, 0);
+        }
+}
+
+TEST_CASE("hardware input: what attn does not write is an error at its place") {
+    scratch_folder();
+    const auto check_c = [](const std::string& type, const std::string& declared,
+                            const std::string& numbers) {
+        write_text("x.h", "/* attn */\n#ifndef ATTN_X_H\n\n/* a (r): " + type +
+                              " */\nstatic const int8_t " + declared + " = {\n    " + numbers +
+                              "\n};\n");
+        return run_attn({"inspect", "x.h"}).code;
+    };
+    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "100, -128"), 0);
+    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "300, 0"), 3);
+    CHECK_EQ(check_c("int8, number = word * nan", "a[2]", "1, 0"), 3);
+    CHECK_EQ(check_c("two's complement of 5 bits, number = word * 2^-2", "a[1]", "100"), 3);
+    for (const char* declared : {"a[-1]", "a[]", "a[0]", "a[99999999999999999999999]", "a[1][-1]",
+                                 "a[2", "a[3]", "a[99999999999][99999999999]"})
+        CHECK_EQ(check_c("float32", declared, "1.0f, 2.0f"), 3);
+    const auto check_memh = [](const std::string& rest) {
+        write_text("x.memh", "// attn\n// a[2] (r): float32; 2 words of 32 bits\n" + rest);
+        return run_attn({"inspect", "x.memh"}).code;
+    };
+    CHECK_EQ(check_memh("3f800000\n40000000\n"), 0);
+    CHECK_EQ(check_memh("@0\n3f800000\n40000000\n"), 0);
+    CHECK_EQ(check_memh("@1\n3f800000\n40000000\n"), 3);
+    CHECK_EQ(check_memh("3f800000\n4000\n"), 3);
+    CHECK_EQ(check_memh("3f800000\n400000000\n"), 3);
+    CHECK_EQ(check_memh("3f800000\n40000000\n// a[1] (r): float32; 1 words of 32 bits\n3f800000\n"),
+             3);
+}
+
 TEST_CASE("compare: units of half types count the numbers of that type") {
     scratch_folder();
     const auto write_half = [](const std::string& path, const std::string& type,
@@ -156,6 +200,13 @@ TEST_CASE("compare: records of two batches are paired, and those that failed do 
     CHECK(contains(other.out, "failed and a result"));
     CHECK(contains(other.out, "z: context_vectors"));
     CHECK(contains(other.out, "0 records equal, 3 records different\n"));
+    write_text("d.ndjson", line("x", "[[1,2],[3,4]]") + line("x", "[[1,2],[3,5]]"));
+    run_attn({"batch", "d.ndjson", "-o", "ds.ndjson"});
+    const Outcome by_position = run_attn({"compare", "ds.ndjson", "ds.ndjson"});
+    CHECK(contains(by_position.err, "paired by position"));
+    CHECK_EQ(by_position.out, "2 records equal\n");
+    run_attn({"self", "--example", "journey", "-o", "one.npz"});
+    CHECK_EQ(run_attn({"compare", "as.ndjson", "one.npz"}).code, 3);
     const json both = compared({"as.ndjson", "cs.ndjson"}, 1);
     CHECK_EQ(both["arrays"].size(), 4);
     CHECK_EQ(both["arrays"][0]["record"], "x");
