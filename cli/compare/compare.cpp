@@ -103,8 +103,8 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
             pairs.push_back(unpaired(keys_a[i], &of_a[i], b));
         else
             compare_results(ResultView(std::move(of_a[i]), ResultView::Scope::named),
-                            ResultView(std::move(*b), ResultView::Scope::named), request, keys_a[i],
-                            workers, pairs, notes);
+                            ResultView(std::move(*b), ResultView::Scope::named), request,
+                            shown(keys_a[i]), workers, pairs, notes);
         if (!a_failed || !b_failed) count(begin);
         if (b != nullptr) in_b.erase(found);
     }
