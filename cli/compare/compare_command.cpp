@@ -66,7 +66,7 @@ constexpr Option compare_options[] = {
     {.key = "dtype",
      .field = choice_among<ulp_types>,
      .limits = {.expected = "float32|float64|float16|bfloat16"},
-     .help = "type whose units are counted (default: that of each array)"},
+     .help = "type whose units count (default the arrays')"},
     {.key = "format",
      .field = choice_among<compare_forms>,
      .limits = {.expected = "table|json"},
