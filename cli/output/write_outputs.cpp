@@ -45,10 +45,10 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
 /// Which cells are masked; null if no output marks masked cells.
 io::MaskedOf masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     if (!mask) return nullptr;
-    const io::IsMasked cells = [&mask = *mask, &chosen = plan.shown.heads,
-                                heads = plan.size_of<std::uint64_t>(Axis::heads)](
-                                   std::size_t batch, std::size_t head, std::size_t query,
-                                   std::size_t key) {
+    io::IsMasked cells = [&mask = *mask, &chosen = plan.shown.heads,
+                          heads = plan.size_of<std::uint64_t>(Axis::heads)](
+                             std::size_t batch, std::size_t head, std::size_t query,
+                             std::size_t key) {
         return io::in_heads(head, heads, [&](std::size_t h) {
             return !mask.allows(batch, chosen.empty() ? h : chosen[h], query, key);
         });

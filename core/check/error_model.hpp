@@ -7,8 +7,8 @@
 #include <limits>
 #include <numbers>
 
-#include "core/check/evaluate.hpp"
 #include "core/base/precision.hpp"
+#include "core/check/evaluate.hpp"
 
 namespace attn {
 

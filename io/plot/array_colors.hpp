@@ -5,8 +5,8 @@
 
 namespace attn::io {
 
-/// Not drawn, in colours from 0 up where no number is negative, in diverging colours, or in diverging colours with cells of
-/// -Infinity as masked.
+/// Not drawn, in colours from 0 up where no number is negative, in diverging colours, or in
+/// diverging colours with cells of -Infinity as masked.
 enum class ArrayColors { none, from_zero, diverging, diverging_masked };
 
 constexpr ArrayColors colors_of(ArrayId array) {

@@ -14,8 +14,8 @@
 
 #include <doctest/doctest.h>
 
-#include "core/check/exact.hpp"
 #include "core/base/ulp.hpp"
+#include "core/check/exact.hpp"
 #include "tests/support/planned.hpp"
 
 namespace judge_test {
