@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compared_arrays.hpp"
-#include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
@@ -133,9 +132,7 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     for (const auto& [one, several] : {std::pair(&a, &b), {&b, &a}})
         if (several->size() > 1 && one->size() == 1 &&
             io::head_member(one->front(), "id").is_null())
-            throw Error(ErrorKind::input, several->front().name,
-                        "holds " + std::to_string(several->size()) +
-                            " results; expected one, as jq or sed -n 2p takes it from the others");
+            io::refuse_several(several->front().name, several->size());
     if (is_batch(a) || is_batch(b))
         return compare_batches(std::move(a), std::move(b), request, workers, notes);
     std::vector<ComparedPair> pairs;

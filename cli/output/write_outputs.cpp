@@ -45,15 +45,14 @@ io::Report weights_report(const Request& request, const Plan& plan, const Result
 /// Which cells are masked; null if no output marks masked cells.
 io::MaskedOf masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
     if (!mask) return nullptr;
-    io::IsMasked cells = [&mask = *mask, &chosen = plan.shown.heads,
-                          heads = plan.size_of<std::uint64_t>(Axis::heads)](
-                             std::size_t batch, std::size_t head, std::size_t query,
-                             std::size_t key) {
-        return io::in_heads(head, heads, [&](std::size_t h) {
-            return !mask.allows(batch, chosen.empty() ? h : chosen[h], query, key);
+    return io::of_every_array(
+        [&mask = *mask, &chosen = plan.shown.heads,
+         heads = plan.size_of<std::uint64_t>(Axis::heads)](std::size_t batch, std::size_t head,
+                                                           std::size_t query, std::size_t key) {
+            return io::in_heads(head, heads, [&](std::size_t h) {
+                return !mask.allows(batch, chosen.empty() ? h : chosen[h], query, key);
+            });
         });
-    };
-    return [cells](const NamedArray&) { return cells; };
 }
 
 std::vector<std::string> write_files(Answer& answer, ThreadPool& workers) {

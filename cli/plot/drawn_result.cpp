@@ -133,10 +133,6 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
                             " has; expected both of one result");
 }
 
-io::MaskedOf of_every_array(io::IsMasked cells) {
-    return [cells = std::move(cells)](const NamedArray&) { return cells; };
-}
-
 }  // namespace
 
 std::optional<Plan> layout_plan(const io::ResultView& result) {
@@ -242,7 +238,7 @@ io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);
-        return of_every_array(
+        return io::of_every_array(
             [mask, first](std::size_t entry, std::size_t head, std::size_t q, std::size_t k) {
                 return io::in_heads(head, heads_of(*mask), [&](std::size_t h) {
                     return element(*mask, entry, h, q - first, k) == 0;
@@ -254,7 +250,7 @@ io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
     };
     if (std::none_of(layers.begin(), layers.end(), has_rules)) return nullptr;
     // The rules of a config apply to all heads.
-    return of_every_array(
+    return io::of_every_array(
         [layers = std::move(layers)](std::size_t entry, std::size_t, std::size_t q, std::size_t k) {
             const std::size_t batch = std::max<std::size_t>(layers.front().batch, 1);
             const LayerRules& layer = layers[std::min(entry / batch, layers.size() - 1)];

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,11 +25,12 @@ constexpr std::string_view c_start = "/* ", memh_start = "// ", white_space = " 
 
 /// The words of an array.
 struct Words {
-    ElementType type = ElementType::float64;        ///< of the numbers
-    int width = 0;                                  ///< bits of a word
-    int digits() const { return (width + 3) / 4; }  ///< hexadecimal
-    bool is_scaled = false;                         ///< number = word * scale
+    ElementType type = ElementType::float64;  ///< of the numbers
+    int width = 0;                            ///< bits of a word
+    bool is_scaled = false;                   ///< number = word * scale
     double scale = 1;
+
+    int digits() const { return (width + 3) / 4; }  ///< hexadecimal
 };
 
 template <class T>
@@ -264,10 +267,9 @@ private:
             throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),
                         array.name + " " + shape_text(array.shape) + " has " +
                             std::to_string(found) + " numbers; expected as many as its shape");
-        for (const StoredArray& other : file.arrays)
-            if (other.name == array.name)
-                throw Error(ErrorKind::input, source_.name,
-                            array.name + " appears twice; expected it once");
+        if (!names_.insert(array.name).second)
+            throw Error(ErrorKind::input, source_.name,
+                        array.name + " appears twice; expected it once");
         array.type = words.type;
         array.bytes = Bytes::of(source_.name, bytes);
         array.size = bytes.size();
@@ -285,6 +287,7 @@ private:
     const Source& source_;
     std::string_view text_;
     std::size_t at_ = 0;
+    std::set<std::string> names_;
     std::optional<bool> in_out_;  // the layout of weights
 };
 

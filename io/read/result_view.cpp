@@ -340,8 +340,12 @@ std::vector<InputFile> open_results(const std::string& path, FailedRecords faile
 ResultView ResultView::open(const std::string& path, Scope scope) {
     std::vector<InputFile> results = open_results(path);
     if (results.size() == 1) return {std::move(results[0]), scope};
-    throw Error(ErrorKind::input, results.empty() ? path : results[0].name,
-                "holds " + std::to_string(results.size()) +
+    refuse_several(results.empty() ? path : results[0].name, results.size());
+}
+
+void refuse_several(const std::string& name, std::size_t results) {
+    throw Error(ErrorKind::input, name,
+                "holds " + std::to_string(results) +
                     " results; expected one, as jq or sed -n 2p takes it from the others");
 }
 

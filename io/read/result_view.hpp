@@ -155,4 +155,7 @@ enum class FailedRecords { refused, kept };
 std::vector<InputFile> open_results(const std::string& path,
                                     FailedRecords failed = FailedRecords::refused);
 
+/// Throws kind input: the file of this name holds so many results where one is expected.
+[[noreturn]] void refuse_several(const std::string& name, std::size_t results);
+
 }  // namespace attn::io

@@ -48,6 +48,10 @@ bool counts_queries_and_keys(const NamedArray& array) {
     return rank >= 2 && array.axes[rank - 2] == "q_len" && array.axes[rank - 1] == "kv_len";
 }
 
+MaskedOf of_every_array(IsMasked cells) {
+    return [cells = std::move(cells)](const NamedArray&) { return cells; };
+}
+
 IsMasked masked_cells_of(const Report& report, const NamedArray& array) {
     return report.masked_of ? report.masked_of(array) : nullptr;
 }

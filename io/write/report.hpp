@@ -40,6 +40,7 @@ bool in_heads(std::size_t head, std::size_t heads, OfHead is_masked) {
 
 /// The masked cells of an array; null: none.
 using MaskedOf = std::function<IsMasked(const NamedArray& array)>;
+MaskedOf of_every_array(IsMasked cells);
 
 enum class Nonfinite { string, null, literal };
 inline constexpr Names<Nonfinite, 3> nonfinite_names{

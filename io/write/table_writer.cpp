@@ -43,8 +43,7 @@ constexpr std::size_t gap = 2;  // blanks between columns
 class TableWriter {
 public:
     TableWriter(Output& out, const Report& report, const NumberStyle& style)
-        : out_(out), report_(report), style_decimals_(style.decimals),
-          decimals_(style.decimals.value_or(table_decimals)), limits_(style.limits) {}
+        : out_(out), report_(report), decimals_(style.decimals), limits_(style.limits) {}
 
     void write(const NamedArray& array) {
         array_ = &array;
@@ -268,19 +267,18 @@ private:
     template <class T>
     std::string number(T value) const {
         if constexpr (std::is_floating_point_v<T>) {
-            // float32's least number, which libraries add where keys are masked, has 39 digits.
+            // float32's lowest finite value, which libraries add to masked scores, has 39 digits.
             constexpr double widest = 1e10;
             if (std::isfinite(value) && std::abs(static_cast<double>(value)) >= widest)
-                return scientific_text(value, style_decimals_.value_or(1));
-            return fixed_text(value, decimals_);
+                return scientific_text(value, decimals_.value_or(1));
+            return fixed_text(value, decimals_.value_or(table_decimals));
         }
         return std::to_string(value);
     }
 
     Output& out_;
     const Report& report_;
-    std::optional<int> style_decimals_;
-    int decimals_;
+    std::optional<int> decimals_;
     const TableLimits& limits_;
     const NamedArray* array_ = nullptr;
     std::optional<MaskedCells> is_masked_;

@@ -86,7 +86,7 @@ TEST_CASE("hardware input: FILE:NAME, check and standard input take them") {
     }
 }
 
-TEST_CASE("hardware input: a file that ends anywhere, or has another byte, is no crash") {
+TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read or refused") {
     scratch_folder();
     for (const std::string& file : {std::string("g.h"), std::string("g.memh")}) {
         REQUIRE_EQ(run_attn(with(questions[0], {"--store", "fixed:12,4", "-o", file})).code, 0);
