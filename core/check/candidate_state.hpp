@@ -86,6 +86,11 @@ struct QueryRow {
     double sink_error = 0;   ///< of all weights, relative to them: from the sink
     double logsumexp = 0, logsumexp_error = 0;
     std::vector<double> output, output_error;
+    /// Of the relative errors of the weights, the mean under the weights.
+    double mean_error = 0;
+    /// Of a softmax over keys, how far the errors of the weights move the output, and the rest of
+    /// its error; empty otherwise.
+    std::vector<double> moves, unmoved_error;
 };
 
 /// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
@@ -182,9 +187,17 @@ private:
     /// `weights` are those after dropout.
     void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
                            const std::vector<double>& weight_error);
-    void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
-                            double mean);
-    std::vector<double> largest_moves(const QueryRow& q, const RowsView& values) const;
+    void set_softmax_errors(QueryRow& q, const RowsView& values,
+                            const std::vector<double>& weights);
+    bool has_limits(const QueryRow& q) const;
+    std::vector<double> softmax_moves(const QueryRow& q, const RowsView& values,
+                                      const double* center) const;
+    std::vector<double> largest_moves(const QueryRow& q, const RowsView& values,
+                                      const double* center) const;
+
+    bool moves_as_projected(const QueryRow& q) const;
+    void add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
+                             std::vector<double>& squares);
 
     // Linear attention.
     struct LinearHead;
@@ -205,8 +218,9 @@ private:
     Numbers answer_;
     std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
     std::vector<std::shared_ptr<const Rows>> keys_,
-        values_;  ///< by batch and key head; null: not yet
-    Rows query_;  ///< one row
+        values_;                          ///< by batch and key head; null: not yet
+    Rows query_;                          ///< one row
+    std::vector<Rows> projected_values_;  ///< (keys, d_out) by batch and head; empty: not yet
     std::unique_ptr<State> stored_;
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed

@@ -45,20 +45,22 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
                               const std::vector<double>& weight_error) {
     const std::size_t count = values.rows, d = values.columns;
     q.output_error.assign(d, 0);
-    double mean = 0, longest = 0, heaviest = 0;
+    q.moves.clear();
+    double longest = 0, heaviest = 0;
+    q.mean_error = 0;
     for (std::size_t k = 0; k < count; ++k) {
         if (q.weight[k] == 0) continue;
-        mean += q.weight[k] * (q.independent[k] + q.common[k]);
+        q.mean_error += q.weight[k] * (q.independent[k] + q.common[k]);
         longest = std::max(longest, values.norms[k].two);
         heaviest = std::max(heaviest, std::abs(weights[k]));
     }
     const bool has_squares = longest < 0x1p400 && longest > 0x1p-400 && heaviest > 0x1p-400;
     // Weights that are divided by the sum of few may all have been lost: then they add up to 0.
-    const bool add_up =
-        c_.blocking == Blocking::before || (c_.blocking == Blocking::renormalize && mean < 1);
+    const bool add_up = c_.blocking == Blocking::before ||
+                        (c_.blocking == Blocking::renormalize && q.mean_error < 1);
     if (has_squares && c_.axis == SoftmaxAxis::keys && add_up && !rounds_weights_ &&
         !rounds(c_, Rounded::output_factors))
-        return set_softmax_errors(q, values, weights, mean);
+        return set_softmax_errors(q, values, weights);
     for (std::size_t k = 0; k < count; ++k) {
         const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
         if (w == 0 && of_weight == 0) continue;
@@ -73,19 +75,24 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
         q.output_error[i] = model_.stored(q.output[i], q.output_error[i] + least);
 }
 
-/// The errors of a row of a softmax over keys: what a weight has too much, the others have too
-/// little, so that an error moves the output from or to what its key adds, the value times the
-/// factor m of dropout. The output is the sum of m w v, its change that of w (e^error - 1) (m v -
-/// output) over the new sum of weights, of which e^-mean bounds what is left, for a mean error
-/// below 1.
-void State::set_softmax_errors(QueryRow& q, const RowsView& values,
-                               const std::vector<double>& weights, double mean) {
+/// Of larger errors than this, the products of two count.
+bool State::has_limits(const QueryRow& q) const {
+    constexpr double small_mean = 0x1p-6;
+    return q.mean_error > small_mean && c_.blocking == Blocking::before;
+}
+
+/// How far the errors of the weights of a softmax over keys can move `center`, the sum of m w v:
+/// what a weight has too much, the others have too little, so that an error moves the sum from or
+/// to what its key adds, the value v times the factor m of dropout. The change is that of w
+/// (e^error - 1) (m v - center) over the new sum of weights, of which e^-mean bounds what is left,
+/// for a mean error below 1. `values` are those of the keys, or what an output projection makes of
+/// them.
+std::vector<double> State::softmax_moves(const QueryRow& q, const RowsView& values,
+                                         const double* center) const {
     const std::size_t count = values.rows, d = values.columns;
-    std::vector<double> moves(d, 0), squares(d, 0), roots(d, 0);
-    const double of_sums = spread_of_sums(count), of_common = spread_of(count),
-                 of_values = std::max(of_sums, std::min(values.spread, of_common));
-    const bool is_small = mean < 1;
-    const double growth = std::exp(mean);
+    std::vector<double> moves(d, 0);
+    const double of_sums = spread_of_sums(count), of_common = spread_of(count);
+    const double growth = std::exp(q.mean_error);
     for (std::size_t k = 0; k < count; ++k) {
         const double plain = q.weight[k], m = dropped(q, k, 1);
         if (plain == 0 && q.weight_error[k] == 0) continue;
@@ -95,51 +102,70 @@ void State::set_softmax_errors(QueryRow& q, const RowsView& values,
         const double own =
                          (is_bounded ? grown * plain * q.independent[k] : 0) + model_.least_power(),
                      common = is_bounded ? grown * plain * q.common[k] : q.weight_error[k];
-        const double weight_square =
+        const double square =
             of_sums * of_sums * own * own + of_common * of_common * common * common;
-        const double w = is_small ? weights[k] : weights[k] + std::abs(m) * q.weight_error[k];
+        const double* const value = values.at(k);
+        for (std::size_t i = 0; i < d; ++i) {
+            const double apart = m * value[i] - center[i];
+            moves[i] += square * apart * apart;
+        }
+    }
+    for (double& move : moves) move = std::sqrt(move);
+    if (!has_limits(q)) return moves;
+    const std::vector<double> limits = largest_moves(q, values, center);
+    for (std::size_t i = 0; i < d; ++i)
+        moves[i] = q.mean_error < 1 ? std::min(moves[i], limits[i]) : limits[i];
+    return moves;
+}
+
+void State::set_softmax_errors(QueryRow& q, const RowsView& values,
+                               const std::vector<double>& weights) {
+    const std::size_t count = values.rows, d = values.columns;
+    std::vector<double> squares(d, 0), roots(d, 0);
+    const double of_sums = spread_of_sums(count),
+                 of_values = std::max(of_sums, std::min(values.spread, spread_of(count)));
+    const bool is_small = q.mean_error < 1, is_limited = has_limits(q);
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.weight[k] == 0 && q.weight_error[k] == 0) continue;
+        const double w =
+            is_small ? weights[k] : weights[k] + std::abs(dropped(q, k, 1)) * q.weight_error[k];
         const double value_square = of_values * of_values * w * w, product_square = w * w;
         // Weights are rounded after their sum is 1.
         const double rounded_square = 4 * of_sums * of_sums * model_.unit() * model_.unit() * w * w;
         const double *const value = values.at(k), *const value_error = values.error_at(k);
         for (std::size_t i = 0; i < d; ++i) {
-            const double x = value[i], apart = m * x - q.output[i];
-            moves[i] += weight_square * apart * apart;
+            const double x = value[i];
             squares[i] += rounded_square * x * x + value_square * value_error[i] * value_error[i];
             roots[i] += product_square * x * x;
         }
     }
-    // Of larger errors than these, the products of two count.
-    constexpr double small_mean = 0x1p-6;
-    const std::vector<double> limits = mean > small_mean && c_.blocking == Blocking::before
-                                           ? largest_moves(q, values)
-                                           : std::vector<double>();
+    q.moves = softmax_moves(q, values, q.output.data());
+    q.unmoved_error.resize(d);
     // The sum of the exponentials is rounded, for all of them.
     const double of_all = q.sink_error + model_.gamma(count + 3) + 2 * model_.unit();
     for (std::size_t i = 0; i < d; ++i) {
         const double root = std::sqrt(roots[i]),
                      size = std::sqrt(static_cast<double>(count)) * root;
-        double error = std::sqrt(moves[i] + squares[i]);
-        if (!limits.empty()) {
-            const double limited = limits[i] + std::sqrt(squares[i]);
-            error = is_small ? std::min(error, limited) : limited;
-        }
-        q.output_error[i] = model_.stored(
-            q.output[i], error + of_all * (std::abs(q.output[i]) + (is_small ? 0 : error)) +
-                             model_.of_sum(count + 4, q.output[i], root, size));
+        const double x = q.output[i], move = q.moves[i], others = std::sqrt(squares[i]);
+        const double error = is_limited ? move + others : std::hypot(move, others);
+        const double rounding = of_all * (std::abs(x) + (is_small ? 0 : error)) +
+                                model_.of_sum(count + 4, x, root, size);
+        q.output_error[i] = model_.stored(x, error + rounding);
+        q.unmoved_error[i] = model_.stored(x, others + rounding);
     }
 }
 
-/// How far the errors of the weights can move the output: it stays between the values of the keys
-/// that may have a weight.
-std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& values) const {
+/// How far the errors of the weights can move the sum of m w v: it stays between the values of the
+/// keys that may have a weight.
+std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& values,
+                                         const double* center) const {
     const std::size_t count = values.rows, d = values.columns;
     const std::vector<double>&above = q.weight_error,
           &below = q.weight_below.empty() ? above : q.weight_below;
     struct Move {
         double up = 0, down = 0, highest = 0, lowest = 0, of_others = 0;
 
-        /// `x` is the value less the output, and the weight may become larger or smaller by these.
+        /// `x` is the value less the sum, and the weight may become larger or smaller by these.
         void add(double x, double larger, double smaller, bool may_count) {
             up += x > 0 ? larger * x : smaller * -x;
             down += x > 0 ? smaller * x : larger * -x;
@@ -161,20 +187,62 @@ std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& valu
         const double m = dropped(q, k, 1);
         const double* const value = values.at(k);
         for (std::size_t i = 0; i < d; ++i)
-            moves[i].add(m * value[i] - q.output[i], above[k], below[k],
+            moves[i].add(m * value[i] - center[i], above[k], below[k],
                          q.weight[k] + above[k] > none);
     }
     std::vector<double> largest(d);
     for (std::size_t i = 0; i < d; ++i) {
         // A sink is a key whose value is 0.
         if (q.sink_weight != 0)
-            moves[i].add(-q.output[i], std::min(lost, 1 - q.sink_weight),
+            moves[i].add(-center[i], std::min(lost, 1 - q.sink_weight),
                          std::min(gained, q.sink_weight), true);
         const Move& move = moves[i];
         largest[i] = std::min(std::max(move.up, move.down),
                               std::max(move.highest, -move.lowest) + move.of_others);
     }
     return largest;
+}
+
+/// Whether the errors of a row's weights are bounded after the output projection, as moves between
+/// its results for the keys: the bounds of the columns before it would count as independent. That
+/// is work for each key and column of the result, which is done where errors are large.
+bool State::moves_as_projected(const QueryRow& q) const {
+    constexpr std::size_t most_work = 1U << 28U;
+    const std::size_t keys = plan_.past_len + shared_.tokens(Tensor::value),
+                      work = plan_.batch * plan_.heads * plan_.rows * keys * plan_.d_out;
+    return !q.moves.empty() && has_limits(q) && !rounds_outputs_ && work <= most_work &&
+           c_.merged != HeadSplit::reshaped;
+}
+
+/// Adds to `moves`, for each row of the weight of the output projection, how far the errors of the
+/// weights of a head move its result; and to `squares` the squares.
+void State::add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
+                                std::vector<double>& squares) {
+    const RowsView values = values_of(q.batch, kv_head_of(q.head));
+    const std::size_t d = values.columns, heads = plan_.heads;
+    std::vector<double> of_head(weight.rows * d);
+    for (std::size_t o = 0; o < weight.rows; ++o)
+        for (std::size_t c = 0; c < d; ++c)
+            of_head[o * d + c] = weight.at(
+                o)[c_.merged == HeadSplit::interleaved ? q.head + c * heads : q.head * d + c];
+    const auto project = [&](const double* x, double* y) {
+        for (std::size_t o = 0; o < weight.rows; ++o)
+            y[o] = inner_product(x, of_head.data() + o * d, d);
+    };
+    projected_values_.resize(plan_.batch * heads);
+    Rows& projected = projected_values_[q.batch * heads + q.head];
+    if (projected.rows == 0) {
+        projected = Rows(values.rows, weight.rows, false);
+        for (std::size_t k = 0; k < values.rows; ++k) project(values.at(k), projected.at(k));
+    }
+    std::vector<double> center(weight.rows);
+    project(q.output.data(), center.data());
+    const RowsView view{projected.rows, projected.columns, projected.at(0)};
+    const std::vector<double> of_row = softmax_moves(q, view, center.data());
+    for (std::size_t o = 0; o < weight.rows; ++o) {
+        moves[o] += of_row[o];
+        squares[o] += of_row[o] * of_row[o];
+    }
 }
 
 void State::fill_output(ArrayId, std::size_t batch, std::size_t head, std::size_t row) {
@@ -197,26 +265,35 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
     }
     const std::size_t heads = plan_.heads, d = plan_.d_v;
     const bool interleaves = c_.merged == HeadSplit::interleaved;
+    constexpr auto out = index_of(Tensor::out);
+    const std::optional<ProjectionNumbers>& p = problem_.projection[out];
+    const bool projects = p && c_.projects_out;
+    const std::shared_ptr<const Rows> weight = projects ? shared_.weight(Tensor::out, c_) : nullptr;
+    const auto column_of = [&](std::size_t i, std::size_t c) {
+        return interleaves ? i + c * heads : i * d + c;
+    };
     Rows joined(1, heads * d, with_errors_);
+    std::vector<double> moves(projects ? weight->rows : 0, 0), squares = moves;
+    double moved_squares = 0;
     for (std::size_t i = 0; i < heads; ++i) {
         const auto [h, r] = source_of(i);
         const QueryRow& q = answered(batch, h, r);
-        for (std::size_t c = 0; c < d; ++c) {
-            const std::size_t column = interleaves ? i + c * heads : i * d + c;
-            joined.value[column] = q.output[c];
-            if (with_errors_) joined.error[column] = q.output_error[c];
-        }
+        for (std::size_t c = 0; c < d; ++c) joined.value[column_of(i, c)] = q.output[c];
+        if (!with_errors_) continue;
+        const bool moves_together = projects && moves_as_projected(q);
+        const std::vector<double>& error = moves_together ? q.unmoved_error : q.output_error;
+        for (std::size_t c = 0; c < d; ++c) joined.error[column_of(i, c)] = error[c];
+        if (!moves_together) continue;
+        for (const double move : q.moves) moved_squares += move * move;
+        add_projected_moves(q, *weight, moves, squares);
     }
-    constexpr auto out = index_of(Tensor::out);
-    const std::optional<ProjectionNumbers>& p = problem_.projection[out];
-    if (!p || !c_.projects_out) {
+    if (!projects) {
         answer_ = static_cast<Numbers&>(joined);
         return;
     }
     // The errors of a head's columns come from the same weights, but with signs of their own.
     joined.spread = spread_of_sums(joined.columns);
     joined.set_norms();
-    const std::shared_ptr<const Rows> weight = shared_.weight(Tensor::out, c_);
     start(weight->rows);
     for (std::size_t o = 0; o < weight->rows; ++o) {
         double& y = answer_.value[o];
@@ -227,8 +304,11 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         if (!with_errors_) continue;
         const ProductError error = product_error(model_, y - bias, joined.norms[0], joined.spread,
                                                  weight->norms[o], weight->spread, joined.columns);
+        const double moved = std::min(moves[o], spread_of_sums(heads) * std::sqrt(squares[o])) +
+                             std::sqrt(moved_squares) * (weight->norms[o].error_two +
+                                                         2 * model_.unit() * weight->norms[o].two);
         answer_.error[o] =
-            model_.stored(y, error.independent + error.common + model_.of_operand(bias) +
+            model_.stored(y, error.independent + error.common + moved + model_.of_operand(bias) +
                                  model_.gamma(joined.columns + 1) * std::abs(bias));
     }
     round_rows(c_, Rounded::context, answer_.value.data(), answer_error(), weight->rows);

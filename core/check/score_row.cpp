@@ -176,18 +176,23 @@ void State::cap_scores(KeyNumbers& x) const {
         } else if (with_errors_) {
             const double cap = std::abs(factor), shrink = std::abs(factor / c_.softcap);
             const double error = x.error(k) / std::abs(c_.softcap);
-            // tanh is flatter than at the end of the interval that is nearest to 0.
+            // tanh is flatter than at the end of the interval that is nearest to 0, and its results
+            // stay between those of the ends.
             const double nearest = std::max(0.0, std::abs(before) - error);
             const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
-            const double own = 8 * model_.unit() * std::abs(value) +
+            const double most =
+                cap * (std::tanh(std::abs(before)) - std::tanh(std::abs(before) - error));
+            const double of_query = std::min(x.common[k] * shrink * slope, most);
+            const double others =
+                std::min((x.error(k) - x.common[k]) * shrink * slope, most - of_query);
+            const double own = (3 * model_.unit() + 5 * model_.fine_unit()) * std::abs(value) +
                                3 * model_.unit() * std::abs(before) * cap * slope +
                                cap * model_.least();  // where x / c underflows
-            const double before_cap = x.error(k) - x.common[k];
             x.value[k] = value;
             x.overflows[k] = 0;
-            x.store(k, before_cap * shrink * slope + own, model_);
+            x.store(k, others + own, model_);
             x.independent[k] = std::min(x.independent[k], 2 * cap);
-            x.common[k] *= shrink * slope;
+            x.common[k] = of_query;
         }
         x.value[k] = value;
     }

@@ -32,7 +32,8 @@ double State::sink_of_head(std::size_t head) const {
 }
 
 /// Programs may fold log2(e) into the scores for exp2, and subtract the maximum of a part of the
-/// keys first, or the one of all. Smaller types than float32 are not folded in.
+/// keys first, or the one of all. Smaller types than float32 are not folded in, and hold at most
+/// two differences.
 void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
                             std::vector<double>& common) const {
     const std::size_t count = q.scores.value.size();
@@ -45,10 +46,11 @@ void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>
             independent[k] = common[k] = 0;
             continue;
         }
-        const double own =
-            std::abs(x) <= std::numeric_limits<double>::max() / 4
-                ? model_.fine_unit() * std::abs(x) + model_.unit() * (4 * std::abs(x - shift) + 4)
-                : std::numeric_limits<double>::infinity();
+        const double own = std::abs(x) <= std::numeric_limits<double>::max() / 4
+                               ? model_.fine_unit() * std::abs(x) +
+                                     model_.unit() * (2 * std::abs(x - shift) + 4) +
+                                     2 * model_.fine_unit() * std::abs(x - shift)
+                               : std::numeric_limits<double>::infinity();
         const double of_factor =
             q.scores.scaled.empty() ? 0 : q.scores.factor_error(q.scores.scaled[k] - reference);
         independent[k] = q.scores.independent[k] + own + of_factor;
