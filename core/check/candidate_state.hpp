@@ -23,6 +23,8 @@ struct RowsView {
     const double* error_at(std::size_t row) const {
         return error == nullptr ? nullptr : error + row * columns;
     }
+    /// With errors and norms.
+    Factor factor(std::size_t row) const { return {at(row), error_at(row), norms + row, spread}; }
 };
 
 /// One number for each key, with errors that are independent of those of other keys, and errors

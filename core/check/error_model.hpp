@@ -32,6 +32,19 @@ public:
         return row_->least / (2 * row_->unit) * 0x1p26;
     }
 
+    /// Whether it is smaller than float32.
+    bool is_coarse() const { return unit_ > fine_unit(); }
+
+    /// The error of a scale relative to it: it is rounded, or its root, which multiplies both
+    /// factors, or what divides.
+    double of_scale(double x) const {
+        const auto relative = [&](double y) { return std::abs(row_->round(y) - y) / y; };
+        const double most = std::max({relative(x), 2 * relative(std::sqrt(x)), relative(1 / x),
+                                      2 * relative(std::sqrt(1 / x))}) +
+                            2 * fine_unit();
+        return most <= 2 * unit_ ? most : 2 * unit_;  // also where x is 0 or out of the range
+    }
+
     /// Of angles and of what else programs compute in float32 at least: the positions of tokens are
     /// not exact in the smaller types.
     double fine_unit() const { return std::min(unit_, 0x1p-23); }

@@ -27,8 +27,8 @@ void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, R
         for (std::size_t o = 0; o < weight.rows; ++o)
             to[o] = inner_product(x.at(row), weight.at(o), x.columns);
         for (std::size_t o = 0; o < weight.rows; ++o) {
-            const ProductError error = product_error(model, to[o], x.norms[row], x.spread,
-                                                     weight.norms[o], weight.spread, x.columns);
+            const ProductError error =
+                product_error(model, to[o], x.factor(row), weight.factor(o), x.columns, 1);
             out.error_at(row)[o] = model.stored(to[o], error.independent + error.common);
         }
     }
@@ -150,18 +150,35 @@ void Rows::set_norms() {
         norms[row] = norms_of(at(row), error_at(row), columns);
 }
 
-ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
-                           const Norms& b, double spread_b, std::size_t count) {
+ProductError product_error(const ErrorModel& model, double product, const Factor& a,
+                           const Factor& b, std::size_t count, std::size_t scaled) {
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
-    // The other program may scale one factor or both first, and store them.
-    const double sums = model.of_sum(count + 2, product, a.four * b.four, a.two * b.two) +
-                        2 * model.unit() * spread_of_sums(count) * a.four * b.four;
+    // Roots of the sums of the squares of products.
+    double of_values = a.norms->four * b.norms->four, of_b = a.norms->four * b.norms->error_four,
+           of_a = a.norms->error_four * b.norms->four;
+    if (model.is_coarse()) {
+        double values = 0, b_errors = 0, a_errors = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double x = a.value[i] * a.value[i], y = b.value[i] * b.value[i];
+            values += x * y;
+            b_errors += x * b.error[i] * b.error[i];
+            a_errors += a.error[i] * a.error[i] * y;
+        }
+        if (std::isfinite(values + b_errors + a_errors)) {
+            of_values = std::sqrt(values);
+            of_b = std::sqrt(b_errors);
+            of_a = std::sqrt(a_errors);
+        }
+    }
+    const double foldings = model.is_coarse() ? std::sqrt(static_cast<double>(scaled)) : 2;
+    const double sums = model.of_sum(count + 2, product, of_values, a.norms->two * b.norms->two) +
+                        foldings * model.unit() * spread_of_sums(count) * of_values;
     double independent = sums, common = 0;
-    if (b.error_two != 0)
-        independent += spread_over(spread_b) * a.four * b.error_four + a.error_two * b.error_two;
-    if (a.error_two != 0) common = spread_over(spread_a) * a.error_four * b.four;
+    if (b.norms->error_two != 0)
+        independent += spread_over(b.spread) * of_b + a.norms->error_two * b.norms->error_two;
+    if (a.norms->error_two != 0) common = spread_over(a.spread) * of_a;
     return {independent, common};
 }
 

@@ -30,6 +30,12 @@ Norms norms_of(const double* value, const double* error, std::size_t count);
 /// a b.
 double inner_product(const double* a, const double* b, std::size_t count);
 
+/// A vector of an inner product.
+struct Factor {
+    const double *value, *error;
+    const Norms* norms;
+    double spread;
+};
 /// Rows of numbers with the norms of each; `spread`: see spread_of.
 struct Rows : Numbers {
     std::vector<Norms> norms;  ///< empty without errors
@@ -47,18 +53,21 @@ struct Rows : Numbers {
         return has_errors() ? error.data() + row * columns : nullptr;
     }
     void set_norms();
+    /// With errors and norms.
+    Factor factor(std::size_t row) const { return {at(row), error_at(row), &norms[row], spread}; }
     std::size_t bytes() const {
         return (value.size() + error.size()) * sizeof(double) + norms.size() * sizeof(Norms);
     }
 };
 
 /// The two errors of an inner product of so many terms, those that are independent of the other
-/// products of the same vector `a`, and those that come from its errors.
+/// products of the same vector `a`, and those that come from its errors. Another program may have
+/// multiplied so many of the vectors by the scale first, and stored them.
 struct ProductError {
     double independent, common;
 };
-ProductError product_error(const ErrorModel& model, double product, const Norms& a, double spread_a,
-                           const Norms& b, double spread_b, std::size_t count);
+ProductError product_error(const ErrorModel& model, double product, const Factor& a,
+                           const Factor& b, std::size_t count, std::size_t scaled);
 
 /// (batch * heads * tokens, d), contiguous for each head.
 struct Heads : Rows {

@@ -302,8 +302,8 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         const double bias = adds ? p->bias[o] : 0;
         y += bias;
         if (!with_errors_) continue;
-        const ProductError error = product_error(model_, y - bias, joined.norms[0], joined.spread,
-                                                 weight->norms[o], weight->spread, joined.columns);
+        const ProductError error =
+            product_error(model_, y - bias, joined.factor(0), weight->factor(o), joined.columns, 1);
         const double moved = std::min(moves[o], spread_of_sums(heads) * std::sqrt(squares[o])) +
                              std::sqrt(moved_squares) * (weight->norms[o].error_two +
                                                          2 * model_.unit() * weight->norms[o].two);

@@ -111,8 +111,8 @@ void State::score(QueryRow& q) {
         q.raw.common.resize(count);
         q.raw.overflows.assign(count, 0);
         for (std::size_t k = 0; k < count; ++k) {
-            const ProductError error = product_error(model_, q.raw.value[k], query.norms[0],
-                                                     query.spread, keys.norms[k], keys.spread, d);
+            const ProductError error =
+                product_error(model_, q.raw.value[k], query.factor(0), keys.factor(k), d, 2);
             q.raw.store(k, error.independent, model_);
             q.raw.common[k] = error.common;
         }
@@ -161,9 +161,8 @@ void State::scale_scores(KeyNumbers& x) const {
         x.store(k, x.independent[k] * factor, model_);
         x.common[k] *= factor;
     }
-    // The scale is rounded, or its root, which multiplies both factors.
     x.scaled = x.value;
-    x.of_factor = 2 * model_.unit();
+    x.of_factor = model_.of_scale(factor);
 }
 
 void State::cap_scores(KeyNumbers& x) const {
