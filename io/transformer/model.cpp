@@ -63,11 +63,26 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
             files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
             [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; });
     };
-    if (!has_stack(*row_->decoder)) return;  // a file of the encoder alone
-    if (!has_stack(*row_))
-        throw Error(ErrorKind::unsupported, files_.tensors->name,
-                    "has a decoder without its encoder; expected a file with both, or with the "
-                    "encoder alone");
+    const auto pass_over_keys = [this](const FamilyRow& row) {
+        for (const std::string_view key :
+             {row.layers_key, row.heads_key, row.kv_heads_key, row.inner_key})
+            config_->at(std::string(key));
+    };
+    if (!has_stack(*row_->decoder)) {  // a file of the encoder alone
+        pass_over_keys(*row_->decoder);
+        return;
+    }
+    if (!has_stack(*row_)) {
+        if (whole_->flag("is_encoder_decoder", true))
+            throw Error(ErrorKind::unsupported, files_.tensors->name,
+                        "has a decoder without its encoder; expected a file with both, or with one "
+                        "of them, of a decoder with \"is_encoder_decoder\": false in its config");
+        pass_over_keys(*row_);
+        is_decoder_alone_ = true;
+        row_ = row_->decoder;
+        open();
+        return;
+    }
     prefix_ = "encoder_";
     decoder_.reset(new OpenModel(*this, *row_->decoder));
 }
@@ -220,7 +235,11 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         return io::length_of_angles(config, length);
     };
     model.of_length = [this, input](std::size_t length) { return specify(length, input); };
-    model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
+    model.block = [source, is_alone = is_decoder_alone_](std::size_t layer) {
+        TransformerBlock block = BlockReader(*source, layer).read();
+        if (is_alone) block.cross.reset();  // there is nothing to attend to
+        return block;
+    };
     return model;
 }
 

@@ -107,6 +107,7 @@ private:
     std::unique_ptr<const BiasRules> biases_;
     std::unique_ptr<TensorSet> tensors_;
     std::unique_ptr<const OpenModel> decoder_;
+    bool is_decoder_alone_ = false;  ///< of an encoder-decoder model, without its encoder
     std::string prefix_;  ///< of array names
 };
 

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sampling.hpp"
 #include "tests/support/support.hpp"
@@ -18,55 +17,6 @@ namespace model_generation_test {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
-
-std::vector<json> lines_of(const std::string& path) {
-    std::istringstream lines(read_text(data_path(path)));
-    std::vector<json> cases;
-    for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
-    return cases;
-}
-
-/// The cases, those of other files with their config and tensors.
-std::vector<json> generation_cases() {
-    std::map<std::string, json> families;
-    for (const json& c : lines_of("models/families.ndjson")) families[c["name"]] = c;
-    std::vector<json> cases = lines_of("models/generation.ndjson");
-    for (json& c : cases) {
-        if (c.contains("config")) continue;
-        const json& family = families.at(c["name"]);
-        c["config"] = family["config"];
-        c["tensors"] = family["tensors"];
-    }
-    return cases;
-}
-
-/// "pixel_values" to "--pixel-values"
-std::string flag_of(std::string key) {
-    for (char& c : key)
-        if (c == '_') c = '-';
-    return "--" + key;
-}
-
-std::vector<std::string> words_of(const json& c) {
-    std::vector<std::string> words{"model", "model", "--dtype", "float64"};
-    for (const char* key : {"token_ids", "decoder_ids"})
-        if (c.contains(key) && !c[key].empty()) {
-            words.push_back(flag_of(key));
-            words.push_back(list_of(c[key]));
-        }
-    const json inputs = c.value("inputs", json::object());
-    for (const auto& [key, form] : inputs.items()) {
-        write_text(key + ".npy",
-                   npy_of(form[0], drawn("input." + key, count_of(form[0]), form[1], form[2])));
-        words.push_back(flag_of(key));
-        words.push_back(key + ".npy");
-    }
-    return words;
-}
-
-}  // namespace
 
 TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     std::size_t generating = 0;
