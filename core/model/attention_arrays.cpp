@@ -109,8 +109,8 @@ template Array<float> without_batch(Tensor4<float>);
 template Array<double> without_batch(Tensor4<double>);
 template void record_heads(BlockRun<float>&, std::string_view, const Tensor4<float>&, std::size_t,
                            std::string_view);
-template void record_heads(BlockRun<double>&, std::string_view, const Tensor4<double>&,
-                           std::size_t, std::string_view);
+template void record_heads(BlockRun<double>&, std::string_view, const Tensor4<double>&, std::size_t,
+                           std::string_view);
 template std::pair<Array<float>, Array<float>> parted(const Array<float>&, std::size_t);
 template std::pair<Array<double>, Array<double>> parted(const Array<double>&, std::size_t);
 template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<float>&,

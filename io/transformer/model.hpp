@@ -108,7 +108,7 @@ private:
     std::unique_ptr<TensorSet> tensors_;
     std::unique_ptr<const OpenModel> decoder_;
     bool is_decoder_alone_ = false;  ///< of an encoder-decoder model, without its encoder
-    std::string prefix_;  ///< of array names
+    std::string prefix_;             ///< of array names
 };
 
 }  // namespace attn::io
