@@ -41,6 +41,30 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     CHECK_GE(generating, 20);
 }
 
+namespace {
+
+/// The arrays of each stack in r.npz have its own labels: as an input, and in explanations.
+void check_labels_of_stacks(const json& found) {
+    for (const std::string stack : {"encoder", "decoder"}) {
+        const json& tokens = found[stack == "encoder" ? "tokens" : "decoder_tokens"];
+        const Outcome run = run_attn({"self", "r.npz:" + stack + "_hidden_states.0", "--init",
+                                      "none", "--emit", "inputs", "--format", "json"});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        CHECK_EQ(json::parse(run.out)["tokens"], tokens);
+    }
+    for (const std::string part : {"encoder", "decoder", "cross"}) {
+        const json& tokens = found[part == "encoder" ? "tokens" : "decoder_tokens"];
+        const json& keys = found[part == "decoder" ? "decoder_tokens" : "tokens"];
+        const Outcome run =
+            run_attn({"explain", "r.npz:" + part + "_attention_weights.0", "--token", "1"});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        CHECK(run.out.starts_with("Query 1 \"" + tokens[1].get<std::string>() + "\""));
+        CHECK_NE(run.out.find(" " + keys[0].get<std::string>() + " "), std::string::npos);
+    }
+}
+
+}  // namespace
+
 TEST_CASE("models: generated tokens have a text and labels") {
     // Tokens of each id: a word, a piece that goes on, a byte of a character of several, a special
     // one.
@@ -84,13 +108,22 @@ TEST_CASE("models: generated tokens have a text and labels") {
         words.insert(words.end(), {"--format", "table", "--layers", "0"});
         CHECK(run_attn(words).out.starts_with("generated_text\n\"" + text_of(c["generated"]) +
                                               "\"\n\n"));
-        if (c.contains("decoder_ids")) continue;
-        const json& prompt = c["token_ids"];
-        REQUIRE_EQ(found["tokens"].size(), prompt.size() + c["generated"].size());
-        for (std::size_t i = 0; i < found["tokens"].size(); ++i)
-            CHECK_EQ(vocab[found["tokens"][i].get<std::string>()],
+        const bool has_decoder = c.contains("decoder_ids");
+        const json& prompt = c[has_decoder ? "decoder_ids" : "token_ids"];
+        const json& tokens = found[has_decoder ? "decoder_tokens" : "tokens"];
+        REQUIRE_EQ(tokens.size(), prompt.size() + c["generated"].size());
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            CHECK_EQ(vocab[tokens[i].get<std::string>()],
                      i < prompt.size() ? prompt[i] : c["generated"][i - prompt.size()]);
         write_text("result.json", run.out);
+        if (has_decoder) {
+            words = words_of(c);
+            words.insert(words.end(), {"--generate", "5", "-o", "r.npz"});
+            REQUIRE_EQ(run_attn(words).code, 0);
+            check_labels_of_stacks(found);
+            ++texts;
+            continue;
+        }
         std::size_t layer = 0;  // the first that has attention weights
         while (found["attention_weights"][layer].is_null()) ++layer;
         const Outcome drawn = run_attn({"plot", "result.json", "--layer", std::to_string(layer)});
