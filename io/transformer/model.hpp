@@ -95,6 +95,10 @@ private:
     /// Makes the decoder.
     OpenModel(const OpenModel& encoder, const FamilyRow& row);
     void open();
+    /// Whether the name of a tensor in the file contains this one.
+    bool stores(std::string_view name) const;
+    /// The matrix of the head, which is also the embedding; null: there is none.
+    Parameter tied_head() const;
     void check_blocks(const ModelSpec& model, std::size_t layers) const;
 
     ModelFolder files_;
