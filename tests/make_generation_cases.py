@@ -23,7 +23,10 @@ from make_model_cases import MAX_TOKENS, drawn, in_float64, rounded, tensors_of
 GENERATING = ["gpt2", "gpt_neox", "bloom", "llama", "qwen2-window", "gemma3", "gemma2", "qwen3_5-text", "qwen3_next",
               "lfm2", "olmo_hybrid", "kimi_linear", "bailing_hybrid", "deepseek_v3", "minicpm3", "mixtral", "qwen3_moe",
               "gpt_oss", "cohere2", "t5", "umt5", "bart", "marian", "pegasus", "t5gemma"]
-SEEING_OR_HEARING = ["vit", "dinov2", "clip-vision", "siglip-vision", "wav2vec2", "hubert", "whisper", "moonshine"]
+SEEING_OR_HEARING = ["vit", "dinov2", "clip-vision", "siglip-vision", "wav2vec2", "hubert", "wavlm", "whisper",
+                     "moonshine"]
+# The decoders of these models alone, with the config and the tensors of their classes ...ForCausalLM.
+DECODERS_ALONE = ["bart-decoder", "mbart-decoder", "pegasus-decoder", "marian-decoder", "whisper-decoder"]
 COUNT = 5
 
 
@@ -39,6 +42,18 @@ def drawn_tensors(folder):
         tensors[name] = [list(stored.shape), rounded(stored.mean()), rounded(stored.std())]
         values[name] = drawn(name, *tensors[name])
     return tensors, values
+
+
+def decoder_alone(folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    tensors = {}
+    for name, values in model.state_dict().items():
+        if name.startswith("model."):  # the head is the embedding
+            is_factor = "norm" in name and name.endswith("weight")
+            tensors[name] = [list(values.shape), float(is_factor), 0.3]
+    config = json.loads(model.config.to_json_string()) | {"architectures": [type(model).__name__]}
+    return config, tensors, {name: drawn(name, *form) for name, form in tensors.items()}
 
 
 def loaded(kind, folder, values, config):
@@ -73,19 +88,23 @@ def main():
     transformers.logging.set_verbosity_error()
     golden = pathlib.Path(sys.argv[1])
     known = {json.loads(line)["name"] for line in open("data/models/families.ndjson")}
-    for name in sys.argv[2:] or GENERATING + SEEING_OR_HEARING:
-        folder = golden / name
+    for name in sys.argv[2:] or GENERATING + SEEING_OR_HEARING + DECODERS_ALONE:
+        is_alone = name in DECODERS_ALONE
+        folder = golden / name.removesuffix("-decoder" if is_alone else "")
         config = json.loads((folder / "config.json").read_text())
-        config["dtype"] = "float32"
         case = json.loads((folder / "case.json").read_text())
         ids, decoder_ids = (case.get("token_ids") or [])[:MAX_TOKENS], (case.get("decoder_ids") or [])[:2]
         tensors, values = drawn_tensors(folder)
+        if is_alone:
+            ids, decoder_ids = [3, 1, 4, 15, 9, 26], []
+            config, tensors, values = decoder_alone(folder)
+        config["dtype"] = "float32"
         row = {"name": name}
         if name not in known:
             row |= {"config": config, "tensors": tensors}
         row |= {"token_ids": ids}
         try:
-            if name in GENERATING:
+            if name in GENERATING or is_alone:
                 kind = transformers.AutoModelForSeq2SeqLM if decoder_ids else transformers.AutoModelForCausalLM
                 first, generated, logits = generation(loaded(kind, folder, values, config), ids)
                 if decoder_ids:

@@ -17,6 +17,7 @@
 #include "cli/question/input.hpp"
 #include "cli/question/missing_input.hpp"
 #include "cli/question/notes.hpp"
+#include "cli/question/saved_question.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -62,7 +63,9 @@ std::string mode_of_request(const io::InputFile& file) {
     const io::JsonMember* const member =
         file.holds_object() ? file.document->find("mode") : nullptr;
     if (is_result(file)) {
-        std::string mode = io::ResultHead(file).mode;
+        const io::ResultHead head(file);
+        refuse_model_result(head, file.place);
+        std::string mode = head.mode;
         if (mode_named(mode) != nullptr) return mode;
     }
     if (member == nullptr)

@@ -180,12 +180,16 @@ PlannedResult planned_layer(const io::ResultView& view, const Request& flags) {
                         ", in layers." + std::to_string(part.layer) +
                         "; expected a result of attn model of this version, without --bare");
     Request& request = planned->request;
-    // The tokens are the encoder's. Generated ones have no labels.
-    const std::vector<std::string> tokens = view.head().tokens.value_or(std::vector<std::string>());
-    const bool is_encoder = part.stack.empty() || part.stack == "encoder";
-    if (is_encoder && tokens.size() == planned->plan.q_len) request.tokens = tokens;
-    if (part.stack != "decoder" && tokens.size() == planned->plan.kv_len)
-        request.context_tokens = tokens;
+    // The tokens of a decoder have labels of their own.
+    const auto tokens_of = [&](bool decoder, std::size_t count) {
+        const io::ResultHead& head = view.head();
+        std::vector<std::string> tokens =
+            (decoder ? head.decoder_tokens : head.tokens).value_or(std::vector<std::string>());
+        if (tokens.size() != count) tokens.clear();
+        return tokens;
+    };
+    request.tokens = tokens_of(is_of_decoder, planned->plan.q_len);
+    request.context_tokens = tokens_of(part.stack == "decoder", planned->plan.kv_len);
     return {std::move(request), std::move(planned->plan), part};
 }
 

@@ -181,7 +181,9 @@ private:
             io::is_label_key(key) && value.is_array() &&
             std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
         if (labels)
-            (key == "tokens" ? found_.tokens : found_.context_tokens) =
+            (key == "tokens"           ? found_.tokens
+             : key == "context_tokens" ? found_.context_tokens
+                                       : found_.decoder_tokens) =
                 value.get<std::vector<std::string>>();
         else if (key != "schema")
             members_.get_ref<ordered_json::object_t&>().emplace_back(key, value);  // keys differ
@@ -328,6 +330,7 @@ std::string inspection_json(const Inspection& found) {
     if (!found.header.empty()) document["header"] = found.header;
     if (!found.tokens.empty()) document["tokens"] = found.tokens;
     if (!found.context_tokens.empty()) document["context_tokens"] = found.context_tokens;
+    if (!found.decoder_tokens.empty()) document["decoder_tokens"] = found.decoder_tokens;
     document["arrays"] = ordered_json::array();
     for (const io::StoredArray& array : found.arrays) {
         const std::optional<std::uint64_t> elements = io::elements_of(array.shape);

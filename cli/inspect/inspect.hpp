@@ -34,10 +34,10 @@ struct Inspection {
     std::shared_ptr<const nlohmann::ordered_json> lines;  ///< an object; null: none
     std::string note;                 ///< as in io::MatrixLabels; not part of the document
     std::vector<std::string> header;  ///< fields of a CSV's first line
-    std::vector<std::string> tokens, context_tokens;  ///< labels
-    std::vector<io::StoredArray> arrays;              ///< for text, with the bytes that it takes
-    std::string problem;  ///< why attn would refuse it; empty if not known
-    std::string command;  ///< that computes with it; empty if none is known
+    std::vector<std::string> tokens, context_tokens, decoder_tokens;  ///< labels
+    std::vector<io::StoredArray> arrays;  ///< for text, with the bytes that it takes
+    std::string problem;                  ///< why attn would refuse it; empty if not known
+    std::string command;                  ///< that computes with it; empty if none is known
 };
 
 /// Reads only the headers of binary formats, but all of a text. Errors: as for reading the file;

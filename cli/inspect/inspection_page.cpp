@@ -74,6 +74,7 @@ public:
         add_list("header", found_.header);
         add_list("tokens", found_.tokens);
         add_list("context_tokens", found_.context_tokens);
+        add_list("decoder_tokens", found_.decoder_tokens);
         add_arrays();
         if (!found_.problem.empty())
             text_ += "\nAs it is, attn refuses it: " + io::one_line(found_.problem) + "\n";

@@ -186,7 +186,8 @@ void ModelPlan::check_parameters() const {
 }
 
 std::vector<std::pair<std::string, std::string>> ModelPlan::head() const {
-    return head_of_model(request_, path_, model_, question_);
+    return head_of_model(request_, path_, model_, question_,
+                         files_.pieces_of(question_.decoder_ids));
 }
 
 io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
@@ -201,16 +202,18 @@ io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
         at_locations(request_, [&] { return this->result(compute, of_encoder, asked); });
     check_found(request_, question_, result);
     Request labelled = request_;
+    std::vector<std::string> decoder_tokens = files_.pieces_of(question_.decoder_ids);
     std::optional<std::string> text;
     if (!result.generated.empty()) {
         text = files_.text_after(decoder_ ? question_.decoder_ids : question_.input.ids,
                                  result.generated);
-        // Labels are of the encoder's tokens, to which nothing is appended.
         if (!decoder_ && request_.tokens.size() == question_.input.ids.size())
             files_.append_labels(result.generated, labelled.tokens);
+        if (!decoder_tokens.empty()) files_.append_labels(result.generated, decoder_tokens);
     }
-    return make_model_report(labelled, path_, head_of_model(labelled, path_, model_, question_),
-                             question_, std::move(result), std::move(text), pool);
+    return make_model_report(labelled, path_,
+                             head_of_model(labelled, path_, model_, question_, decoder_tokens),
+                             question_, decoder_tokens, std::move(result), std::move(text), pool);
 }
 
 void ModelPlan::pass_layers_on(std::function<void(NamedArray array)> take) {

@@ -95,7 +95,8 @@ void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>&
 std::vector<std::pair<std::string, std::string>> head_of_model(const Request& request,
                                                                const std::string& path,
                                                                const io::OpenModel& model,
-                                                               const ModelQuestion& question) {
+                                                               const ModelQuestion& question,
+                                                               const Labels& decoder_tokens) {
     std::vector<std::pair<std::string, std::string>> head;
     if (!request.bare) head.emplace_back("schema", io::value_text(schema_of_answer(request)));
     if (!request.id.empty()) head.emplace_back("id", request.id);
@@ -103,14 +104,17 @@ std::vector<std::pair<std::string, std::string>> head_of_model(const Request& re
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(std::string_view("model")));
     if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
+    if (!decoder_tokens.empty())
+        head.emplace_back("decoder_tokens", io::value_text(decoder_tokens));
     head.emplace_back("config", config_json(request, path, model, question));
     return head;
 }
 
 io::Report make_model_report(const Request& request, const std::string& path,
                              std::vector<std::pair<std::string, std::string>> head,
-                             const ModelQuestion& question, ModelResult result,
-                             std::optional<std::string> generated_text, ThreadPool& workers) {
+                             const ModelQuestion& question, const Labels& decoder_tokens,
+                             ModelResult result, std::optional<std::string> generated_text,
+                             ThreadPool& workers) {
     io::Report report;
     report.title_start = "model  ";
     report.title_end = "  " + io::last_part(path);
@@ -148,7 +152,7 @@ io::Report make_model_report(const Request& request, const std::string& path,
         masked_in_layers(std::move(masks), question.layers, {heads.begin(), heads.end()});
     report.arrays = std::move(arrays);
     report.query_labels = report.key_labels = readable_pieces(request.tokens);
-    report.labels_encoder = !question.decoder_ids.empty();
+    if (!question.decoder_ids.empty()) report.decoder_labels = readable_pieces(decoder_tokens);
     report.layers = question.layers;
     report.heads.assign(heads.begin(), heads.end());
     report.workers = &workers;

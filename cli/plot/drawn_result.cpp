@@ -82,7 +82,7 @@ std::string origin_of(const json& config) {
     return model + (layer.is_null() ? "" : "  layer " + layer.dump());
 }
 
-/// What a model's result states besides its arrays. Generated tokens have no labels.
+/// What a model's result states besides its arrays.
 void take_model_head(io::Report& report, const io::ResultHead& head, const Naming& given) {
     const json name = member(*head.config, "model"), heads = member(*head.config, "head");
     if (name.is_string()) report.title_end = "  " + io::last_part(name.get<std::string>());
@@ -93,7 +93,9 @@ void take_model_head(io::Report& report, const io::ResultHead& head, const Namin
     report.query_labels =
         given.tokens.empty() ? readable_pieces(head.tokens.value_or(given.tokens)) : given.tokens;
     report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
-    report.labels_encoder = head.has_decoder() && given.tokens.empty();
+    if (head.has_decoder() && given.tokens.empty())
+        report.decoder_labels =
+            readable_pieces(head.decoder_tokens.value_or(std::vector<std::string>()));
     report.layers = given.layers.empty() ? head.layer_numbers : given.layers;
 }
 

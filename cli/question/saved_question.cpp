@@ -24,6 +24,7 @@ using nlohmann::json;
 }
 
 const ModeRow& mode_in(const io::ResultHead& head, const std::string& location) {
+    refuse_model_result(head, location);
     const ModeRow* row = mode_named(head.mode);
     if (row == nullptr || !head.has_config())
         fail_in_result(
@@ -99,6 +100,14 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
 }
 
 }  // namespace
+
+void refuse_model_result(const io::ResultHead& head, const std::string& location) {
+    if (head.mode == "model")
+        fail_in_result(location,
+                       "is a result of attn model, of several layers and without their parameters; "
+                       "expected that of one layer, as attn multihead --weights MODEL --layer N "
+                       "--emit all writes");
+}
 
 Request request_of_result(const io::ResultHead& head, const std::string& location, Request flags) {
     RequestBuilder builder{std::move(flags)};

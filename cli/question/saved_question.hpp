@@ -11,6 +11,9 @@
 
 namespace attn::cli {
 
+/// Errors: kind input for a result of attn model, which is not the question of a layer.
+void refuse_model_result(const io::ResultHead& head, const std::string& location);
+
 /// `flags` with the mode, settings and labels of a result's head; settings of `flags` take
 /// precedence, but in a batch. `location` is the file in errors. Errors: kind input for a head that
 /// is not a result's.

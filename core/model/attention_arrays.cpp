@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/picked.hpp"
 #include "core/model/activation.hpp"
+#include "core/model/attention_settings.hpp"
 #include "core/operator/rope.hpp"
 
 namespace attn {
@@ -67,6 +69,25 @@ std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before
 }
 
 template <class T>
+Array<T> without_batch(Tensor4<T> x) {
+    const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
+    return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
+}
+
+template <class T>
+void record_heads(BlockRun<T>& run, std::string_view name, const Tensor4<T>& x, std::size_t heads,
+                  std::string_view rows) {
+    if (!run.wanted.has(name)) return;
+    check_heads(run.wanted, heads, run.block.layer);
+    Array<T> values = without_batch(Tensor4<T>(x));
+    std::vector<std::size_t> chosen;
+    for (const std::uint64_t head : run.wanted.heads)
+        chosen.push_back(static_cast<std::size_t>(head) * x.shape(1) / heads);
+    if (!chosen.empty()) values = picked(values, 0, chosen);
+    run.record(name, std::move(values), {"heads", rows, "d_k"});
+}
+
+template <class T>
 void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<T>& x,
                Array<double>& bias) {
     const std::size_t tokens = x.shape(1), heads = part.heads, keys = bias.shape(2);
@@ -84,6 +105,12 @@ void gate_bias(const Compute& compute, const AttentionPart& part, const Tensor3<
         }
 }
 
+template Array<float> without_batch(Tensor4<float>);
+template Array<double> without_batch(Tensor4<double>);
+template void record_heads(BlockRun<float>&, std::string_view, const Tensor4<float>&, std::size_t,
+                           std::string_view);
+template void record_heads(BlockRun<double>&, std::string_view, const Tensor4<double>&, std::size_t,
+                           std::string_view);
 template std::pair<Array<float>, Array<float>> parted(const Array<float>&, std::size_t);
 template std::pair<Array<double>, Array<double>> parted(const Array<double>&, std::size_t);
 template void gate_bias(const Compute&, const AttentionPart&, const Tensor3<float>&,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,16 @@ Array<double> joined_mask(const AttentionPart& part, const std::vector<bool>& en
 /// Splits (heads, q_len, kv_len) into the first `before` keys and the others.
 template <class T>
 std::pair<Array<T>, Array<T>> parted(const Array<T>& weights, std::size_t before);
+
+/// (1, heads, rows, d) as (heads, rows, d).
+template <class T>
+Array<T> without_batch(Tensor4<T> x);
+
+/// Records x, the queries or keys of a layer of `heads` heads: those of the chosen heads.
+/// `rows`: the name of the axis of tokens. Errors: SettingError for a head that there is not.
+template <class T>
+void record_heads(BlockRun<T>& run, std::string_view name, const Tensor4<T>& x, std::size_t heads,
+                  std::string_view rows);
 
 /// Multiplies the rows of each head's bias by the gates computed from x, (1, tokens, heads * d).
 template <class T>

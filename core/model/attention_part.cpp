@@ -86,12 +86,6 @@ KeysAndValues<T> encoder_keys(BlockRun<T>& run, const AttentionPart& part) {
     return both;
 }
 
-template <class T>
-Array<T> without_batch(Tensor4<T> x) {
-    const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
-    return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
-}
-
 /// Values of heads i and i + half side by side, in heads i and i + half.
 template <class T>
 Tensor4<T> in_pairs(const Tensor4<T>& x) {
@@ -266,9 +260,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
     p.query = {};
     // The arrays of cross-attention would have the names of the decoder's own.
     const bool is_recorded = weights_name.empty();
-    if (is_recorded && run.wanted.has("unrotated_queries"))
-        run.record("unrotated_queries", without_batch(Tensor4<T>(query)),
-                   {"heads", "q_len", "d_k"});
+    if (is_recorded) record_heads(run, "unrotated_queries", query, part.heads, "q_len");
     if (part.rotation) rotate(*part.rotation, run.positions, query);
     if (after) norm_split_heads(compute, part.query_norm, query);
     for (std::size_t i = 0; i < (part.query_factor ? query.size() : 0); ++i) {
@@ -284,9 +276,7 @@ Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tens
         key = split_columns(p.key, part.kv_heads);
         value = split_columns(p.value, part.kv_heads);
         if (part.difference) value = in_pairs(value);
-        if (is_recorded && run.wanted.has("unrotated_keys"))
-            run.record("unrotated_keys", without_batch(Tensor4<T>(key)),
-                       {"heads", "kv_len", "d_k"});
+        if (is_recorded) record_heads(run, "unrotated_keys", key, part.heads, "kv_len");
         if (part.rotation && !is_cross) rotate(*part.rotation, run.positions, key);
         if (part.rotation && part.rotates_values) rotate(*part.rotation, run.positions, value);
         if (after) norm_split_heads(compute, part.key_norm, key);

@@ -19,6 +19,14 @@ std::string operator_name(const std::string& name) {
 
 }  // namespace
 
+void check_heads(const ArrayRequest& wanted, std::size_t heads, std::size_t layer) {
+    for (const std::uint64_t head : wanted.heads)
+        if (head >= heads)
+            throw SettingError(ErrorKind::usage, "head",
+                               "layer " + std::to_string(layer) + " has " + std::to_string(heads) +
+                                   " heads; expected 0 to " + std::to_string(heads - 1));
+}
+
 Settings attention_settings(const AttentionPart& part, std::string_view kernel,
                             const ArrayRequest& wanted, const AttentionUse& use, Dtype dtype) {
     Settings settings;
@@ -35,12 +43,7 @@ Settings attention_settings(const AttentionPart& part, std::string_view kernel,
     if ((part.window_left || part.window_right) && use.before == 0)
         settings.window = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
     settings.head = wanted.heads;
-    for (const std::uint64_t head : settings.head)
-        if (head >= part.heads)
-            throw SettingError(ErrorKind::usage, "head",
-                               "layer " + std::to_string(use.layer) + " has " +
-                                   std::to_string(part.heads) + " heads; expected 0 to " +
-                                   std::to_string(part.heads - 1));
+    check_heads(wanted, part.heads, use.layer);
     settings.emit = {"context_vectors"};
     if (use.has_own_name || use.before != 0) {
         if (wanted.has("cross_attention_weights") ||

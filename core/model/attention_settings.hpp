@@ -17,6 +17,9 @@ struct AttentionUse {
     std::size_t layer = 0;      ///< in errors
 };
 
+/// Errors: SettingError for a chosen head that a layer of `heads` heads does not have.
+void check_heads(const ArrayRequest& wanted, std::size_t heads, std::size_t layer);
+
 /// The settings of the `sdpa` computation, which records the arrays that are wanted. Errors:
 /// SettingError for a head that the layer does not have.
 Settings attention_settings(const AttentionPart& part, std::string_view kernel,

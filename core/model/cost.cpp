@@ -46,9 +46,12 @@ Plan plan_of(const AttentionPart& part, const PartSize& size, bool is_cross, std
 double other_arrays(const AttentionPart& part, const PartSize& size) {
     double numbers = 0;
     if (size.wanted->has("context_vectors")) numbers += times(size.tokens, size.width);
-    if (size.wanted->has("unrotated_queries")) numbers += times(size.tokens, part.heads * part.d_k);
+    const auto shown = [&](std::size_t heads) {
+        return (size.wanted->heads.empty() ? heads : size.wanted->heads.size()) * part.d_k;
+    };
+    if (size.wanted->has("unrotated_queries")) numbers += times(size.tokens, shown(part.heads));
     if (size.wanted->has("unrotated_keys") && !part.shared_from)
-        numbers += times(size.tokens, part.kv_heads * part.d_k);
+        numbers += times(size.tokens, shown(part.kv_heads));
     return numbers;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/model/attention_arrays.hpp"
 #include "core/model/cost.hpp"
 #include "core/model/hyper_connection.hpp"
 #include "core/model/latent.hpp"
@@ -196,10 +197,8 @@ private:
         Tensor4<T> query = split_columns(projected, heads);
         Tensor4<T> key =
             split_columns(normed(compute, own.key_norm, apply(compute, own.key, x)), 1);
-        if (run.wanted.has("unrotated_queries"))
-            run.record("unrotated_queries", three(Tensor4<T>(query)), {"heads", "q_len", "d_k"});
-        if (run.wanted.has("unrotated_keys"))
-            run.record("unrotated_keys", three(Tensor4<T>(key)), {"heads", "kv_len", "d_k"});
+        record_heads(run, "unrotated_queries", query, heads, "q_len");
+        record_heads(run, "unrotated_keys", key, heads, "kv_len");
         rotate(own.rotation, run.positions, query);
         rotate(own.rotation, run.positions, key);
         if (run.cache != nullptr) {
@@ -229,12 +228,6 @@ private:
                                            heads);
         rotate(own.rotation, run.positions, context, true);
         return project_out(run, context);
-    }
-
-    template <class T>
-    static Array<T> three(Tensor4<T> x) {
-        const std::vector<std::size_t> shape{x.shape(1), x.shape(2), x.shape(3)};
-        return Array<T>(Tensor3<T>(std::move(x), {shape[0], shape[1], shape[2]}), shape);
     }
 
     /// 1 where all tokens of a compressed key are up to the query's.

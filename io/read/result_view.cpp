@@ -18,9 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<std::string_view, 13> head_keys{
-    "schema", "kv_range", "digest", "mode",        "id",          passed_on_key,    "config",
-    "shapes", "layout",   "layers", label_keys[0], label_keys[1], layer_numbers_key};
+constexpr std::array<std::string_view, 14> head_keys{
+    "schema", "kv_range", "digest", "mode",        "id",          passed_on_key, "config",
+    "shapes", "layout",   "layers", label_keys[0], label_keys[1], label_keys[2], layer_numbers_key};
 
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";
@@ -108,8 +108,9 @@ json member(const json& object, const std::string& key) {
 
 ResultHead::ResultHead(const InputFile& file)
     : tokens(labels_in(file, "tokens")), context_tokens(labels_in(file, "context_tokens")),
-      config(shared_member(file, "config")), shapes(shared_member(file, "shapes")),
-      layout(shared_member(file, "layout")), layers(shared_member(file, "layers")) {
+      decoder_tokens(labels_in(file, "decoder_tokens")), config(shared_member(file, "config")),
+      shapes(shared_member(file, "shapes")), layout(shared_member(file, "layout")),
+      layers(shared_member(file, "layers")) {
     const json name = head_member(file, "mode"), number = head_member(file, "id");
     layer_numbers = file.arrays ? layer_numbers_of(head_member(file, layer_numbers_key), file.place)
                     : file.holds_object() ? layer_numbers_of(*file.document)
@@ -156,11 +157,15 @@ std::optional<std::uint64_t> ResultHead::number(const std::string& key) const {
 std::vector<std::string> row_labels(const InputFile& file, const std::vector<std::size_t>& shape) {
     if (shape.size() < 2) return {};
     const bool is_alone = file.array.empty() && file.arrays && file.arrays->arrays.size() == 1;
-    const bool of_keys = has_rows_of_keys(is_alone ? file.arrays->arrays[0].name : file.array);
+    const std::string_view name = is_alone ? file.arrays->arrays[0].name : file.array;
+    const bool of_keys = has_rows_of_keys(name);
     const ResultHead head(file);
-    const bool has_own = of_keys && (head.context_tokens || head.mode == "cross");
-    auto labels =
-        (has_own ? head.context_tokens : head.tokens).value_or(std::vector<std::string>{});
+    const bool has_own = of_keys && (head.context_tokens || head.mode == "cross"),
+               of_decoder = head.has_decoder() && !name.starts_with("encoder_");
+    auto labels = (of_decoder ? head.decoder_tokens
+                   : has_own  ? head.context_tokens
+                              : head.tokens)
+                      .value_or(std::vector<std::string>{});
     const std::size_t rows = shape[shape.size() - 2];
     if (labels.size() == rows) return labels;
     const auto first = member(*head.layout, "first_query"), all = member(*head.layout, "queries");

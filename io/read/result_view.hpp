@@ -21,9 +21,10 @@
 namespace attn::io {
 
 /// The members that hold labels: of the tokens, and of the keys if they differ.
-inline constexpr std::array<std::string_view, 2> label_keys{"tokens", "context_tokens"};
+inline constexpr std::array<std::string_view, 3> label_keys{"tokens", "context_tokens",
+                                                            "decoder_tokens"};
 constexpr bool is_label_key(std::string_view key) {
-    return key == label_keys[0] || key == label_keys[1];
+    return key == label_keys[0] || key == label_keys[1] || key == label_keys[2];
 }
 
 /// The schema that a file states, or empty.
@@ -42,7 +43,7 @@ nlohmann::json member(const nlohmann::json& object, const std::string& key);
 struct ResultHead {
     std::string mode;
     std::string id;  ///< as pictures show it: a number is "id 7"
-    std::optional<std::vector<std::string>> tokens, context_tokens;
+    std::optional<std::vector<std::string>> tokens, context_tokens, decoder_tokens;
     /// As written; JSON's null where the file has none.
     std::shared_ptr<const nlohmann::json> config, shapes, layout;
     /// Of a model's result: an object with the config, shapes and layout of each layer, by number.

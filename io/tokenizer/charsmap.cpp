@@ -6,8 +6,9 @@
 namespace attn::io {
 namespace {
 
-/// Bytes of base64; nothing if it is not that.
-std::optional<std::string> decoded_base64(std::string_view text) {
+std::string decoded_base64(const Setting& setting) {
+    const std::string whole = setting.string();
+    std::string_view text = whole;
     std::string bytes;
     while (text.ends_with('=')) text.remove_suffix(1);
     std::uint32_t bits = 0;
@@ -24,7 +25,7 @@ std::optional<std::string> decoded_base64(std::string_view text) {
         else if (c == '+' || c == '/')
             value = c == '+' ? 62 : 63;
         else
-            return {};
+            setting.fail("is not base64; expected SentencePiece's table of replacements");
         bits = bits << 6 | value;
         count += 6;
         if (count < 8) continue;
@@ -45,20 +46,20 @@ constexpr std::size_t longest_grapheme = 5;  // that is looked up as a whole
 
 }  // namespace
 
-Charsmap::Charsmap(const Setting& base64) {
-    const std::optional<std::string> bytes = decoded_base64(base64.string());
-    if (!bytes) base64.fail("is not base64; expected SentencePiece's table of replacements");
-    if (bytes->size() < 4) base64.fail("has fewer than 4 bytes; expected a trie and its texts");
-    const std::size_t size = little_endian(*bytes, 0);
-    if (size > bytes->size() - 4 || size % 4 != 0)
-        base64.fail("has " + std::to_string(bytes->size() - 4) + " bytes; expected a trie of " +
-                    std::to_string(size) + " bytes, as its start says");
-    for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(*bytes, at));
-    texts_ = bytes->substr(4 + size);
+Charsmap::Charsmap(const Setting& base64) : Charsmap(decoded_base64(base64), base64) {}
+
+Charsmap::Charsmap(const std::string& bytes, const Setting& setting) {
+    if (bytes.size() < 4) setting.fail("has fewer than 4 bytes; expected a trie and its texts");
+    const std::size_t size = little_endian(bytes, 0);
+    if (size > bytes.size() - 4 || size % 4 != 0)
+        setting.fail("has " + std::to_string(bytes.size() - 4) + " bytes; expected a trie of " +
+                     std::to_string(size) + " bytes, as its start says");
+    for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(bytes, at));
+    texts_ = bytes.substr(4 + size);
     if (!texts_.empty() && texts_.back() != '\0') texts_ += '\0';
     for (std::string_view rest = texts_; !rest.empty();) {
         const std::size_t next = character_size(rest);
-        if (next == 0) base64.fail("has texts that are not UTF-8");
+        if (next == 0) setting.fail("has texts that are not UTF-8");
         rest.remove_prefix(next);
     }
 }

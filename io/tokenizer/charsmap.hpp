@@ -18,6 +18,8 @@ public:
     /// Base64 of the trie's size in bytes, its units, and the texts, each terminated by a zero
     /// byte. Errors: kind input for anything else.
     explicit Charsmap(const Setting& base64);
+    /// The same of the bytes; `setting` is for errors.
+    Charsmap(const std::string& bytes, const Setting& setting);
 
     void normalize(TextPart& part) const;
 

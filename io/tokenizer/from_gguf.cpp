@@ -2,12 +2,15 @@
 // of words: ggml-org/llama.cpp, docs and llama-vocab.cpp.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/tokenizer/charsmap.hpp"
+#include "io/tokenizer/normalizers.hpp"
 #include "io/tokenizer/pre_tokenizers.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
@@ -76,9 +79,16 @@ std::string names_of_rules() {
 }
 
 /// Types of tokens.
-enum : std::uint64_t { unknown_token = 2, control_token = 3, user_token = 4 };
+enum : std::uint64_t {
+    normal_token = 1,
+    unknown_token = 2,
+    control_token = 3,
+    user_token = 4,
+    byte_token = 6
+};
 
 constexpr const char* space_mark = "\u2581";
+constexpr const char* continuation = "##";  ///< of pieces that do not begin a word
 
 }  // namespace
 
@@ -91,17 +101,22 @@ public:
 
     Tokenizer read() {
         const std::string model = value("model").string();
-        if (model != "llama" && model != "gpt2")
-            throw Error(
-                ErrorKind::unsupported, value("model").place(),
-                "\"" + one_line(shortened(model)) + "\" is not supported; expected llama or gpt2");
-        read_tokens();
-        bool adds_bos = true;
-        if (model == "llama")
-            read_scored();
-        else
-            adds_bos = read_byte_level();
-        add_ends(adds_bos);
+        const bool is_bert = model == "bert";
+        if (model != "llama" && model != "gpt2" && model != "t5" && !is_bert)
+            throw Error(ErrorKind::unsupported, value("model").place(),
+                        "\"" + one_line(shortened(model)) +
+                            "\" is not supported; expected llama, gpt2, bert or t5");
+        read_tokens(is_bert);
+        if (is_bert) {
+            read_word_pieces();
+        } else if (model == "t5") {
+            read_unigram();
+        } else {
+            const bool adds_bos = model == "llama" || read_byte_level();
+            if (model == "llama") read_scored();
+            add_ends(token_if("add_bos_token", adds_bos, {"bos_token_id"}), {},
+                     token_if("add_eos_token", false, {"eos_token_id"}));
+        }
         std::vector<AddedToken> tokens = found_in_text();
         parts_->size = pieces_->size();
         parts_->added.emplace(std::move(tokens), Normalizer(), place_);
@@ -118,13 +133,29 @@ private:
         return has(key) ? value(key).boolean() : otherwise;
     }
 
-    void read_tokens() {
+    /// Of `marked` tokens, those that begin a word have a mark, and others lack the ## of BERT.
+    void read_tokens(bool marked) {
         const std::vector<Setting> tokens = value("tokens").items();
-        for (std::size_t i = 0; i < tokens.size(); ++i)
-            pieces_->add(static_cast<std::uint32_t>(i), tokens[i].string(),
-                         [&] { return tokens[i].place(); });
-        pieces_->finish();
         count_ = tokens.size();
+        read_types();
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+            std::string piece = tokens[i].string();
+            if (marked && piece.starts_with(space_mark))
+                piece.erase(0, std::string_view(space_mark).size());
+            else if (marked && type_of(i) == normal_token)
+                piece.insert(0, continuation);
+            pieces_->add(static_cast<std::uint32_t>(i), piece, [&] { return tokens[i].place(); });
+        }
+        pieces_->finish();
+    }
+
+    void read_types() {
+        if (!has("token_type")) return;
+        for (const Setting& type : for_tokens("token_type"))
+            types_.push_back(type.whole(highest_id));
+    }
+    std::uint64_t type_of(std::size_t id) const {
+        return types_.empty() ? std::uint64_t{normal_token} : types_[id];
     }
 
     std::uint32_t id(const std::string& key) const {
@@ -140,6 +171,89 @@ private:
             value(key).fail("has " + std::to_string(items.size()) + " items; expected " +
                             std::to_string(count_) + ", one per token");
         return items;
+    }
+
+    /// The id of the first of these keys that the file has, or of a piece.
+    std::optional<std::uint32_t> id_of(std::initializer_list<const char*> keys,
+                                       std::string_view piece = {}) const {
+        for (const char* key : keys)
+            if (has(key)) return id(key);
+        return piece.empty() ? std::nullopt : pieces_->find(piece);
+    }
+
+    /// BERT's. Whether it lowers letters is not stored: its pieces show it.
+    void read_word_pieces() {
+        bool lowers = true;
+        for (std::size_t i = 0; i < count_ && lowers; ++i) {
+            const std::string_view piece = *pieces_->piece(static_cast<std::uint32_t>(i));
+            lowers = type_of(i) != normal_token ||
+                     std::none_of(piece.begin(), piece.end(),
+                                  [](char c) { return c >= 'A' && c <= 'Z'; });
+        }
+        const nlohmann::json normalizer{{"type", "BertNormalizer"},
+                                        {"clean_text", true},
+                                        {"handle_chinese_chars", true},
+                                        {"lowercase", lowers}},
+            words{{"type", "BertPreTokenizer"}},
+            decoder{{"type", "WordPiece"}, {"prefix", continuation}, {"cleanup", true}};
+        parts_->normalizer = read_normalizer({normalizer, place_});
+        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
+        parts_->decoder = read_decoder({decoder, place_});
+        WordPieceSettings settings;
+        settings.place = place_;
+        settings.prefix = continuation;
+        if (const auto unknown = id_of({"unknown_token_id"}))
+            settings.unknown = *pieces_->piece(*unknown);
+        parts_->model = make_word_piece(pieces_, std::move(settings));
+        const auto last = token_if("add_sep_token", boolean("add_eos_token", true),
+                                   {"seperator_token_id", "eos_token_id"}, "[SEP]");
+        add_ends(token_if("add_bos_token", true, {"cls_token_id", "bos_token_id"}, "[CLS]"), last,
+                 last, true);
+    }
+
+    /// SentencePiece's. Only pieces of the normal type are found in a text.
+    void read_unigram() {
+        UnigramSettings settings;
+        settings.place = place_;
+        for (const Setting& score : for_tokens("scores"))
+            settings.scores.push_back(type_of(settings.scores.size()) == normal_token
+                                          ? score.number()
+                                          : -std::numeric_limits<double>::infinity());
+        settings.unknown = id_of({"unknown_token_id"}, "<unk>");
+        settings.falls_back_to_bytes =
+            std::find(types_.begin(), types_.end(), std::uint64_t{byte_token}) != types_.end();
+        parts_->model = make_unigram(pieces_, std::move(settings));
+        if (has("precompiled_charsmap"))
+            parts_->normalizer = [map = std::make_shared<const Charsmap>(
+                                      bytes_of("precompiled_charsmap"),
+                                      value("precompiled_charsmap"))](TextPart& part) {
+                map->normalize(part);
+            };
+        nlohmann::json marks{{"type", "Metaspace"}, {"replacement", space_mark}};
+        const nlohmann::json decoder = marks;
+        marks["prepend_scheme"] = boolean("add_space_prefix", true) ? "always" : "never";
+        const nlohmann::json split{{"type", "WhitespaceSplit"}};
+        nlohmann::json words{{"type", "Sequence"}, {"pretokenizers", nlohmann::json::array()}};
+        if (boolean("remove_extra_whitespaces", false)) words["pretokenizers"].push_back(split);
+        words["pretokenizers"].push_back(marks);
+        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
+        parts_->decoder = read_decoder({decoder, place_});
+        const auto first = token_if("add_bos_token", false, {"bos_token_id"}),
+                   last = token_if("add_eos_token", true, {"eos_token_id"}, "</s>");
+        std::vector<TypedToken> between = last;  // twice in XLM-R
+        if (!first.empty()) between.insert(between.end(), last.begin(), last.end());
+        add_ends(first, between, last);
+    }
+
+    std::string bytes_of(const std::string& key) const {
+        std::string bytes;
+        for (const Setting& byte : value(key).items()) {
+            const nlohmann::json& number = byte.value();
+            if (!number.is_number_integer() || number < -128 || number > 255)
+                byte.fail("is not a byte");
+            bytes += static_cast<char>(number.get<int>());
+        }
+        return bytes;
     }
 
     void read_scored() {
@@ -202,21 +316,28 @@ private:
         return {id_of(left), id_of(right), id_of(left + right)};
     }
 
-    void add_ends(bool adds_bos) {
-        std::vector<TypedToken> begin, end;
-        const auto token = [&](const char* key) {
-            const std::uint32_t number = id(key);
-            return TypedToken{{number, std::string(*pieces_->piece(number))}, 0};
-        };
-        if (boolean("add_bos_token", adds_bos) && has("bos_token_id"))
-            begin.push_back(token("bos_token_id"));
-        if (boolean("add_eos_token", false) && has("eos_token_id"))
-            end.push_back(token("eos_token_id"));
-        parts_->post_processor = [begin, end](std::vector<Encoding> texts, bool add_special,
-                                              std::size_t) {
-            if (!add_special) return texts;
-            texts.front().insert(texts.front().begin(), begin.begin(), begin.end());
-            texts.back().insert(texts.back().end(), end.begin(), end.end());
+    /// The token of id_of, if `flag` says that it is added to a text.
+    std::vector<TypedToken> token_if(const char* flag, bool otherwise,
+                                     std::initializer_list<const char*> keys,
+                                     std::string_view piece = {}) const {
+        const auto found = id_of(keys, piece);
+        if (!boolean(flag, otherwise) || !found) return {};
+        return {TypedToken{{*found, std::string(*pieces_->piece(*found))}, 0}};
+    }
+
+    /// Adds tokens at the beginning, between two texts, and at the end. `has_types`: the second
+    /// text and the end after it are of another type.
+    void add_ends(std::vector<TypedToken> begin, std::vector<TypedToken> between,
+                  std::vector<TypedToken> end, bool has_types = false) {
+        parts_->post_processor = [begin, between, end, has_types](std::vector<Encoding> texts,
+                                                                  bool add_special, std::size_t) {
+            if (add_special) {
+                texts.front().insert(texts.front().begin(), begin.begin(), begin.end());
+                if (texts.size() > 1)
+                    texts.front().insert(texts.front().end(), between.begin(), between.end());
+                texts.back().insert(texts.back().end(), end.begin(), end.end());
+            }
+            for (TypedToken& token : texts.back()) token.type = has_types && texts.size() > 1;
             return texts;
         };
     }
@@ -224,10 +345,8 @@ private:
     /// Tokens that are found in a text before it is split.
     std::vector<AddedToken> found_in_text() const {
         std::vector<AddedToken> tokens;
-        if (!has("token_type")) return tokens;
-        const std::vector<Setting> types = for_tokens("token_type");
         for (std::size_t i = 0; i < count_; ++i) {
-            const std::uint64_t type = types[i].whole(highest_id);
+            const std::uint64_t type = type_of(i);
             if (type < unknown_token || type > user_token) continue;
             AddedToken& token = tokens.emplace_back();
             token.id = static_cast<std::uint32_t>(i);
@@ -241,6 +360,7 @@ private:
     const std::string place_;
     const Setting root_;
     std::size_t count_ = 0;
+    std::vector<std::uint64_t> types_;  ///< by id; empty: all are normal
     std::shared_ptr<Pieces> pieces_ = std::make_shared<Pieces>();
     std::shared_ptr<Tokenizer::Parts> parts_ = std::make_shared<Tokenizer::Parts>();
 };

@@ -1,6 +1,7 @@
 // The models that need no merges.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -90,7 +91,8 @@ public:
     Unigram(std::shared_ptr<const Pieces> pieces, UnigramSettings settings)
         : WordModel(std::move(pieces)), settings_(std::move(settings)) {
         double lowest = std::numeric_limits<double>::infinity();
-        for (const double score : settings_.scores) lowest = std::min(lowest, score);
+        for (const double score : settings_.scores)
+            if (std::isfinite(score)) lowest = std::min(lowest, score);
         constexpr double penalty = 10;  // of a character that is not a piece
         unknown_score_ = lowest - penalty;
     }

@@ -58,16 +58,28 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     open();
     if (row_->decoder == nullptr) return;
     const auto has_stack = [this](const FamilyRow& row) {
-        const std::string layer = BlockReader::numbered(row.layer, 0);
-        return std::any_of(
-            files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
-            [&](const StoredArray& a) { return a.name.find(layer) != std::string::npos; });
+        return stores(BlockReader::numbered(row.layer, 0));
     };
-    if (!has_stack(*row_->decoder)) return;  // a file of the encoder alone
-    if (!has_stack(*row_))
-        throw Error(ErrorKind::unsupported, files_.tensors->name,
-                    "has a decoder without its encoder; expected a file with both, or with the "
-                    "encoder alone");
+    const auto pass_over_keys = [this](const FamilyRow& row) {
+        for (const std::string_view key :
+             {row.layers_key, row.heads_key, row.kv_heads_key, row.inner_key})
+            config_->at(std::string(key));
+    };
+    if (!has_stack(*row_->decoder)) {  // a file of the encoder alone
+        pass_over_keys(*row_->decoder);
+        return;
+    }
+    if (!has_stack(*row_)) {
+        if (whole_->flag("is_encoder_decoder", true))
+            throw Error(ErrorKind::unsupported, files_.tensors->name,
+                        "has a decoder without its encoder; expected a file with both, or with one "
+                        "of them, of a decoder with \"is_encoder_decoder\": false in its config");
+        pass_over_keys(*row_);
+        is_decoder_alone_ = true;
+        row_ = row_->decoder;
+        open();
+        return;
+    }
     prefix_ = "encoder_";
     decoder_.reset(new OpenModel(*this, *row_->decoder));
 }
@@ -78,10 +90,20 @@ OpenModel::OpenModel(const OpenModel& encoder, const FamilyRow& row)
     open();
 }
 
+bool OpenModel::stores(std::string_view name) const {
+    return std::any_of(
+        files_.tensors->arrays.begin(), files_.tensors->arrays.end(),
+        [&](const StoredArray& array) { return array.name.find(name) != std::string::npos; });
+}
+
 void OpenModel::open() {
     config_ = whole_.get();
     if (!row_->part.empty()) {
-        const std::string part(row_->part);
+        std::string part(row_->part);
+        // A file of the image encoder alone.
+        if (part == "text_config" && whole_->gives("vision_config") && !stores(row_->ids) &&
+            find_family_row(whole_->part("vision_config").type()) != nullptr)
+            part = "vision_config";
         if (const std::size_t dot = part.find('.'); dot != std::string::npos) {  // of a part
             const ModelConfig outer = whole_->part(part.substr(0, dot));
             own_ = std::make_unique<const ModelConfig>(outer.part(part.substr(dot + 1)));
@@ -111,16 +133,24 @@ void OpenModel::open() {
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
         const std::string query =
             BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
-        const bool is_one_of_several = first_row->other_names != nullptr;
+        const bool is_one_of_several = first_row->other_names != nullptr,
+                   is_in_head = !row_->ids.empty() && !stores(row_->ids) && tied_head() != nullptr;
         for (const std::string_view prefix : prefixes) {
             tensors_->set_prefix(std::string(prefix));
             const std::string first =
                 row_->ids.empty() ? query : ModelReader::ids_of(*row_, *tensors_) + ".weight";
-            if (tensors_->has(first) && (!is_one_of_several || tensors_->has(query))) return;
+            if ((is_in_head || tensors_->has(first)) &&
+                ((!is_one_of_several && !is_in_head) || tensors_->has(query)))
+                return;
         }
     }
     row_ = first_row;
     tensors_->set_prefix(std::string(row_->prefix));
+}
+
+Parameter OpenModel::tied_head() const {
+    if (row_->head.empty() || !config_->flag("tie_word_embeddings", true)) return nullptr;
+    return TensorSet(files_.tensors).find(std::string(row_->head) + ".weight");
 }
 
 std::string ModelReader::ids_of(const FamilyRow& row, const TensorSet& tensors) {
@@ -165,7 +195,9 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
-        model.embedding.ids = tensors.get(reader.ids() + ".weight");
+        const std::string ids = reader.ids() + ".weight";
+        const Parameter head = tensors.has(ids) ? nullptr : tied_head();
+        model.embedding.ids = head != nullptr ? head : tensors.get(ids);
         if (model.embedding.ids->shape().size() != 2 || model.embedding.ids->size() == 0)
             throw Error(ErrorKind::input, tensors.file().name,
                         "the embedding is not a matrix or is empty; expected (vocabulary, width)");
@@ -220,7 +252,11 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         return io::length_of_angles(config, length);
     };
     model.of_length = [this, input](std::size_t length) { return specify(length, input); };
-    model.block = [source](std::size_t layer) { return BlockReader(*source, layer).read(); };
+    model.block = [source, is_alone = is_decoder_alone_](std::size_t layer) {
+        TransformerBlock block = BlockReader(*source, layer).read();
+        if (is_alone) block.cross.reset();  // there is nothing to attend to
+        return block;
+    };
     return model;
 }
 

@@ -95,6 +95,10 @@ private:
     /// Makes the decoder.
     OpenModel(const OpenModel& encoder, const FamilyRow& row);
     void open();
+    /// Whether the name of a tensor in the file contains this one.
+    bool stores(std::string_view name) const;
+    /// The matrix of the head, which is also the embedding; null: there is none.
+    Parameter tied_head() const;
     void check_blocks(const ModelSpec& model, std::size_t layers) const;
 
     ModelFolder files_;
@@ -107,7 +111,8 @@ private:
     std::unique_ptr<const BiasRules> biases_;
     std::unique_ptr<TensorSet> tensors_;
     std::unique_ptr<const OpenModel> decoder_;
-    std::string prefix_;  ///< of array names
+    bool is_decoder_alone_ = false;  ///< of an encoder-decoder model, without its encoder
+    std::string prefix_;             ///< of array names
 };
 
 }  // namespace attn::io

@@ -41,6 +41,13 @@ void adjust_whisper_encoder(ModelReader& reader) {
     reader.spec.input = sound_input(std::move(sound));
 }
 
+/// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
+void adjust_whisper_decoder(ModelReader& reader) {
+    for (const char* key :
+         {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum", "scale_embedding"})
+        reader.config.at(key);
+}
+
 constexpr FamilyRow whisper_decoder{.type = "whisper",
                                     .layer = "decoder.layers.#.",
                                     .ids = "decoder.embed_tokens",
@@ -57,6 +64,7 @@ constexpr FamilyRow whisper_decoder{.type = "whisper",
                                     .up = "fc1",
                                     .down = "fc2",
                                     .activation = "activation_function",
+                                    .adjust_model = adjust_whisper_decoder,
                                     .cross_query = "encoder_attn.q_proj",
                                     .cross_key = "encoder_attn.k_proj",
                                     .cross_value = "encoder_attn.v_proj",

@@ -29,8 +29,11 @@ std::span<const std::string> labels_of(const Report& report, const NamedArray& a
     if (name == "layer" && layers.size() == shape_of(array)[axis]) return layers;
     const bool of_encoder = array.name.starts_with("encoder_") ||
                             (array.name.starts_with("cross_") && name == "kv_len");
-    if (report.labels_encoder && !of_encoder) return {};
-    return labels_of(report, name, shape_of(array)[axis]);
+    const std::size_t length = shape_of(array)[axis];
+    if (!report.decoder_labels || of_encoder) return labels_of(report, name, length);
+    const bool is_of_tokens = name == "q_len" || name == "kv_len" || name == "tokens";
+    const std::span<const std::string> labels = *report.decoder_labels;
+    return is_of_tokens && labels.size() == length ? labels : labels.first(0);
 }
 
 bool has_chosen_heads(const Report& report, const NamedArray& array) {

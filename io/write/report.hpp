@@ -53,7 +53,9 @@ struct Report {
     std::vector<NamedArray> arrays;
     /// One label per query, and one per key with the cached keys first; or empty.
     std::vector<std::string> query_labels, key_labels;
-    bool labels_encoder = false;      ///< the labels are of the encoder's tokens, not the decoder's
+    /// Of an encoder-decoder model: the labels of the decoder's tokens, or none. The others are
+    /// of the encoder's.
+    std::optional<std::vector<std::string>> decoder_labels = {};
     std::size_t first_query = 0;      ///< the query of row 0
     std::vector<std::size_t> layers;  ///< of a model; empty: the report has no layers
     std::vector<std::size_t> heads;   ///< of arrays of chosen heads; empty: all, from 0

@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sampling.hpp"
 #include "tests/support/support.hpp"
@@ -18,55 +17,6 @@ namespace model_generation_test {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
-
-std::vector<json> lines_of(const std::string& path) {
-    std::istringstream lines(read_text(data_path(path)));
-    std::vector<json> cases;
-    for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
-    return cases;
-}
-
-/// The cases, those of other files with their config and tensors.
-std::vector<json> generation_cases() {
-    std::map<std::string, json> families;
-    for (const json& c : lines_of("models/families.ndjson")) families[c["name"]] = c;
-    std::vector<json> cases = lines_of("models/generation.ndjson");
-    for (json& c : cases) {
-        if (c.contains("config")) continue;
-        const json& family = families.at(c["name"]);
-        c["config"] = family["config"];
-        c["tensors"] = family["tensors"];
-    }
-    return cases;
-}
-
-/// "pixel_values" to "--pixel-values"
-std::string flag_of(std::string key) {
-    for (char& c : key)
-        if (c == '_') c = '-';
-    return "--" + key;
-}
-
-std::vector<std::string> words_of(const json& c) {
-    std::vector<std::string> words{"model", "model", "--dtype", "float64"};
-    for (const char* key : {"token_ids", "decoder_ids"})
-        if (c.contains(key) && !c[key].empty()) {
-            words.push_back(flag_of(key));
-            words.push_back(list_of(c[key]));
-        }
-    const json inputs = c.value("inputs", json::object());
-    for (const auto& [key, form] : inputs.items()) {
-        write_text(key + ".npy",
-                   npy_of(form[0], drawn("input." + key, count_of(form[0]), form[1], form[2])));
-        words.push_back(flag_of(key));
-        words.push_back(key + ".npy");
-    }
-    return words;
-}
-
-}  // namespace
 
 TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     std::size_t generating = 0;
@@ -90,6 +40,30 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
     }
     CHECK_GE(generating, 20);
 }
+
+namespace {
+
+/// The arrays of each stack in r.npz have its own labels: as an input, and in explanations.
+void check_labels_of_stacks(const json& found) {
+    for (const std::string stack : {"encoder", "decoder"}) {
+        const json& tokens = found[stack == "encoder" ? "tokens" : "decoder_tokens"];
+        const Outcome run = run_attn({"self", "r.npz:" + stack + "_hidden_states.0", "--init",
+                                      "none", "--emit", "inputs", "--format", "json"});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        CHECK_EQ(json::parse(run.out)["tokens"], tokens);
+    }
+    for (const std::string part : {"encoder", "decoder", "cross"}) {
+        const json& tokens = found[part == "encoder" ? "tokens" : "decoder_tokens"];
+        const json& keys = found[part == "decoder" ? "decoder_tokens" : "tokens"];
+        const Outcome run =
+            run_attn({"explain", "r.npz:" + part + "_attention_weights.0", "--token", "1"});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        CHECK(run.out.starts_with("Query 1 \"" + tokens[1].get<std::string>() + "\""));
+        CHECK_NE(run.out.find(" " + keys[0].get<std::string>() + " "), std::string::npos);
+    }
+}
+
+}  // namespace
 
 TEST_CASE("models: generated tokens have a text and labels") {
     // Tokens of each id: a word, a piece that goes on, a byte of a character of several, a special
@@ -134,13 +108,22 @@ TEST_CASE("models: generated tokens have a text and labels") {
         words.insert(words.end(), {"--format", "table", "--layers", "0"});
         CHECK(run_attn(words).out.starts_with("generated_text\n\"" + text_of(c["generated"]) +
                                               "\"\n\n"));
-        if (c.contains("decoder_ids")) continue;
-        const json& prompt = c["token_ids"];
-        REQUIRE_EQ(found["tokens"].size(), prompt.size() + c["generated"].size());
-        for (std::size_t i = 0; i < found["tokens"].size(); ++i)
-            CHECK_EQ(vocab[found["tokens"][i].get<std::string>()],
+        const bool has_decoder = c.contains("decoder_ids");
+        const json& prompt = c[has_decoder ? "decoder_ids" : "token_ids"];
+        const json& tokens = found[has_decoder ? "decoder_tokens" : "tokens"];
+        REQUIRE_EQ(tokens.size(), prompt.size() + c["generated"].size());
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            CHECK_EQ(vocab[tokens[i].get<std::string>()],
                      i < prompt.size() ? prompt[i] : c["generated"][i - prompt.size()]);
         write_text("result.json", run.out);
+        if (has_decoder) {
+            words = words_of(c);
+            words.insert(words.end(), {"--generate", "5", "-o", "r.npz"});
+            REQUIRE_EQ(run_attn(words).code, 0);
+            check_labels_of_stacks(found);
+            ++texts;
+            continue;
+        }
         std::size_t layer = 0;  // the first that has attention weights
         while (found["attention_weights"][layer].is_null()) ++layer;
         const Outcome drawn = run_attn({"plot", "result.json", "--layer", std::to_string(layer)});

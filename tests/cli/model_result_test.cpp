@@ -11,6 +11,7 @@
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sampling.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -87,6 +88,95 @@ TEST_CASE("model results: equal in every two formats") {
                 CHECK_MESSAGE(run.code == 0, run.out, run.err);
             }
     }
+}
+
+TEST_CASE("model results: explain, plot, compare and inspect take the result of every family") {
+    std::vector<json> models = model_cases();
+    for (json& c : generation_cases()) models.push_back(std::move(c));
+    Sample is_taken;
+    std::size_t explained = 0;
+    for (const json& model : models) {
+        if (is_refused(model) || !is_taken()) continue;
+        const std::string name = model["name"];
+        CAPTURE(name);
+        write_model(model, "model");
+        for (const std::string format : {"json", "npz"}) {
+            Words words = words_of(model);
+            words.insert(words.end(), {"--emit",
+                                       "attention_weights,biased_scores,mask,queries,"
+                                       "keys,values,head_outputs,last_hidden_state",
+                                       "-o", "r." + format});
+            const Outcome run = run_attn(words);
+            REQUIRE_MESSAGE(run.code == 0, run.err);
+        }
+        for (const Words& words : {Words{"compare", "r.json", "r.npz"},
+                                   {"inspect", "r.npz"},
+                                   {"plot", "r.npz", "-o", "p.svg"}}) {
+            const Outcome run = run_attn(words);
+            CHECK_MESSAGE(run.code == 0, run.out, run.err);
+        }
+        const json result = json::parse(read_text(scratch_folder() + "/r.json"));
+        for (const auto& [array, layers] : result.items()) {
+            if (!array.ends_with("attention_weights")) continue;
+            // The decoder of T5Gemma 2 has one softmax over both.
+            const bool is_joined =
+                model["config"]["model_type"] == "t5gemma2" && !array.starts_with("encoder");
+            for (std::size_t layer = layers.size() - 1; layer < layers.size(); --layer) {
+                if (layers[layer].is_null() || is_joined) continue;
+                const std::string named = ":" + array + "." + std::to_string(layer);
+                const std::string format = ++explained % 2 == 0 ? "json" : "npz";
+                const Outcome run =
+                    run_attn({"explain", "r." + format + named, "--head", "1", "--token", "0"});
+                CHECK_MESSAGE(run.code == 0, run.err);
+                CHECK(run.out.starts_with("Query 0 "));
+                break;  // the last layer that has weights
+            }
+        }
+    }
+    CHECK_GE(explained, 160 / sample_step);
+}
+
+TEST_CASE("model results: chosen heads are those of the whole result, in the given order") {
+    std::vector<json> models = model_cases();
+    for (json& c : generation_cases()) models.push_back(std::move(c));
+    Sample is_taken;
+    std::size_t arrays = 0;
+    for (const json& model : models) {
+        if (is_refused(model) || !is_taken()) continue;
+        const std::string name = model["name"];
+        CAPTURE(name);
+        write_model(model, "model");
+        Words words = words_of(model);
+        words.insert(words.end(), {"--emit",
+                                   "attention_weights,cross_attention_weights,biased_scores,mask,"
+                                   "queries,keys,values,unrotated_queries,unrotated_keys,logsumexp,"
+                                   "head_outputs"});
+        const json all = json::parse(run_attn(words).out);
+        words.insert(words.end(), {"--head", "1,0,1"});
+        const Outcome run = run_attn(words);
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        const json chosen = json::parse(run.out);
+        for (const auto& [array, layers] : all.items()) {
+            if (!is_of_layers(layers)) continue;
+            CAPTURE(array);
+            // All but keys and values have an entry of every query head.
+            const bool is_of_keys = array.ends_with("keys") || array.ends_with("values");
+            const std::string weights =
+                is_of_keys ? array.substr(0, array.find('_') + 1) + "attention_weights" : array;
+            const json& of_queries =
+                all[all.contains(weights) ? weights : std::string("attention_weights")];
+            for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+                if (layers[layer].is_null()) continue;
+                const std::size_t heads = of_queries[layer].size(), own = layers[layer].size();
+                json expected = json::array();
+                for (const std::size_t head : {1U, 0U, 1U})
+                    expected.push_back(layers[layer][head * own / heads]);
+                CHECK_EQ(chosen[array][layer], expected);
+            }
+            ++arrays;
+        }
+    }
+    CHECK_GE(arrays, 1000 / sample_step);
 }
 
 TEST_CASE("model results: compare names the array and the layer that differ") {

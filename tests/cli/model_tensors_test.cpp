@@ -155,6 +155,47 @@ TEST_CASE("models: the bare class's names open, without a prefix") {
     }
 }
 
+TEST_CASE("models: an embedding under the head's name, and an image encoder alone") {
+    const auto last = [](const json& c) {
+        write_model(c, "model");
+        std::vector<std::string> words = words_of(c);
+        words.insert(words.end(), {"--emit", "last_hidden_state"});
+        const Outcome run = run_attn(words);
+        REQUIRE_MESSAGE(run.code == 0, run.err);
+        return json::parse(run.out)["last_hidden_state"];
+    };
+    std::size_t models = 0;
+    std::vector<json> all = model_cases();
+    for (json& c : generation_cases()) all.push_back(std::move(c));
+    for (json c : all) {
+        const std::string name = c["name"], embedding = "transformer.tokens_embed.weight";
+        CAPTURE(name);
+        if (name == "clip-vision" || name == "siglip-vision") {
+            const json expected = last(c);
+            const std::string type = name.substr(0, name.find('-'));
+            c["config"] = {{"model_type", type},
+                           {"text_config", json::object()},
+                           {"vision_config", c["config"]}};
+            CHECK_EQ(last(c), expected);
+            ++models;
+        }
+        if (name != "openai-gpt") continue;
+        json& tensors = c["tensors"];
+        const std::string stored = tensors.contains(embedding) ? embedding : "tokens_embed.weight";
+        REQUIRE(tensors.contains(stored));
+        tensors["lm_head.weight"] = tensors[stored];
+        tensors.erase(stored);
+        last(c);
+        c["config"]["tie_word_embeddings"] = false;
+        write_model(c, "model");
+        const Outcome run = run_attn({"model", "model", "--token-ids", ids_of(c)});
+        CHECK_EQ(run.code, 3);
+        CHECK_NE(run.err.find("tokens_embed.weight"), std::string::npos);
+        ++models;
+    }
+    CHECK_EQ(models, 3);
+}
+
 TEST_CASE("models: positions of Bloom, Falcon and OPT count only the tokens that are not padding") {
     for (const std::string name : {"bloom", "opt", "opt-350m"}) {
         CAPTURE(name);

@@ -1,7 +1,6 @@
 // Tokenizers, against the library tokenizers: models' own, and random ones with every kind of part.
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "io/tokenizer/tokenizer.hpp"
-#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
 namespace tokenizer_test {
@@ -63,33 +61,6 @@ json sequence_of(const json& step, int count, const char* list, bool nested) {
         return {{"type", "Sequence"},
                 {list, json::array({step, sequence_of(step, count - 1, list, true)})}};
     return {{"type", "Sequence"}, {list, std::vector<json>(static_cast<std::size_t>(count), step)}};
-}
-
-/// A GGUF file with this metadata.
-std::string gguf_of(const json& metadata) {
-    test::GgufBytes bytes(0, metadata.size());
-    const auto put = [&](const json& value, bool with_type) -> std::uint64_t {
-        const std::uint64_t type = value.is_string()         ? 8
-                                   : value.is_boolean()      ? 7
-                                   : value.is_number_float() ? 12
-                                                             : 4;
-        if (with_type) return type;
-        if (type == 8) bytes.string(value);
-        if (type == 7) bytes.number(value.get<bool>() ? 1 : 0, 1);
-        if (type == 12) bytes.number(std::bit_cast<std::uint64_t>(value.get<double>()), 8);
-        if (type == 4) bytes.number(value.get<std::uint32_t>(), 4);
-        return type;
-    };
-    for (const auto& [key, value] : metadata.items()) {
-        bytes.key(key, value.is_array() ? 9 : put(value, true));
-        if (!value.is_array()) {
-            put(value, false);
-            continue;
-        }
-        bytes.number(put(value[0], true), 4).number(value.size(), 8);
-        for (const json& item : value) put(item, false);
-    }
-    return bytes.text();
 }
 
 }  // namespace
@@ -295,40 +266,6 @@ TEST_CASE("tokenizer: a folder of Hugging Face's cache leads to its snapshot") {
     fs::create_directories("empty");
     CHECK(test::error_of([] { read_tokenizer("empty"); }).find("without tokenizer.json") !=
           std::string::npos);
-}
-
-TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
-    for (const char* name : {"llama", "qwen2"}) {
-        CAPTURE(name);
-        const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
-        const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
-        test::scratch_folder();
-        test::write_text("m.gguf", gguf_of(record["metadata"]));
-        const Tokenizer of_file = read_tokenizer("m.gguf");
-        for (const json& expected : record["texts"]) {
-            const std::string text = expected["text"];
-            CAPTURE(text);
-            const TokenizedText found = tokenizer.encode(text, false);
-            CHECK(json(found.ids) == expected["ids"]);
-            CHECK(of_file.encode(text, true).ids == tokenizer.encode(text, true).ids);
-            CHECK(tokenizer.decode(found.ids, false) == text);
-        }
-        const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
-        CHECK(tokenizer.encode("", true).ids.size() == (begins ? 1 : 0));
-        for (const auto& [key, value] : record["metadata"].items()) {
-            json damaged = record["metadata"];
-            for (const json& other :
-                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
-                damaged[key] = other;
-                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
-            }
-        }
-    }
-    json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
-    metadata["tokenizer.ggml.pre"] = "none-such";
-    CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); })
-              .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
-                    "default, llama3,") == 0);
 }
 
 }  // namespace tokenizer_test

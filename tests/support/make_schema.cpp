@@ -326,6 +326,7 @@ json head_members(const json& mode) {
 
 json model_result_schema() {
     json members = head_members({{"const", cli::model_command.name}});
+    members["decoder_tokens"] = members["context_tokens"];
     members.erase("context_tokens");
     members["layer_numbers"] = members["generated"] = counts_schema();
     members["generated_text"] = {{"type", "string"}};

@@ -1,5 +1,6 @@
 #include "tests/support/model_cases.hpp"
 
+#include <map>
 #include <sstream>
 
 #include "tests/support/drawn_model.hpp"
@@ -8,6 +9,24 @@
 namespace attn::test {
 
 using nlohmann::json;
+
+namespace {
+
+std::vector<json> cases_in(const std::string& path) {
+    std::istringstream lines(read_text(data_path(path)));
+    std::vector<json> cases;
+    for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
+    return cases;
+}
+
+/// "pixel_values" to "--pixel-values"
+std::string flag_of(std::string key) {
+    for (char& c : key)
+        if (c == '_') c = '-';
+    return "--" + key;
+}
+
+}  // namespace
 
 std::string ids_of(const json& model) {
     return list_of(model["token_ids"]);
@@ -20,10 +39,37 @@ bool is_refused(const json& model) {
 }
 
 std::vector<json> model_cases() {
-    std::istringstream lines(read_text(data_path("models/families.ndjson")));
-    std::vector<json> cases;
-    for (std::string line; std::getline(lines, line);) cases.push_back(json::parse(line));
+    return cases_in("models/families.ndjson");
+}
+
+std::vector<json> generation_cases() {
+    std::map<std::string, json> families;
+    for (const json& c : model_cases()) families[c["name"]] = c;
+    std::vector<json> cases = cases_in("models/generation.ndjson");
+    for (json& c : cases) {
+        if (c.contains("config")) continue;
+        const json& family = families.at(c["name"]);
+        c["config"] = family["config"];
+        c["tensors"] = family["tensors"];
+    }
     return cases;
+}
+
+std::vector<std::string> words_of(const json& model) {
+    std::vector<std::string> words{"model", "model", "--dtype", "float64"};
+    for (const char* key : {"token_ids", "decoder_ids"})
+        if (model.contains(key) && !model[key].empty()) {
+            words.push_back(flag_of(key));
+            words.push_back(list_of(model[key]));
+        }
+    const json inputs = model.value("inputs", json::object());
+    for (const auto& [key, form] : inputs.items()) {
+        write_text(key + ".npy",
+                   npy_of(form[0], drawn("input." + key, count_of(form[0]), form[1], form[2])));
+        words.push_back(flag_of(key));
+        words.push_back(key + ".npy");
+    }
+    return words;
 }
 
 }  // namespace attn::test

@@ -11,6 +11,12 @@ namespace attn::test {
 /// All cases; see tests/make_model_cases.py.
 std::vector<nlohmann::json> model_cases();
 
+/// Those of data/models/generation.ndjson; see tests/make_generation_cases.py.
+std::vector<nlohmann::json> generation_cases();
+
+/// attn model on the folder `model` with the input of a case, of which arrays are written to files.
+std::vector<std::string> words_of(const nlohmann::json& model);
+
 /// "3,1,4".
 std::string ids_of(const nlohmann::json& model);
 

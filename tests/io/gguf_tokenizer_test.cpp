@@ -1,0 +1,196 @@
+// Tokenizers in GGUF files, against the ids of llama.cpp and those of the tokenizer.json.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "io/tokenizer/tokenizer.hpp"
+#include "tests/support/gguf_bytes.hpp"
+#include "tests/support/support.hpp"
+
+namespace gguf_tokenizer_test {
+
+using namespace attn;
+using namespace attn::io;
+using nlohmann::json;
+
+namespace {
+
+/// A GGUF file with this metadata.
+std::string gguf_of(const json& metadata) {
+    test::GgufBytes bytes(0, metadata.size());
+    const auto put = [&](const json& value, bool with_type) -> std::uint64_t {
+        const std::uint64_t type = value.is_string()         ? 8
+                                   : value.is_boolean()      ? 7
+                                   : value.is_number_float() ? 12
+                                                             : 4;
+        if (with_type) return type;
+        if (type == 8) bytes.string(value);
+        if (type == 7) bytes.number(value.get<bool>() ? 1 : 0, 1);
+        if (type == 12) bytes.number(std::bit_cast<std::uint64_t>(value.get<double>()), 8);
+        if (type == 4) bytes.number(value.get<std::uint32_t>(), 4);
+        return type;
+    };
+    for (const auto& [key, value] : metadata.items()) {
+        bytes.key(key, value.is_array() ? 9 : put(value, true));
+        if (!value.is_array()) {
+            put(value, false);
+            continue;
+        }
+        bytes.number(put(value[0], true), 4).number(value.size(), 8);
+        for (const json& item : value) put(item, false);
+    }
+    return bytes.text();
+}
+
+/// The metadata of a GGUF file with the vocabulary of a BERT, as llama.cpp's converter writes it.
+json bert_metadata(const json& tokenizer) {
+    const json& vocabulary = tokenizer["model"]["vocab"];
+    std::vector<std::string> pieces(vocabulary.size());
+    for (const auto& [piece, id] : vocabulary.items())
+        pieces[id.get<std::size_t>()] =
+            piece.starts_with("##") ? piece.substr(2) : "\u2581" + piece;
+    json types = std::vector<unsigned>(pieces.size(), 1);
+    for (const json& added : tokenizer["added_tokens"]) {
+        types[added["id"].get<std::size_t>()] = 3U;
+        pieces[added["id"].get<std::size_t>()] = added["content"];
+    }
+    return {{"tokenizer.ggml.model", "bert"},
+            {"tokenizer.ggml.tokens", pieces},
+            {"tokenizer.ggml.token_type", types},
+            {"tokenizer.ggml.cls_token_id", vocabulary["[CLS]"]},
+            {"tokenizer.ggml.seperator_token_id", vocabulary["[SEP]"]},
+            {"tokenizer.ggml.unknown_token_id", vocabulary["[UNK]"]}};
+}
+
+std::vector<unsigned> bytes_of_base64(const std::string& text) {
+    const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::vector<unsigned> bytes;
+    unsigned bits = 0, count = 0;
+    for (const char c : text) {
+        if (c == '=') break;
+        bits = bits << 6U | static_cast<unsigned>(alphabet.find(c));
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        bytes.push_back(bits >> count & 0xffU);
+    }
+    return bytes;
+}
+
+/// The same of a T5, whose published tokenizer.json differs from that of newer versions of the
+/// library: `tokenizer` becomes it.
+json t5_metadata(json& tokenizer, bool removes_white_space) {
+    json pieces = json::array(), scores = json::array(), types = json::array();
+    for (const json& entry : tokenizer["model"]["vocab"]) {
+        pieces.push_back(entry[0]);
+        scores.push_back(entry[1].get<double>());
+        types.push_back(1U);
+    }
+    for (const json& added : tokenizer["added_tokens"]) types[added["id"].get<std::size_t>()] = 3U;
+    tokenizer["normalizer"] = json(tokenizer["normalizer"]["normalizers"][0]);
+    json words = json::array({tokenizer["pre_tokenizer"]});
+    if (removes_white_space) words.insert(words.begin(), json{{"type", "WhitespaceSplit"}});
+    tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", words}};
+    return {{"tokenizer.ggml.model", "t5"},
+            {"tokenizer.ggml.tokens", pieces},
+            {"tokenizer.ggml.scores", scores},
+            {"tokenizer.ggml.token_type", types},
+            {"tokenizer.ggml.remove_extra_whitespaces", removes_white_space},
+            {"tokenizer.ggml.eos_token_id", 1U},
+            {"tokenizer.ggml.unknown_token_id", 2U},
+            {"tokenizer.ggml.precompiled_charsmap",
+             bytes_of_base64(tokenizer["normalizer"]["precompiled_charsmap"])}};
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
+    for (const char* name : {"llama", "qwen2"}) {
+        CAPTURE(name);
+        const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
+        const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
+        test::scratch_folder();
+        test::write_text("m.gguf", gguf_of(record["metadata"]));
+        const Tokenizer of_file = read_tokenizer("m.gguf");
+        for (const json& expected : record["texts"]) {
+            const std::string text = expected["text"];
+            CAPTURE(text);
+            const TokenizedText found = tokenizer.encode(text, false);
+            CHECK(json(found.ids) == expected["ids"]);
+            CHECK(of_file.encode(text, true).ids == tokenizer.encode(text, true).ids);
+            CHECK(tokenizer.decode(found.ids, false) == text);
+        }
+        const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
+        CHECK(tokenizer.encode("", true).ids.size() == (begins ? 1 : 0));
+        for (const auto& [key, value] : record["metadata"].items()) {
+            json damaged = record["metadata"];
+            for (const json& other :
+                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
+                damaged[key] = other;
+                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
+            }
+        }
+    }
+    json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
+    CHECK(test::error_of([&] {
+              Tokenizer::from_gguf("m.gguf", {{"tokenizer.ggml.model", "rwkv"}});
+          }) ==
+          "m.gguf: tokenizer.ggml.model: \"rwkv\" is not supported; expected llama, gpt2, bert or "
+          "t5");
+    metadata["tokenizer.ggml.pre"] = "none-such";
+    CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); })
+              .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
+                    "default, llama3,") == 0);
+}
+
+TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.json") {
+    for (const std::string name : {"bert-uncased", "t5", "t5 as it is"}) {
+        CAPTURE(name);
+        const bool is_bert = name == "bert-uncased";
+        const std::string folder = "tokenizers/" + (is_bert ? name : std::string("t5"));
+        json published = test::load_data(folder + "/tokenizer.json");
+        const json metadata =
+            is_bert ? bert_metadata(published) : t5_metadata(published, name == "t5");
+        const Tokenizer expected = Tokenizer::from_json("t.json", published.dump()),
+                        found = Tokenizer::from_gguf("m", metadata);
+        test::scratch_folder();
+        test::write_text("m.gguf", gguf_of(metadata));
+        const Tokenizer of_file = read_tokenizer("m.gguf");
+        const json cases = test::load_data(folder + "/cases.json");
+        std::string before;
+        for (const json& c : cases) {
+            const std::string text = c["text"];
+            CAPTURE(text);
+            const TokenizedText one = found.encode(text), pair = found.encode_pair(before, text);
+            CHECK(one.ids == expected.encode(text).ids);
+            CHECK(one.pieces == expected.encode(text).pieces);
+            if (is_bert) CHECK(json(one.ids) == c["ids"]);
+            CHECK(found.encode(text, false).ids == expected.encode(text, false).ids);
+            CHECK(pair.ids == expected.encode_pair(before, text).ids);
+            CHECK(pair.type_ids == expected.encode_pair(before, text).type_ids);
+            CHECK(of_file.encode(text).ids == one.ids);
+            if (is_bert) CHECK(found.decode(one.ids, true) == expected.decode(one.ids, true));
+            before = text;
+        }
+        for (const auto& [key, value] : metadata.items()) {
+            json damaged = metadata;
+            for (const json& other :
+                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
+                damaged[key] = other;
+                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
+            }
+        }
+    }
+    json cased = bert_metadata(test::load_data("tokenizers/bert-uncased/tokenizer.json"));
+    CHECK(Tokenizer::from_gguf("m", cased).encode("Hello").ids ==
+          Tokenizer::from_gguf("m", cased).encode("hello").ids);
+    cased["tokenizer.ggml.tokens"].back() = "\u2581Hello";
+    CHECK(Tokenizer::from_gguf("m", cased).encode("Hello", false).ids.size() == 1);
+}
+
+}  // namespace gguf_tokenizer_test
