@@ -232,6 +232,7 @@ void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
                                  : BlockReader::numbered(row_->layer, layer),
                              row_->ignored);
     }
+    tensors_->check_biases();
 }
 
 void OpenModel::check(const ModelSpec& model, std::size_t layers) const {
