@@ -19,7 +19,9 @@ constexpr std::string_view inverse_frequencies[] = {"rotary_emb.inv_freq",
 
 bool is_rotary(const ModelConfig& config) {
     const std::string type = config.text("position_embedding_type", "absolute");
-    if (type != "absolute" && type != "rotary")
+    const bool is_null =
+        config.names("position_embedding_type") && !config.gives("position_embedding_type");
+    if (is_null || (type != "absolute" && type != "rotary"))
         config.fail("position_embedding_type", "absolute or rotary");
     return type == "rotary";
 }
