@@ -39,6 +39,7 @@ ALWAYS = {("bailing_hybrid", "rope_parameters", json.dumps({"rope_type": "yarn",
           ("gemma3-sees", "use_bidirectional_attention", "true"), ("gpt_oss", "beta_fast", "0.0"),
           ("gpt_oss", "beta_slow", "0.0"), ("gpt_oss", "truncate", "0"), ("gpt_oss", "truncate", "null"),
           ("granitemoehybrid-dense", "time_step_limit", "[0.0, 0.0]"),
+          ("mimo_v2_flash", "partial_rotary_factor", ""),
           ("mistral", "layer_types", json.dumps(["full_attention"] * 3)), ("mistral4", "head_dim", "6"),
           ("mistral4", "partial_rotary_factor", json.dumps(1 / 6)), ("mixtral", "norm_topk_prob", "false"),
           ("stablelm", "partial_rotary_factor", "0.125")}
