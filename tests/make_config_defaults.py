@@ -102,6 +102,11 @@ def rotary_of(kind, defaults):
                if rope_of(kind, rope_parameters=dict(linear), **{key: probe}).get(key) not in (None, probe)]
     if added and "linear" not in str(rope_of(kind, rope_scaling=dict(linear))):
         ignored.append("rope_scaling")
+    # Keys of other names than the class's fields come after the class has completed the settings.
+    length = kind.attribute_map.get("max_position_embeddings")
+    yarn = rope_of(kind, rope_parameters={"rope_type": "yarn", "factor": 2.0}, **({length: 48} if length else {}))
+    if length and yarn.get("original_max_position_embeddings") not in (None, 48):
+        ignored.append(length)
     return ({"turns_part": True} if turns_part(kind) else {}) | ({"ignored": ignored} if ignored else {})
 
 

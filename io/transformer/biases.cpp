@@ -110,6 +110,14 @@ bool any_word(std::string_view words, const Use& use) {
 
 }  // namespace
 
+void refuse_bias(const std::string& module, const std::string& bias, const std::string& file) {
+    throw Error(ErrorKind::input, file,
+                "tensor \"" + bias +
+                    "\" is not used by the family of config.json's model_type; expected a "
+                    "model_type whose \"" +
+                    module + "\" has a bias, or a file without it");
+}
+
 BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const ModelConfig& config)
     : config_(config), by_default_(!row.rms) {
     const std::string_view own = row.type.empty() ? model_type : row.type;
@@ -137,11 +145,7 @@ void BiasRules::check(const std::string& module, const std::string& bias,
     if (last.is_there) return;
     if (!last.key.empty())
         config_.fail(std::string(last.key), "true, as the file has the tensor \"" + bias + "\"");
-    throw Error(ErrorKind::input, file,
-                "tensor \"" + bias +
-                    "\" is not used by the family of config.json's model_type; expected a "
-                    "model_type whose \"" +
-                    module + "\" has a bias, or a file without it");
+    refuse_bias(module, bias, file);
 }
 
 }  // namespace attn::io

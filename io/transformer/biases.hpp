@@ -10,6 +10,10 @@
 
 namespace attn::io {
 
+/// Errors: kind input; the module has this bias in `file`, but none in the family.
+[[noreturn]] void refuse_bias(const std::string& module, const std::string& bias,
+                              const std::string& file);
+
 /// The classes of transformers ignore a bias in the file that they do not have.
 class BiasRules {
 public:

@@ -224,7 +224,8 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                     "1 to " + std::to_string(part.count) + ", the number of experts");
     part.router = linear(names.router, 0, part.count);
     part.scores = names.scores;
-    part.normalise = config.flag("norm_topk_prob", names.normalise);
+    part.normalise = config.has("norm_topk_prob") ? config.flag("norm_topk_prob", names.normalise)
+                                                  : names.normalise;
     const std::string stacked = full(names.stacked_gate_up);
     const bool is_stacked = !names.stacked_gate_up.empty() && tensors.has(stacked);
     const FamilyRow* const own_row = &row;

@@ -49,15 +49,16 @@ double turned_part(const ModelConfig& config) {
 /// Of layers without compression ("main") or with it ("compress"), for heads of `width`.
 Rotation rotation_for(const BlockReader& reader, bool compresses, std::size_t width) {
     const ModelConfig& config = reader.config;
-    const nlohmann::json& given = config.at(
-        config.gives("rope_scaling") && !config.gives("rope_parameters") ? "rope_scaling"
-                                                                         : "rope_parameters");
-    const bool is_given = config.gives("rope_scaling") || config.gives("rope_parameters");
+    const bool scales = config.gives("rope_scaling") && !config.at("rope_scaling").empty();
+    const nlohmann::json& given = config.at(scales ? "rope_scaling" : "rope_parameters");
+    const bool is_given = scales || config.gives("rope_parameters");
     nlohmann::json rope = nlohmann::json::object();
     if (is_given && given.is_object() && given.contains("main") && given.contains("compress")) {
         rope = given[compresses ? "compress" : "main"];
         if (!rope.is_object()) config.fail("rope_parameters", "objects main and compress");
-        if (!rope.contains("partial_rotary_factor")) rope["partial_rotary_factor"] = 1;
+        if (!rope.contains("rope_theta")) rope["rope_theta"] = config.number("rope_theta");
+        if (!rope.contains("partial_rotary_factor"))
+            rope["partial_rotary_factor"] = config.number("partial_rotary_factor", 1);
     } else {
         if (compresses && is_given && given.is_object()) rope = given;
         if (rope.contains("type") && !rope.contains("rope_type")) rope["rope_type"] = rope["type"];

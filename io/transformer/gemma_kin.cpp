@@ -14,7 +14,7 @@ namespace {
 void adjust_gemma_model(ModelReader& reader) {
     reader.spec.embedding.scale =
         std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
-    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
+    reader.spec.logit_softcap = bound_of(reader.config, "final_logit_softcapping");
 }
 
 // The class takes "gelu" for the approximation by tanh, and ignores hidden_activation.
@@ -41,7 +41,7 @@ void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("use_bidirectional_attention", false);
     adjust_scale(reader, block);
     std::get<AttentionPart>(block.mixer).softcap =
-        softcap_of(reader.config, "attn_logit_softcapping");
+        bound_of(reader.config, "attn_logit_softcapping");
 }
 
 constexpr FamilyRow vaultgemma = with(gemma, "vaultgemma", [](FamilyRow& row) {
@@ -70,6 +70,9 @@ void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
 
 void adjust_gemma3_model(ModelReader& reader) {
     adjust_gemma_model(reader);
+    // The class of the whole model makes causal masks, whatever the key of its part says.
+    if (reader.source.whole != &reader.config)
+        reader.config.require("use_bidirectional_attention", false);
     if (reader.config.flag("use_bidirectional_attention")) reader.spec.causal = false;
 }
 
@@ -96,7 +99,7 @@ void adjust_nanochat_model(ModelReader& reader) {
     NormSpec norm;
     norm.eps = reader.config.number("rms_norm_eps");
     reader.spec.embedding.norm = norm;
-    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
+    reader.spec.logit_softcap = bound_of(reader.config, "final_logit_softcapping");
 }
 
 constexpr FamilyRow nanochat{.type = "nanochat",

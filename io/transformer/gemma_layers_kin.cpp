@@ -223,7 +223,7 @@ void make_gemma4_ffn(BlockReader& reader, TransformerBlock& block) {
 
 void adjust_gemma4(ModelReader& reader) {
     reader.spec.embedding.scale = std::sqrt(reader.config.number("hidden_size"));
-    reader.spec.logit_softcap = softcap_of(reader.config, "final_logit_softcapping");
+    reader.spec.logit_softcap = bound_of(reader.config, "final_logit_softcapping");
     reader.spec.keeps_embedding = true;
     if (reader.config.text("use_bidirectional_attention") == "all") reader.spec.causal = false;
 }

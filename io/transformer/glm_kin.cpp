@@ -116,7 +116,10 @@ AttentionPart mimo_attention(BlockReader& reader) {
     part.out = reader.linear("self_attn.o_proj", part.heads * part.d_v, width);
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.value_scale = reader.config.number("attention_value_scale", 1);
-    const nlohmann::json rope = reader.config.rope(reader.layer_type());
+    nlohmann::json rope = reader.config.rope(reader.layer_type());
+    // The class's own default, which other types than "default" do not have.
+    if (rope["rope_type"] == "default" && !rope.contains("partial_rotary_factor"))
+        rope["partial_rotary_factor"] = 0.334;
     if (slides)
         reader.config.require("swa_rope_theta", rope.value("rope_theta", nlohmann::json(10000.0)));
     part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);

@@ -79,8 +79,10 @@ double largest_step(const BlockReader& reader, double& least) {
     if (!limit.is_array() || limit.size() != 2 || !limit[0].is_number())
         reader.config.fail("time_step_limit", "two numbers");
     least = limit[0].get<double>();
-    return limit[1].is_number() && std::isfinite(limit[1].get<double>()) ? limit[1].get<double>()
-                                                                         : 0;
+    if (!limit[1].is_number() || !std::isfinite(limit[1].get<double>())) return 0;
+    if (!(limit[1].get<double>() > 0))
+        reader.config.fail("time_step_limit", "two numbers, the second above 0");
+    return limit[1].get<double>();
 }
 
 StateSpacePart state_space(const BlockReader& reader) {

@@ -142,8 +142,9 @@ void check_head_dim(const BlockReader& reader, double part) {
     const std::size_t turned = config.whole("qk_rope_head_dim"),
                       given = config.whole("head_dim", turned);
     if (static_cast<std::size_t>(static_cast<double>(given) * part) != turned)
-        config.fail("head_dim",
-                    "a width whose rotary columns are qk_rope_head_dim, " + std::to_string(turned));
+        config.fail("head_dim", "a width whose rotary columns (partial_rotary_factor " +
+                                    nlohmann::json(part).dump() + ") are qk_rope_head_dim, " +
+                                    std::to_string(turned));
 }
 
 void make_attention(BlockReader& reader, TransformerBlock& block) {
@@ -188,9 +189,13 @@ void make_deepseek2_ffn(BlockReader& reader, TransformerBlock& block) {
 void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
     AttentionPart part = latent_attention(reader, latent_names, rope_by_key(reader.config));
     const nlohmann::json rope = reader.config.rope();
-    const auto factor = rope.find("partial_rotary_factor");
-    if (factor != rope.end() && factor->is_number() && reader.config.gives("head_dim"))
-        check_head_dim(reader, factor->get<double>());
+    constexpr const char* key = "partial_rotary_factor";
+    // The one outside completes rope_scaling, but not rope_parameters.
+    const nlohmann::json factor = reader.config.gives("rope_scaling") && !rope.contains(key)
+                                      ? reader.config.at(key)
+                                      : rope.value(key, nlohmann::json());
+    if (factor.is_number() && reader.config.gives("head_dim"))
+        check_head_dim(reader, factor.get<double>());
     if (rope.contains("llama_4_scaling_beta") && !rope["llama_4_scaling_beta"].is_null()) {
         if (!rope["llama_4_scaling_beta"].is_number())
             reader.config.fail("rope_parameters", "a number llama_4_scaling_beta in it");

@@ -133,10 +133,7 @@ constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
 });
 
 void adjust_olmo(BlockReader& reader, TransformerBlock& block) {
-    const double clip = reader.config.number("clip_qkv", 0);
-    if (clip < 0 || (clip == 0 && reader.config.gives("clip_qkv")))
-        reader.config.fail("clip_qkv", "a number above 0");
-    std::get<AttentionPart>(block.mixer).clip = clip;
+    std::get<AttentionPart>(block.mixer).clip = bound_of(reader.config, "clip_qkv");
 }
 
 constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
@@ -205,7 +202,7 @@ TransformerBlock dbrx_block(BlockReader& reader) {
     block.ffn_norm = reader.norm("norm_attn_norm.norm_2");
     AttentionPart part = reader.attention();
     const ModelConfig config = reader.config.part("attn_config");
-    part.clip = config.number("clip_qkv", 0);
+    part.clip = bound_of(config, "clip_qkv");
     // Older files have the base here alone.
     if (config.gives("rope_theta") && !reader.config.gives("rope_theta") &&
         !reader.config.gives("rope_parameters")) {

@@ -46,7 +46,10 @@ constexpr std::string_view usual_prefixes[] = {"",
 
 std::string type_of(const json& config) {
     const auto type = config.find("model_type");
-    return type != config.end() && type->is_string() ? type->get<std::string>() : std::string();
+    if (type == config.end() || !type->is_string()) return {};
+    // As in the library, whose class Mistral has one kind of layer.
+    return *type == "mistral" && config.contains("layer_types") ? "ministral"
+                                                                : type->get<std::string>();
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ std::string type_of(const json& config) {
 OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_of(files_.config)) {
     row_ = find_family_row(type_);
     if (row_ == nullptr) fail_type(files_, type_);
-    whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config);
+    whole_ = std::make_shared<const ModelConfig>(files_.config_place, files_.config, type_);
     open();
     if (row_->decoder == nullptr) return;
     const auto has_stack = [this](const FamilyRow& row) {
@@ -268,6 +271,7 @@ void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
                                  : BlockReader::numbered(row_->layer, layer),
                              row_->ignored);
     }
+    tensors_->check_biases();
 }
 
 void OpenModel::check(const ModelSpec& model, std::size_t layers) const {

@@ -158,10 +158,11 @@ std::string ModelConfig::name_of(const std::string& key) const {
 
 void ModelConfig::fail(const std::string& key, const std::string& expected) const {
     const json& found = at(key);
-    throw Error(ErrorKind::input, place_,
-                name_of(key) +
-                    (found.is_null() ? " is missing" : " is " + shortened(found.dump())) +
-                    "; expected " + expected);
+    throw Error(
+        ErrorKind::input, place_,
+        name_of(key) +
+            (found.is_null() && !names(key) ? " is missing" : " is " + shortened(found.dump())) +
+            "; expected " + expected);
 }
 
 std::size_t ModelConfig::whole(const std::string& key) const {
@@ -257,8 +258,8 @@ json ModelConfig::rope(const std::string& layer_type) const {
         const json& outer = at(length);
         if (!has_types && (names(length) || !outer.is_null()))
             rope[length] = outer;
-        else if (!rope.contains(length))
-            rope[length] = at("max_position_embeddings");
+        else if (const std::string key = "max_position_embeddings"; !rope.contains(length))
+            rope[length] = ignored_.contains(name_of(key)) ? *find(defaults_, key) : at(key);
     }
     return rope;
 }

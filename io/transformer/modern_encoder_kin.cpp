@@ -19,7 +19,9 @@ constexpr std::string_view inverse_frequencies[] = {"rotary_emb.inv_freq",
 
 bool is_rotary(const ModelConfig& config) {
     const std::string type = config.text("position_embedding_type", "absolute");
-    if (type != "absolute" && type != "rotary")
+    const bool is_null =
+        config.names("position_embedding_type") && !config.gives("position_embedding_type");
+    if (is_null || (type != "absolute" && type != "rotary"))
         config.fail("position_embedding_type", "absolute or rotary");
     return type == "rotary";
 }
@@ -45,12 +47,12 @@ void adjust_esm_model(ModelReader& reader) {
     config.require("is_folding_model", false);
     for (const char* key : {"esmfold_config", "vocab_list"}) config.at(key);
     // The head that predicts contacts takes one weight of each head in each layer.
-    const Parameter contacts = reader.tensors.find("contact_head.regression.weight");
+    const StoredArray* contacts = reader.tensors.find_array("contact_head.regression.weight");
     const std::size_t inputs =
         config.whole("num_hidden_layers") * config.whole("num_attention_heads");
-    if (contacts != nullptr && contacts->size() != inputs)
+    if (contacts != nullptr && contacts->elements() != inputs)
         throw Error(ErrorKind::input, contacts->place(),
-                    std::to_string(contacts->size()) + " elements; expected " +
+                    std::to_string(contacts->elements()) + " elements; expected " +
                         std::to_string(inputs) +
                         " by num_hidden_layers and num_attention_heads in " + config.place());
     if (!is_rotary(config)) {

@@ -9,7 +9,7 @@ constexpr ExpertNames experts{};
 
 void adjust_olmoe(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
-    part.clip = reader.config.number("clip_qkv", 0);
+    part.clip = bound_of(reader.config, "clip_qkv");
     part.clips_after_norm = true;
 }
 

@@ -82,10 +82,16 @@ void apply_yarn(const ModelConfig& config, const RopeReader& rope, double base, 
     const auto correction = [&](double turns) {
         return length * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(base));
     };
-    double low = correction(rope.number_or_null("beta_fast", 32)),
-           high = correction(rope.number_or_null("beta_slow", 1));
-    const json settings = config.rope();
-    if (!settings.contains("truncate") || settings["truncate"] != json(false)) {
+    // 0 is a missing number here.
+    const double fast = rope.number_or_null("beta_fast", 0),
+                 slow = rope.number_or_null("beta_slow", 0);
+    double low = correction(fast == 0 ? 32 : fast), high = correction(slow == 0 ? 1 : slow);
+    const json settings = config.rope(), truncate = settings.value("truncate", json(true));
+    if (!truncate.is_boolean() && !truncate.is_null())
+        throw Error(ErrorKind::input, config.place(),
+                    "truncate in the rotary settings is " + shortened(truncate.dump()) +
+                        "; expected true or false");
+    if (truncate == json(true)) {
         low = std::floor(low);
         high = std::ceil(high);
     }
@@ -168,10 +174,12 @@ Rotation rotation_of(const ModelConfig& config, const json& settings, std::size_
     auto dims =
         is_proportional ? width : static_cast<std::size_t>(static_cast<double>(width) * part);
     const bool is_odd = dims % 2 != 0;
-    if (is_odd && (dims == width || type == "yarn" || type == "dynamic"))
+    // Of one column the classes that do not round up make a head of another width.
+    if (is_odd && (dims == width || dims == 1 || type == "yarn" || type == "dynamic"))
         throw Error(ErrorKind::input, config.place(),
                     "the rotary embedding has an odd number of columns, " + std::to_string(dims) +
-                        "; expected an even number");
+                        " (partial_rotary_factor " + json(part).dump() +
+                        "); expected an even number");
     if (type == "dynamic") {
         const double original = config.number("max_position_embeddings"),
                      factor = rope.number("factor"), n = static_cast<double>(dims);

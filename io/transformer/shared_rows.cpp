@@ -65,7 +65,7 @@ void pass_keys(const BlockReader& reader, std::initializer_list<const char*> key
     for (const char* key : keys) reader.config.at(key);
 }
 
-double softcap_of(const ModelConfig& config, const std::string& key) {
+double bound_of(const ModelConfig& config, const std::string& key) {
     if (!config.gives(key)) return config.names(key) ? 0 : config.number(key, 0);
     if (!(config.number(key) > 0)) config.fail(key, "a number above 0, or null");
     return config.number(key);

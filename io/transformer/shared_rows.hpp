@@ -51,8 +51,8 @@ void use_grouped_router(BlockReader& reader, TransformerBlock& block);
 /// Marks keys as read that occur in published files but have no effect in transformers.
 void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys);
 
-/// The bound of scores or logits by tanh, 0 without one. Errors: kind input for 0 in the file.
-double softcap_of(const ModelConfig& config, const std::string& key);
+/// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
+double bound_of(const ModelConfig& config, const std::string& key);
 
 /// Whether the layer has no rotary embedding, by no_rope_layers or no_rope_layer_interval.
 bool is_without_rotation(const BlockReader& reader, std::size_t layer);

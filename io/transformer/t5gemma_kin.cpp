@@ -27,7 +27,7 @@ void set_scale(const ModelConfig& config, AttentionPart& part) {
 
 void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
     auto& part = std::get<AttentionPart>(block.mixer);
-    const double softcap = softcap_of(reader.config, "attn_logit_softcapping");
+    const double softcap = bound_of(reader.config, "attn_logit_softcapping");
     set_scale(reader.config, part);
     part.softcap = softcap;
     if (block.cross) {
@@ -54,7 +54,7 @@ void adjust_common(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
     model.embedding.scale = std::sqrt(static_cast<double>(config.whole("hidden_size")));
-    model.logit_softcap = softcap_of(config, "final_logit_softcapping");
+    model.logit_softcap = bound_of(config, "final_logit_softcapping");
 }
 
 void adjust_t5gemma_encoder(ModelReader& reader) {

@@ -171,4 +171,12 @@ void TensorSet::check_used(const std::string& start,
     }
 }
 
+void TensorSet::check_biases() const {
+    for (const StoredArray& array : file_->arrays) {
+        if (!array.name.ends_with(".bias") || used_.contains(array.name)) continue;
+        if (used_.contains(replaced_end(array.name, "bias", "weight")))
+            refuse_bias(replaced_end(array.name, ".bias", ""), array.name, file_->name);
+    }
+}
+
 }  // namespace attn::io

@@ -55,6 +55,8 @@ public:
     /// Errors: kind input if a tensor whose name begins with the prefix and `start` was not used.
     /// Names that end with one of `ignored` are excepted.
     void check_used(const std::string& start, std::span<const std::string_view> ignored) const;
+    /// Errors: kind input if the bias of a module whose weight was used was not used.
+    void check_biases() const;
 
 private:
     std::shared_ptr<const ArrayFile> file_;

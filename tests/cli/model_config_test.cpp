@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -263,6 +264,7 @@ TEST_CASE(
         models[name] = std::move(c);
     }
     std::size_t computed = 0, refused = 0;
+    std::set<std::string> exceptions;
     Sample is_taken;
     std::istringstream lines(read_text(data_path("models/config_changes.ndjson")));
     for (std::string line; std::getline(lines, line);) {
@@ -296,14 +298,24 @@ TEST_CASE(
             for (const json& row : rows)
                 for (const json& x : row) found.push_back(x);
             const std::size_t at[] = {found.size() - 1, found.size() - 2, found.size() / 2};
+            // An exception has attn's elements after the library's, and the reason.
+            const bool is_exception = change.size() == 6;
             for (std::size_t i = 0; i < 3; ++i)
-                CHECK(std::abs(found[at[i]] - change[3][i].get<double>()) <
+                CHECK(std::abs(found[at[i]] - change[is_exception ? 4 : 3][i].get<double>()) <
                       1e-6 * std::max(1.0, std::abs(found[at[i]])));
+            if (is_exception) {
+                CHECK(change[3] != change[4]);
+                exceptions.insert(name + " " + change[1].back().get<std::string>());
+                continue;
+            }
             ++computed;
         }
     }
     CHECK(computed > 800 / sample_step);
     CHECK(refused > 800 / sample_step);
+    // Where attn differs from the library on purpose: these and no others.
+    const std::set<std::string> named{"falcon-40b alibi", "falcon-7b alibi", "mpt max_seq_len"};
+    CHECK((has_sanitizer || exceptions == named));
 }
 
 }  // namespace model_config_test

@@ -82,7 +82,7 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
             more["tensors"][bias] = {{row[0][0]}, 0.5, 0.25};
             write_model(more, "model");
             const Outcome run = run_case(more);
-            if (run.code == 0) {  // of a table, which has no module that could take it
+            if (run.code == 0) {  // of a part that does not run, as that for images
                 CHECK_EQ(run.out, plain);
                 ++unused;
                 continue;
@@ -94,7 +94,7 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
         }
     }
     CHECK_GE(refused, 150 / sample_step);
-    CHECK_LE(unused, refused);
+    CHECK_LE(unused, refused / 10);
 }
 
 TEST_CASE(
