@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/check/indexed_result.hpp"
+#include "cli/request/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/check/search_progress.hpp"
 #include "core/base/error.hpp"

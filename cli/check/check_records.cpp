@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check/indexed_result.hpp"
+#include "cli/request/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/error_report.hpp"
