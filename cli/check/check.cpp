@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <set>
 #include <tuple>
 #include <utility>
 
-#include "cli/check/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/check/search_progress.hpp"
+#include "cli/request/indexed_result.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/check/exact.hpp"
@@ -50,7 +51,11 @@ double bytes_of_problem(const Plan& plan) {
                  weights = count(plan.batch, plan.heads, plan.rows, plan.kv_len);
     constexpr double copies = 6;  // values and bounds, before and after rotation, of two types
     const double drawn = plan.dropout.p == 0 ? 0 : 2 * weights;
-    return sizeof(double) * (inputs + copies * (queries + keys) + drawn);
+    constexpr double copies_of_parameters = 5;  // also of the output projection's
+    const double projections =
+        copies_of_parameters *
+        count(plan.d_in, plan.heads * plan.d_k + plan.kv_heads * (plan.d_k + plan.d_v));
+    return sizeof(double) * (inputs + copies * (queries + keys) + projections + drawn);
 }
 
 PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& request,
@@ -141,13 +146,18 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     judgement.is_searched = asked_.search;
     if (asked_.search && judgement.verdict == Verdict::wrong) {
         // The verdict holds without the search.
+        const auto note = [&](const std::string& why) {
+            judgement.matches.clear();
+            judgement.is_searched = false;
+            notes_.push_back(judgement.path + ": --search " + why +
+                             "; the verdict does not depend on it");
+        };
         try {
             search(judgement, file.arrays);
         } catch (const std::bad_alloc&) {
-            judgement.matches.clear();
-            judgement.is_searched = false;
-            notes_.push_back(judgement.path +
-                             ": --search ran out of memory; the verdict does not depend on it");
+            note("ran out of memory");
+        } catch (const SettingError& error) {
+            note(std::string("was left out: ") + error.what());
         }
     }
     for (GivenArray& given : file.arrays) {
@@ -165,6 +175,7 @@ void CheckedQuestion::name_type(ProgramJudgement& judgement, const std::vector<G
                      [](const ArrayJudgement& array) { return array.verdict == Verdict::wrong; });
     if (wrong == judgement.arrays.end() || asked_.type || asked_.tolerance) return;
     for (const PrecisionRow& type : precision_rows) {
+        judge_.free_memory();
         bool is_right = true;
         for (std::size_t i = 0; is_right && i < given.size(); ++i) {
             const ArrayJudgement& array = judgement.arrays[i];
@@ -192,6 +203,12 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
         places.push_back(i);
     }
     if (theirs.empty()) return;
+    judge_.free_memory();
+    std::set<Precision> types;
+    for (const TheirArray& array : theirs) types.insert(array.type);
+    require_memory(bytes_of_problem(problem_.plan) +
+                       bytes_of_search(problem_.plan, types.size(), pool_.threads()),
+                   "--search", "it");
     SearchProgress progress;
     SearchOptions options;
     options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {

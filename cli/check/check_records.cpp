@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check/indexed_result.hpp"
 #include "cli/check/report.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/error_report.hpp"
+#include "cli/request/indexed_result.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"

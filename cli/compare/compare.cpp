@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compared_arrays.hpp"
+#include "cli/request/indexed_result.hpp"
+#include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
@@ -21,6 +23,11 @@ using io::ResultView;
 
 bool has_failed(const InputFile& file) {
     return file.document != nullptr && file.document->find("error") != nullptr;
+}
+
+/// Of a line of the index of a batch's files, the arrays that it names.
+ResultView view_of(InputFile file) {
+    return {result_of_index(std::move(file)), ResultView::Scope::named};
 }
 
 /// The id of each record as JSON; empty if one is missing or appears twice.
@@ -101,8 +108,7 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
         else if (b == nullptr || a_failed || b_failed)
             pairs.push_back(unpaired(keys_a[i], &of_a[i], b));
         else
-            compare_results(ResultView(std::move(of_a[i]), ResultView::Scope::named),
-                            ResultView(std::move(*b), ResultView::Scope::named), request,
+            compare_results(view_of(std::move(of_a[i])), view_of(std::move(*b)), request,
                             shown(keys_a[i]), workers, pairs, notes);
         if (!a_failed || !b_failed) count(begin);
         if (b != nullptr) in_b.erase(found);
@@ -111,6 +117,10 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
         pairs.push_back(unpaired(key, nullptr, file));
         count(pairs.size() - 1);
     }
+    if (equal == 0 && unequal == 0)
+        throw Error(
+            ErrorKind::input, request.a,
+            "no record has an answer, as in " + request.b + "; expected answers to compare");
     std::string summary = records_text(equal, "equal");
     if (unequal != 0) summary += ", " + records_text(unequal, "different");
     if (failed != 0) summary += ", " + records_text(failed, "failed in both files");
@@ -136,8 +146,7 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     if (is_batch(a) || is_batch(b))
         return compare_batches(std::move(a), std::move(b), request, workers, notes);
     std::vector<ComparedPair> pairs;
-    compare_results(ResultView(std::move(a.front()), ResultView::Scope::named),
-                    ResultView(std::move(b.front()), ResultView::Scope::named), request, "",
+    compare_results(view_of(std::move(a.front())), view_of(std::move(b.front())), request, "",
                     workers, pairs, notes);
     const bool equal = std::all_of(pairs.begin(), pairs.end(),
                                    [](const ComparedPair& pair) { return pair.equal(); });

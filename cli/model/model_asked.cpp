@@ -77,7 +77,7 @@ RealArray ModelAsked::read_array(std::string_view key, const io::ArrayRules& rul
         file && flag.origin == Origin::config ? file->document->find(std::string(key)) : nullptr;
     if (member == nullptr || !file->document->holds_array(*member))
         return io::read_reals(io::open_input_file(flag.text, nullptr, request.access), rules,
-                              nullptr);
+                              nullptr, request.csv);
     return as_reals(file->document->read_array(*member, rules).values, rules.dtype);
 }
 

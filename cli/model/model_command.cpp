@@ -150,7 +150,7 @@ constexpr CommandRow model_command{
         "DIR\n\nDIR is a folder with config.json and model.safetensors, a folder of Hugging Face's "
         "cache, or a GGUF\nfile; or a request as JSON, which names the model by its key model.",
     .common_flags = model_flags,
-    .takes = in_model,
+    .takes = in_model | in_files,
     .own = model_options,
     .keys = model_keys,
     .run = run_model_command};

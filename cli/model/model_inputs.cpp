@@ -96,6 +96,13 @@ std::vector<std::string> read_tokens(const ModelAsked& asked, ModelFiles& files,
         input.hidden_states = asked.read_array("hidden_states", rules);
         tokens = input.hidden_states->shape(0);
     }
+    const bool reads_file = args.has("hidden_states") ||
+                            std::any_of(std::begin(input_rows), std::end(input_rows),
+                                        [&](const InputRow& row) { return args.has(row.key); });
+    for (const HelpOverride& of_csv : csv_help)
+        if (request.has(of_csv.key) && !reads_file)
+            throw setting_error(request, std::string(of_csv.key),
+                                "no file of numbers is read; expected one, or no such flag");
     if (const auto types = list_of_tokens(args, "token_type_ids", tokens); !types.empty())
         input.segments = types;
     const auto positions = list_of_tokens(args, "position_ids", tokens);

@@ -72,9 +72,9 @@ void check_pictures(const Request& request) {
     if (!request.plot.empty()) picture_format(request.plot, location_of(request, "plot"));
     if (request.format->write == nullptr && !request.wants_pictures() &&
         request.save_weights.empty())
-        throw setting_error(
-            request, "format",
-            "leaves nothing to write; requires --heatmap, --plot or --save-weights");
+        throw setting_error(request, "format",
+                            std::string("leaves nothing to write; requires --heatmap") +
+                                (request.projects() ? ", --plot or --save-weights" : " or --plot"));
     if (request.format->write == nullptr && !request.wants_pictures() && request.has("emit"))
         throw setting_error(
             request, "emit",

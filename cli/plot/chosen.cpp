@@ -72,12 +72,15 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
                                             labels.begin());
     if (position < count) return position;
     std::string all;
-    for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
+    for (const std::string& label : labels)
+        all += (all.empty() ? "" : ", ") +
+               (label.starts_with("layer ") ? label.substr(sizeof "layer") : label);
     throw Error(
         ErrorKind::usage, "--layer " + number,
-        array.name + (has_numbers ? " has " + io::shortened(all) + "; expected one of them"
-                                  : " has " + std::to_string(count) + " layers; expected 0 to " +
-                                        std::to_string(count - 1)));
+        array.name + (has_numbers
+                          ? " has the layers " + io::shortened(all) + "; expected one of them"
+                          : " has " + std::to_string(count) + " layers; expected 0 to " +
+                                std::to_string(count - 1)));
 }
 
 }  // namespace

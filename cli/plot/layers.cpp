@@ -336,12 +336,19 @@ private:
     static std::string missing_weights(const io::ResultView& result,
                                        const std::vector<std::size_t>& layers) {
         const std::vector<std::size_t> all = result.layers_with("attention_weights");
-        if (layers.empty() || all.empty() ||
-            std::find_first_of(layers.begin(), layers.end(), all.begin(), all.end()) !=
-                layers.end())
-            return {};
-        return "no attention_weights there; expected one of the layers " + shape_text(all) +
-               ", or --array for another array";
+        const std::vector<std::size_t>& computed = result.head().layer_numbers;
+        const auto is_in = [](const std::vector<std::size_t>& list, std::size_t layer) {
+            return std::find(list.begin(), list.end(), layer) != list.end();
+        };
+        const bool none = std::none_of(layers.begin(), layers.end(),
+                                       [&](std::size_t layer) { return is_in(all, layer); });
+        // Recurrent layers are drawn as those without weights; the output is not a layer.
+        const auto without = std::find_if(layers.begin(), layers.end(), [&](std::size_t layer) {
+            return !is_in(all, layer) && (none || !is_in(computed, layer));
+        });
+        if (all.empty() || without == layers.end()) return {};
+        return "no attention_weights in layer " + std::to_string(*without) +
+               "; expected one of the layers " + shape_text(all) + ", or --array for another array";
     }
 
     /// The array that FILE:NAME names, or the only one of a file; of a further result else the one

@@ -67,6 +67,10 @@ int run_plot(const Args& args) {
     request.context_tokens = words_in(args, "context_tokens");
     request.heads = numbers_in(args, "head");
     request.layers = numbers_in(args, "layer");
+    // Each is drawn once, in the order of the layers.
+    std::sort(request.layers.begin(), request.layers.end());
+    request.layers.erase(std::unique(request.layers.begin(), request.layers.end()),
+                         request.layers.end());
     std::sort(request.layers.begin(), request.layers.end());
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");

@@ -207,11 +207,14 @@ void check_sources(const RequestWithInput& asked) {
         if (request.has(key) && !reads_tokens)
             throw setting_error(request, key, "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";
+    const std::string other = asked.input            ? asked.input->file.place
+                              : source != nullptr    ? location_of(request, source)
+                              : request.has("query") ? "query, key and value"
+                                                     : "";
     for (const char* key : {"vocab_size", "embed_dim", "embed_seed"})
         if (request.has(key) && !text)
-            throw setting_error(
-                request, key,
-                "requires --text" + (asked.input ? " in place of " + asked.input->file.place : ""));
+            throw setting_error(request, key,
+                                "requires --text" + (other.empty() ? "" : " in place of " + other));
 }
 
 }  // namespace attn::cli

@@ -37,7 +37,8 @@ double add_error(double x, double y, double error) {
 
 Difference difference(const ComparedArray& a, const ComparedArray& b, const Tolerance& t) {
     Difference d;
-    double sum = 0;
+    double sum = 0, scaled_sum = 0;
+    constexpr double scale = 0x1p-64;  // for sums beyond float64's range
     std::size_t finite = 0, worst = 0;
     for (std::size_t i = 0; i < a.values.size(); ++i) {
         const double x = a.values.data()[i], y = b.values.data()[i];
@@ -50,6 +51,7 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
         const double difference = std::abs(add_error(x, y, error_at(a, i) - error_at(b, i)));
         const std::uint64_t ulp = x == y ? 0 : ulps_between(x, y, t.type);
         sum += difference;
+        scaled_sum += scale * difference;
         ++finite;
         if (difference > d.max_abs && d.nonfinite_mismatches == 0) worst = i;
         d.max_abs = std::max(d.max_abs, difference);
@@ -58,7 +60,8 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
         const bool excused = t.ulp != 0 && ulp <= t.ulp;
         if (difference > t.atol + t.rtol * std::abs(y) && !excused) ++d.outside;
     }
-    d.mean_abs = finite == 0 ? 0 : sum / static_cast<double>(finite);
+    const auto count = static_cast<double>(finite);
+    d.mean_abs = finite == 0 ? 0 : std::isfinite(sum) ? sum / count : scaled_sum / count / scale;
     d.worst = index_of(worst, a.values);
     return d;
 }

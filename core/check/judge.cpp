@@ -206,6 +206,10 @@ Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, Th
 
 Judge::~Judge() = default;
 
+void Judge::free_memory() {
+    evaluators_.clear();
+}
+
 const Evaluator& Judge::evaluator(Precision type) {
     std::unique_ptr<Evaluator>& made = evaluators_[type];
     if (!made) made = std::make_unique<Evaluator>(problem_, type);

@@ -67,6 +67,9 @@ public:
     /// Forgets the types of earlier arrays, for those of another program.
     void begin_program() { coarsest_ = Precision::float64; }
 
+    /// Forgets what arrays have in common, the operands and projections in each type.
+    void free_memory();
+
 private:
     struct Tally;
     class Row;

@@ -39,4 +39,7 @@ struct SearchOptions {
 std::vector<Match> search_conventions(const Problem& problem, const std::vector<TheirArray>& arrays,
                                       const SearchOptions& options, ThreadPool& pool);
 
+/// About what it keeps in memory besides the problem, for arrays of so many types.
+double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads);
+
 }  // namespace attn

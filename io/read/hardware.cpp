@@ -92,12 +92,16 @@ public:
             const Words words = described(text_.substr(begin + 3, end - begin - 4), begin, array);
             at_ = find("static const ", at_);
             const std::size_t open = find(" = {", at_);
-            array.shape = shape_in(text_.substr(at_, open - at_), at_);
+            const std::string_view declared = text_.substr(at_, open - at_);
+            check_name(declared, array.name);
+            array.shape = shape_in(declared, at_);
             at_ = open + 4;
             const std::size_t last = find("};", at_);
             std::string bytes;
             while ((at_ = next(", {}\n\r", at_)) < last) take_constant(words, bytes);
+            const std::vector<std::size_t> shape = array.shape;
             add(file, std::move(array), words, bytes);
+            check_marks(shape, open + 4, last);
         }
         return checked(std::move(file), "c");
     }
@@ -136,7 +140,9 @@ private:
 
     std::size_t find(std::string_view what, std::size_t from) const {
         const std::size_t found = text_.find(what, from);
-        if (found == std::string_view::npos) fail(from, "\"" + std::string(what) + "\" after it");
+        if (found == std::string_view::npos)
+            fail(from, what == "\n" ? "the end of the line after it"
+                                    : "\"" + std::string(what) + "\" after it");
         return found;
     }
 
@@ -177,6 +183,42 @@ private:
         array.type_name = meaning.substr(0, meaning.find(','));
         if (const auto words = words_of(meaning)) return *words;
         fail(at, "a type after \"): \"");
+    }
+
+    /// Whether "static const float name_0[2]" declares the array that the comment before it names.
+    void check_name(std::string_view declared, const std::string& name) const {
+        std::string_view found = declared.substr(0, declared.find('['));
+        const std::size_t begin = found.rfind(' ') + 1;
+        found.remove_prefix(begin);
+        const bool has_digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
+        std::string expected = has_digit ? "_" + name : name;
+        for (char& c : expected)
+            if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
+                c = '_';
+        if (found != expected) fail(at_ + begin, expected + ", which the comment before it names");
+    }
+
+    /// Whether there is a pair of braces for each row, and one comma between two elements: the
+    /// numbers between the places were counted.
+    void check_marks(const std::vector<std::size_t>& shape, std::size_t at, std::size_t end) const {
+        constexpr std::string_view blank = " \n\r", mark = ",{}\n\r";
+        const auto expect = [&](char expected) {
+            at = next(blank, at);
+            if (at >= end || text_[at] != expected) fail(at, std::string("'") + expected + "'");
+            ++at;
+        };
+        const std::uint64_t count = elements_of(shape).value_or(0);
+        for (std::uint64_t element = 0; element <= count; ++element) {
+            std::size_t braces = 0;  // of rows that end before the element
+            std::uint64_t size = 1;
+            for (std::size_t axis = shape.size(); axis-- > 1;)
+                braces += element % (size *= shape[axis]) == 0 ? 1U : 0U;
+            for (std::size_t i = 0; element != 0 && i < braces; ++i) expect('}');
+            if (element != 0 && element != count) expect(',');
+            for (std::size_t i = 0; element != count && i < braces; ++i) expect('{');
+            if (element != count) at = text_.find_first_of(mark, next(blank, at));
+        }
+        if (next(blank, at) != end) fail(next(blank, at), "\"};\"");
     }
 
     /// Of "name[2][3]", which begins at `at`.

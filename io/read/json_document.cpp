@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/base/text_table.hpp"
 #include "io/read/json_array.hpp"
 #include "io/read/json_copy.hpp"
 #include "io/read/json_rows.hpp"
 #include "io/text/decimal.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {
@@ -55,6 +57,46 @@ std::optional<std::string_view> plain_text(std::string_view text) {
     return plain ? std::optional(inside) : std::nullopt;
 }
 
+/// The number of four hexadecimal digits.
+std::optional<char32_t> code_of(std::string_view digits) {
+    unsigned code = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [at, error] = std::from_chars(digits.data(), end, code, 16);
+    return digits.size() == 4 && error == std::errc() && at == end ? std::optional<char32_t>(code)
+                                                                   : std::nullopt;
+}
+}  // namespace
+
+std::optional<std::string> simple_string(std::string_view text) {
+    if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
+    text = text.substr(1, text.size() - 2);
+    std::string contents;
+    while (!text.empty()) {
+        const char c = text.front();
+        if (static_cast<unsigned char>(c) < 0x20 || c == '"') return std::nullopt;
+        if (c != '\\') {
+            contents += c;
+            text.remove_prefix(1);
+            continue;
+        }
+        constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
+        const std::size_t name = text.size() == 1 ? names.npos : names.find(text[1]);
+        if (name != names.npos) {
+            contents += characters[name];
+            text.remove_prefix(2);
+            continue;
+        }
+        const bool is_code = text.size() >= 6 && text[1] == 'u';
+        const auto code = is_code ? code_of(text.substr(2, 4)) : std::nullopt;
+        if (!code || (*code >= 0xd800 && *code < 0xe000)) return std::nullopt;
+        append_utf8(contents, *code);
+        text.remove_prefix(6);
+    }
+    return contents;
+}
+
+namespace {
+
 /// An integer of few enough digits to fit in 64 bits.
 bool is_short_whole(std::string_view text) {
     constexpr std::size_t max_digits = 18;
@@ -62,9 +104,9 @@ bool is_short_whole(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// The most common values of requests: strings without escapes, short integers, true, false.
+/// The most common values of requests: strings with simple escapes, short integers, true, false.
 std::optional<nlohmann::json> plain_value(std::string_view text) {
-    if (const auto inside = plain_text(text)) return *inside;
+    if (auto string = simple_string(text)) return std::move(*string);
     if (is_short_whole(text)) {
         std::uint64_t value = 0;
         for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
@@ -253,13 +295,18 @@ std::size_t JsonDocument::skip_value(std::size_t at) const {
 /// Reads "key": value, ... up to the closing brace; returns the offset after it.
 std::size_t JsonDocument::read_members(std::size_t at) {
     const std::string_view text = source_.text;
-    std::unordered_set<std::string> later_keys;
+    TextTable later_keys;
+    const auto key_of = [&](std::uint32_t i) -> std::string_view { return members_[i].key; };
     const auto stands_already = [&](const std::string& key) {
-        // Most objects are small and need no set.
+        // Most objects are small and need no table.
         const auto early = std::min<std::ptrdiff_t>(16, std::ssize(members_));
-        return std::any_of(members_.begin(), members_.begin() + early,
-                           [&](const JsonMember& m) { return m.key == key; }) ||
-               (early == 16 && !later_keys.insert(key).second);
+        if (std::any_of(members_.begin(), members_.begin() + early,
+                        [&](const JsonMember& m) { return m.key == key; }))
+            return true;
+        if (early < 16) return false;
+        if (later_keys.find(key, [&](std::uint32_t i) { return key_of(i) == key; })) return true;
+        later_keys.add(key, static_cast<std::uint32_t>(members_.size()), key_of);
+        return false;
     };
     at = skip_space(at);
     if (at < text.size() && text[at] == '}') return at + 1;

@@ -4,6 +4,7 @@
 // writing recurse, nor the memory, about thirty times the text's.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ inline constexpr std::string_view passed_on_key = "meta";
 
 /// Whether a value is a list or object with more commas than that. Arrays of numbers may have them.
 bool has_too_many_values(std::string_view json);
+
+/// The contents of a JSON string without escapes of surrogates; nothing for any other text.
+std::optional<std::string> simple_string(std::string_view text);
 
 /// One member of the document's object, not parsed yet: text[begin, end).
 struct JsonMember {

@@ -29,9 +29,8 @@ void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::stri
 
 void Pieces::finish() {
     by_text_ = by_id_;
-    std::stable_sort(by_text_.begin(), by_text_.end(), [this](const Entry& a, const Entry& b) {
-        return is_less(a, {text_of(b), b.head});
-    });
+    std::stable_sort(by_text_.begin(), by_text_.end(),
+                     [this](const Entry& a, const Entry& b) { return is_less(a, b); });
     // Of equal ones the last remains.
     const auto kept =
         std::unique(by_text_.rbegin(), by_text_.rend(),
@@ -44,20 +43,20 @@ void Pieces::finish() {
     // An empty piece precedes all others.
     first_[0] = !by_text_.empty() && by_text_[0].size == 0 ? 1 : 0;
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    for (std::uint32_t i = 0; i < by_text_.size(); ++i)
+        table_.add(text_of(by_text_[i]), i,
+                   [this](std::uint32_t j) { return text_of(by_text_[j]); });
 }
 
 std::optional<std::uint32_t> Pieces::find(std::string_view text) const {
-    if (text.empty()) {
-        if (first_[0] == 0) return {};
-        return by_text_[0].id;
-    }
-    const auto byte = static_cast<unsigned char>(text[0]);
-    const auto end = by_text_.begin() + first_[byte + 1u];
-    const auto found =
-        std::lower_bound(by_text_.begin() + first_[byte], end, Text{text, head_of(text)},
-                         [this](const Entry& a, const Text& b) { return is_less(a, b); });
-    if (found == end || text_of(*found) != text) return {};
-    return found->id;
+    const std::uint64_t head = head_of(text);
+    const auto found = table_.find(text, [&](std::uint32_t i) {
+        const Entry& entry = by_text_[i];
+        // Most pieces have at most the eight bytes of the head; longer ones are a look elsewhere.
+        return entry.head == head && entry.size == text.size() &&
+               (text.size() <= sizeof head || text_of(entry) == text);
+    });
+    return found ? std::optional(by_text_[*found].id) : std::nullopt;
 }
 
 void Pieces::for_each_prefix(std::string_view text,

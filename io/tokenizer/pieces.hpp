@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/function_ref.hpp"
+#include "core/base/text_table.hpp"
 
 namespace attn::io {
 
@@ -49,12 +50,8 @@ private:
         std::uint32_t size, id;
         std::uint64_t head;  ///< the first eight bytes as a number, which orders most texts
     };
-    struct Text {
-        std::string_view text;
-        std::uint64_t head;
-    };
-    bool is_less(const Entry& entry, const Text& text) const {
-        return entry.head != text.head ? entry.head < text.head : text_of(entry) < text.text;
+    bool is_less(const Entry& a, const Entry& b) const {
+        return a.head != b.head ? a.head < b.head : text_of(a) < text_of(b);
     }
     std::string_view text_of(const Entry& entry) const {
         return std::string_view(text_).substr(entry.begin, entry.size);
@@ -62,6 +59,7 @@ private:
 
     std::string text_;
     std::vector<Entry> by_text_, by_id_;
+    TextTable table_;                         // of the indices in by_text_
     std::array<std::uint32_t, 257> first_{};  // start of each first byte in by_text_
 };
 

@@ -27,39 +27,36 @@ nlohmann::json settings_of(const JsonDocument& model) {
     return settings;
 }
 
-/// The strings of "a b" or ["a", "b"] as JSON, where they have no escapes; else nothing.
-std::optional<std::vector<std::string_view>> plain_strings(std::string_view text) {
+/// The strings of "a b" or ["a", "b"] as JSON; whether they are all that it has, and are simple.
+bool read_strings(std::string_view text, std::vector<std::string>& strings) {
     const bool is_list = text.starts_with('[');
-    std::vector<std::string_view> strings;
+    strings.clear();
     if (is_list) text = text.substr(1, text.size() - 2);
-    const auto skip = [&](std::string_view characters) {
-        text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
+    const auto skip_blanks = [&] {
+        text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
     };
-    for (skip(" \t\r\n"); text.starts_with('"'); skip(" \t\r\n")) {
-        const std::size_t end = text.find_first_of("\"\\", 1);
-        if (end == std::string_view::npos || text[end] != '"') return std::nullopt;
-        const std::string_view inside = text.substr(1, end - 1);
-        if (std::any_of(inside.begin(), inside.end(),
-                        [](char c) { return static_cast<unsigned char>(c) < ' '; }))
-            return std::nullopt;
-        strings.push_back(inside);
+    for (skip_blanks(); text.starts_with('"'); skip_blanks()) {
+        std::size_t end = 1;
+        while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2u : 1u;
+        auto string = simple_string(text.substr(0, end + 1));
+        if (!string) return false;
+        strings.push_back(std::move(*string));
         text.remove_prefix(end + 1);
-        skip(" \t\r\n");
+        skip_blanks();
         if (text.empty()) break;
-        if (!text.starts_with(',') || text.size() == 1) return std::nullopt;
+        if (!text.starts_with(',') || text.size() == 1) return false;
         text.remove_prefix(1);
     }
-    const bool is_whole = text.empty() && strings.size() == (is_list ? 2 : 1);
-    return is_whole ? std::optional(std::move(strings)) : std::nullopt;
+    return text.empty() && strings.size() == (is_list ? 2 : 1);
 }
 
 /// The string, or the two of a list; none for other values.
-std::vector<std::string_view> strings_in(const nlohmann::json& value) {
-    if (value.is_string()) return {value.get_ref<const std::string&>()};
+std::vector<std::string> strings_in(const nlohmann::json& value) {
+    if (value.is_string()) return {value.get<std::string>()};
     const bool is_pair =
         value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string();
     if (!is_pair) return {};
-    return {value[0].get_ref<const std::string&>(), value[1].get_ref<const std::string&>()};
+    return {value[0].get<std::string>(), value[1].get<std::string>()};
 }
 
 }  // namespace
@@ -175,8 +172,8 @@ private:
 
     /// Of "a b", or ["a", "b"]. Locations are made for errors alone: there are hundreds of
     /// thousands of merges.
-    Merge read_merge(const std::vector<std::string_view>& strings, std::size_t number,
-                     std::size_t prefix) const {
+    Merge read_merge(const std::vector<std::string>& strings, std::size_t number,
+                     std::size_t prefix, const Merge* before) const {
         std::string_view left, right;
         if (strings.size() == 1) {
             const std::string_view both = strings[0];
@@ -195,7 +192,10 @@ private:
             fail_merge(number, "has a second piece without continuing_subword_prefix; expected it");
         std::string joined(left);
         joined += right.substr(prefix);
-        return {id_of(left, number), id_of(right, number), id_of(joined, number)};
+        // Most files list the merged pieces in the order of their merges.
+        const std::uint32_t next = before ? before->merged + 1 : 0;
+        return {id_of(left, number), id_of(right, number),
+                pieces_->piece(next) == joined ? next : id_of(joined, number)};
     }
 
     void read_bpe(const JsonDocument& model, const Setting& settings) {
@@ -221,13 +221,14 @@ private:
         const std::vector<JsonMember> list = model.entries(*member, highest_id);
         std::vector<Merge> merges;
         merges.reserve(list.size());
+        std::vector<std::string> strings;
         const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
         for (std::size_t i = 0; i < list.size(); ++i) {
-            const auto plain = plain_strings(model.text(list[i]));
-            const nlohmann::json value = plain ? nlohmann::json() : model.read_value(list[i]);
-            const std::vector<std::string_view> strings = plain ? *plain : strings_in(value);
+            if (!read_strings(model.text(list[i]), strings))
+                strings = strings_in(model.read_value(list[i]));
             if (strings.size() == 1 && strings[0].starts_with("#version")) continue;
-            merges.push_back(read_merge(strings, i, prefix));
+            merges.push_back(
+                read_merge(strings, i, prefix, merges.empty() ? nullptr : &merges.back()));
         }
         parts_->model = make_bpe(pieces_, std::move(bpe), merges);
     }

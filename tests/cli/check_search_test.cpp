@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -260,6 +262,46 @@ TEST_CASE("check: weights that are all zero are not those of dropout") {
     REQUIRE(report.contains("matches"));
     for (const json& match : report["matches"])
         for (const json& change : match["changes"]) CHECK(change["convention"] != "dropout");
+}
+
+TEST_CASE("check: the report has a line for each set of conventions, and what was asked") {
+    scratch_folder();
+    std::size_t reports = 0;
+    for (const char* const input : {"2,2", "4,2", "6,4"})
+        for (const Words& changed : {Words{"--scale", "2"}, Words{"--window", "0"},
+                                     Words{"--softcap", "0.5"}, Words{"--sink", "0.5"}}) {
+            const Words question{"causal",  "--randn", input,     "--d-out", "2",
+                                 "--scale", "0.3",     "--dtype", "float64"};
+            const json matches = searched(question, answer(question + changed))["matches"];
+            CAPTURE(input);
+            if (matches.empty()) continue;
+            ++reports;
+            std::set<json> sets;  // without the best one's line
+            for (std::size_t i = 0; i < matches.size(); ++i) {
+                json set = json::array();
+                for (const json& change : matches[i]["changes"]) {
+                    set.push_back(change["convention"]);
+                    if (change["convention"] == "scale") CHECK(change["asked"] == "0.3");
+                }
+                if (i != 0) sets.insert(set);
+            }
+            const std::string text =
+                run_attn(Words{"check"} + question + Words{"--against", "theirs.json", "--search"})
+                    .out;
+            std::istringstream lines(text);
+            std::size_t listed = 0, others = 0;
+            for (std::string line; std::getline(lines, line);) {
+                const bool is_match = line.starts_with("matches with ");
+                if (!is_match && !line.starts_with("indistinguishable: ")) continue;
+                CHECK(line.find(" (asked: ") != std::string::npos);
+                ++listed;
+                const std::size_t more = line.find("; and ");
+                if (more != std::string::npos) others += std::stoul(line.substr(more + 6));
+            }
+            CHECK(listed == 1 + sets.size());
+            CHECK(listed + others == matches.size());
+        }
+    CHECK(reports >= 6);
 }
 
 TEST_CASE("check: a sink that was scaled is found with another scale") {

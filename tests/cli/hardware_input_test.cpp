@@ -149,6 +149,39 @@ TEST_CASE("hardware input: what attn does not write is an error at its place") {
              3);
 }
 
+TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
+    scratch_folder();
+    REQUIRE_EQ(run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
+                         "attention_weights,context_vectors,logsumexp", "-o", "g.h"})
+                   .code,
+               0);
+    const std::string text = read_text("g.h");
+    REQUIRE_EQ(run_attn({"inspect", "g.h"}).code, 0);
+    std::size_t changes = 0;
+    for (std::size_t at = text.find("static"); at != std::string::npos;
+         at = text.find("static", at + 1)) {
+        const std::size_t name = text.find(" ", text.find(" ", text.find(" ", at) + 1) + 1) + 1;
+        std::vector<std::size_t> places{name};
+        for (std::size_t mark = text.find("{", at); mark < text.find(";", at);
+             mark = text.find_first_of("{},", mark + 1))
+            places.push_back(mark);
+        for (const std::size_t place : places) {
+            std::string less = text, more = text;
+            less.erase(place, 1);
+            more.insert(place, 1, text[place]);
+            for (const std::string& changed : {less, more}) {
+                write_text("changed.h", changed);
+                CAPTURE(changed.substr(at));
+                const Outcome refused = run_attn({"inspect", "changed.h"});
+                CHECK_EQ(refused.code, 3);
+                CHECK(refused.err.find("changed.h:") != std::string::npos);
+                ++changes;
+            }
+        }
+    }
+    CHECK_GE(changes, 100);
+}
+
 TEST_CASE("compare: units of half types count the numbers of that type") {
     scratch_folder();
     const auto write_half = [](const std::string& path, const std::string& type,
@@ -193,6 +226,10 @@ TEST_CASE("compare: records of two batches are paired, and those that failed do 
     const Outcome same = run_attn({"compare", "as.ndjson", "bs.ndjson"});
     CHECK_EQ(same.code, 0);
     CHECK_EQ(same.out, "2 records equal, 1 record failed in both files\n");
+    for (const std::string& name : {std::string("a"), std::string("b")})
+        run_attn({"batch", name + ".ndjson", "--out-dir", name});
+    for (const std::string& first : {std::string("a/index.ndjson"), std::string("as.ndjson")})
+        CHECK_EQ(run_attn({"compare", first, "b/index.ndjson"}).out, same.out);
     const Outcome other = run_attn({"compare", "as.ndjson", "cs.ndjson"});
     CHECK_EQ(other.code, 1);
     CHECK(contains(other.out, "x: record"));

@@ -86,6 +86,30 @@ TEST_CASE("plot --layer: what has no such layer is an error, whose flags work") 
     }
 }
 
+TEST_CASE(
+    "plot --layer: each layer is drawn once, in the order of the layers, whatever the input") {
+    scratch_folder();
+    write_text("x.json", "[[1,0],[0,1],[1,1]]");
+    for (const std::string seed : {"0", "1", "2"})
+        CHECK_EQ(run_attn({"causal", "x.json", "--seed", seed, "-o", seed + ".json"}).code, 0);
+    CHECK_EQ(
+        run_attn({"model", data_path("models/gpt2"), "--token-ids", "3,1", "-o", "m.json"}).code,
+        0);
+    write_counted("a.json", {3, 2, 3, 4});
+    for (const Words& input : {Words{"m.json"}, Words{"0.json", "1.json", "2.json"},
+                               Words{"a.json", "--axes", "layer,head,query,key"}})
+        for (const std::string layers : {"0,1", "1,0", "1,1", "0,0", "1,0,1", "1"}) {
+            const auto drawn = [&](const std::string& chosen) {
+                const Outcome outcome = run_attn(Words{"plot"} + input + Words{"--layer", chosen});
+                REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+                return outcome.out;
+            };
+            CAPTURE(layers);
+            const bool first = contains(layers, "0"), second = contains(layers, "1");
+            CHECK_EQ(drawn(layers), drawn(first && second ? "0,1" : second ? "1" : "0"));
+        }
+}
+
 TEST_CASE("plot --layer: several results are layers, with their own masks") {
     scratch_folder();
     write_text("x.json", "[[1,0],[0,1],[1,1]]");

@@ -35,6 +35,20 @@ TEST_CASE("difference: maxima, mean and the place of the worst element") {
     CHECK(d.nonfinite_mismatches == 0);
 }
 
+TEST_CASE("difference: the mean is finite wherever the differences are") {
+    nlohmann::json a, b;
+    double mean = 0;
+    for (int i = 0; i < 40; ++i) {
+        const double number = i % 2 == 0 ? 1.5e308 : 0.5;
+        a.push_back(number);
+        b.push_back(0.0);
+        mean += number / 40;
+        CHECK(std::isfinite(difference(array_of(a), array_of(b), {}).mean_abs));
+    }
+    CHECK(difference(array_of(a), array_of(b), {}).mean_abs / mean ==
+          doctest::Approx(1).epsilon(1e-14));
+}
+
 TEST_CASE("difference: units in the last place of either type, across zero and powers of two") {
     const float one = 1.0f, next = std::nextafter(1.0f, 2.0f), below = std::nextafter(1.0f, 0.0f);
     const auto ulp = [](double a, double b, Precision type) {

@@ -152,4 +152,28 @@ TEST_CASE("json: a broken value is found when it is read, at its place") {
           "f.json:1:22: found 'x'; expected a JSON value");
 }
 
+TEST_CASE("json: strings with escapes of every kind are read as the parser reads them, or by it") {
+    const std::vector<std::string> parts{
+        "a",       "\u00e9",  "\\n",     "\\\"",    "\\\\",
+        "\\/",     "\\u0120", "\\u00E9", "\\u0000", "\\ud83d\\ude00",
+        "\\ud83d", "\\ude00", "\\x",     "\\u12",   "\\u12g4",
+        "\\u+123", "\\",      "\"",      "\t",      "\\b\\f\\r\\t"};
+    std::size_t simple = 0;
+    for (const std::string& first : parts)
+        for (const std::string& second : parts)
+            for (const std::string& third : parts) {
+                const std::string text = '"' + first + second + third + '"';
+                CAPTURE(text);
+                const auto read = simple_string(text);
+                if (!read) continue;
+                ++simple;
+                const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+                REQUIRE(parsed.is_string());
+                CHECK(*read == parsed.get<std::string>());
+            }
+    CHECK(simple >= 10 * 10 * 10);
+    for (const char* other : {"", "\"", "a", "\"a", "a\"", "1", "[\"a\"]"})
+        CHECK_FALSE(simple_string(other));
+}
+
 }  // namespace json_document_test

@@ -1,4 +1,4 @@
-#include "cli/check/indexed_result.hpp"
+#include "cli/request/indexed_result.hpp"
 
 #include <string>
 #include <utility>
