@@ -272,7 +272,7 @@ bool check(const CheckRequest& request, std::vector<std::string>& notes) {
             throw Error(ErrorKind::input, files.empty() ? path : files[0].name,
                         "holds " + std::to_string(files.size()) +
                             " results; expected one, or many requests to check them by");
-        programs.push_back(question.judge(result_of_index(std::move(files[0]))));
+        programs.push_back(question.judge(IndexedResults().result_of(std::move(files[0]))));
     }
     notes = question.notes();
     programs = best_first(std::move(programs));

@@ -117,7 +117,7 @@ public:
                             "a record that failed in its batch; expected a result");
             CheckedQuestion question(open_request(request_.flags, std::move(line)), request_,
                                      {pool_, models_});
-            ProgramJudgement judgement = question.judge(result_of_index(theirs));
+            ProgramJudgement judgement = question.judge(indexed_.result_of(theirs));
             judgement.id = id;
             all_right_ = all_right_ && judgement.verdict != Verdict::wrong;
             std::vector<ProgramJudgement> one;
@@ -150,6 +150,7 @@ private:
     ResultLines& results_;
     ThreadPool pool_;
     io::LoadedModels models_;
+    IndexedResults indexed_;
     bool all_right_ = true;
 };
 

@@ -25,9 +25,8 @@ bool has_failed(const InputFile& file) {
     return file.document != nullptr && file.document->find("error") != nullptr;
 }
 
-/// Of a line of the index of a batch's files, the arrays that it names.
 ResultView view_of(InputFile file) {
-    return {result_of_index(std::move(file)), ResultView::Scope::named};
+    return {std::move(file), ResultView::Scope::named};
 }
 
 /// The id of each record as JSON; empty if one is missing or appears twice.
@@ -90,6 +89,7 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     std::map<std::string, InputFile*> in_b;
     for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
     std::vector<ComparedPair> pairs, different;
+    IndexedResults results_a, results_b;
     std::size_t equal = 0, failed = 0, unequal = 0;
     const auto count = [&](std::size_t begin) {
         const auto differs = [](const ComparedPair& pair) { return !pair.equal(); };
@@ -108,8 +108,9 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
         else if (b == nullptr || a_failed || b_failed)
             pairs.push_back(unpaired(keys_a[i], &of_a[i], b));
         else
-            compare_results(view_of(std::move(of_a[i])), view_of(std::move(*b)), request,
-                            shown(keys_a[i]), workers, pairs, notes);
+            compare_results(view_of(results_a.result_of(std::move(of_a[i]))),
+                            view_of(results_b.result_of(std::move(*b))), request, shown(keys_a[i]),
+                            workers, pairs, notes);
         if (!a_failed || !b_failed) count(begin);
         if (b != nullptr) in_b.erase(found);
     }
@@ -146,8 +147,9 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
     if (is_batch(a) || is_batch(b))
         return compare_batches(std::move(a), std::move(b), request, workers, notes);
     std::vector<ComparedPair> pairs;
-    compare_results(view_of(std::move(a.front())), view_of(std::move(b.front())), request, "",
-                    workers, pairs, notes);
+    compare_results(view_of(IndexedResults().result_of(std::move(a.front()))),
+                    view_of(IndexedResults().result_of(std::move(b.front()))), request, "", workers,
+                    pairs, notes);
     const bool equal = std::all_of(pairs.begin(), pairs.end(),
                                    [](const ComparedPair& pair) { return pair.equal(); });
     io::show(request.json ? json_of(pairs, request.tolerance, equal) : table_of(pairs, ""));

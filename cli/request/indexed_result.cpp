@@ -21,7 +21,7 @@ nlohmann::json member_of_line(const io::InputFile& line, const char* key) {
 
 }  // namespace
 
-io::InputFile result_of_index(io::InputFile line) {
+io::InputFile IndexedResults::result_of(io::InputFile line) {
     if (!line.holds_object() || line.document->find("error") != nullptr ||
         member_of_line(line, "schema") != schemas::index)
         return line;
@@ -30,26 +30,35 @@ io::InputFile result_of_index(io::InputFile line) {
     if (!part_name.is_string() || !listed.is_array())
         throw Error(ErrorKind::input, line.place,
                     "no file and arrays; expected a line of the index of attn batch --out-dir");
-    io::InputFile part = io::open_input_file(
-        io::path_beside(line.name, part_name.get<std::string>()), nullptr, {.regular_only = true});
-    std::vector<io::StoredArray> arrays;
+    const std::string path = io::path_beside(line.name, part_name.get<std::string>());
+    if (path != path_) {
+        part_ = io::open_input_file(path, nullptr, {.regular_only = true});
+        path_ = path;
+    }
+    io::InputFile result;
+    result.name = part_.name;
+    result.place = std::move(line.place);
+    result.format = part_.format;
+    result.arrays.emplace();
+    if (part_.arrays) {
+        result.arrays->name = part_.arrays->name;
+        result.arrays->metadata = part_.arrays->metadata;
+    }
     for (const nlohmann::json& array : listed) {
         const auto text = [&](const char* key) {
             const bool has_it = array.is_object() && array.contains(key) && array[key].is_string();
             return has_it ? array[key].get<std::string>() : std::string();
         };
         const std::string entry = text("entry");
-        const io::StoredArray* const stored = part.arrays ? part.arrays->find(entry) : nullptr;
+        const io::StoredArray* const stored = part_.arrays ? part_.arrays->find(entry) : nullptr;
         if (stored == nullptr)
-            throw Error(ErrorKind::input, line.place,
-                        io::shortened(part.name) + " has no array " + io::shortened(entry) +
+            throw Error(ErrorKind::input, result.place,
+                        io::shortened(part_.name) + " has no array " + io::shortened(entry) +
                             "; expected the files that this index was written with");
-        arrays.push_back(*stored);
-        arrays.back().name = text("name");
+        result.arrays->arrays.push_back(*stored);
+        result.arrays->arrays.back().name = text("name");
     }
-    part.arrays->arrays = std::move(arrays);
-    part.place = std::move(line.place);
-    return part;
+    return result;
 }
 
 }  // namespace attn::cli
