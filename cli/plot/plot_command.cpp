@@ -71,7 +71,6 @@ int run_plot(const Args& args) {
     std::sort(request.layers.begin(), request.layers.end());
     request.layers.erase(std::unique(request.layers.begin(), request.layers.end()),
                          request.layers.end());
-    std::sort(request.layers.begin(), request.layers.end());
     request.title = args.text("title").value_or("");
     if (args.has("title") && request.title.empty()) args.fail("title");
     request.csv = with_flags({}, args).csv;

@@ -207,10 +207,10 @@ std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& valu
 /// its results for the keys: the bounds of the columns before it would count as independent. That
 /// is work for each key and column of the result, which is done where errors are large.
 bool State::moves_as_projected(const QueryRow& q) const {
-    constexpr std::size_t most_work = 1U << 28U;
+    constexpr std::size_t work_limit = 1U << 28U;
     const std::size_t keys = plan_.past_len + shared_.tokens(Tensor::value),
                       work = plan_.batch * plan_.heads * plan_.rows * keys * plan_.d_out;
-    return !q.moves.empty() && has_limits(q) && !rounds_outputs_ && work <= most_work &&
+    return !q.moves.empty() && has_limits(q) && !rounds_outputs_ && work <= work_limit &&
            c_.merged != HeadSplit::reshaped;
 }
 
