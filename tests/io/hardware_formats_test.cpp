@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <sstream>
+#include <string_view>
 
 #include "io/write/output_formats.hpp"
 #include "tests/support/decode.hpp"
@@ -63,8 +64,9 @@ Array<T> make_values(const Shape& shape, std::mt19937_64& random, bool with_nan)
 template <class T>
 Report report_of(const std::string& name, const Array<T>& values, bool is_streamed = false) {
     NamedArray array{name, values, {}};
-    for (std::size_t axis = 0; axis < values.dimension(); ++axis)
-        array.axes.push_back("axis" + std::to_string(axis));
+    constexpr std::string_view axes[] = {"axis0", "axis1", "axis2", "axis3"};
+    REQUIRE(values.dimension() <= std::size(axes));
+    array.axes.assign(axes, axes + values.dimension());
     if constexpr (std::is_floating_point_v<T>)
         if (is_streamed) {
             array.values = Array<float>();
