@@ -327,8 +327,8 @@ private:
 
     /// Adds tokens at the beginning, between two texts, and at the end. `has_types`: the second
     /// text and the end after it are of another type.
-    void add_ends(std::vector<TypedToken> begin, std::vector<TypedToken> between,
-                  std::vector<TypedToken> end, bool has_types = false) {
+    void add_ends(const std::vector<TypedToken>& begin, const std::vector<TypedToken>& between,
+                  const std::vector<TypedToken>& end, bool has_types = false) {
         parts_->post_processor = [begin, between, end, has_types](std::vector<Encoding> texts,
                                                                   bool add_special, std::size_t) {
             if (add_special) {
