@@ -10,6 +10,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace alibi_kin {
@@ -64,9 +65,8 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
 
 // How the model was trained, without effect on what it computes.
 void pass_bloom_keys(const ModelConfig& config, FamilyRow&) {
-    for (const char* key : {"masked_softmax_fusion", "bias_dropout_fusion", "offset_alibi",
-                            "skip_bias_add", "skip_bias_add_qkv"})
-        config.at(key);
+    pass_keys(config, {"masked_softmax_fusion", "bias_dropout_fusion", "offset_alibi",
+                       "skip_bias_add", "skip_bias_add_qkv"});
 }
 
 constexpr FamilyRow bloom{.type = "bloom",
@@ -162,9 +162,8 @@ void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
 
 void adjust_mpt_model(ModelReader& reader) {
     // Without effect in transformers, or shown by the tensors.
-    for (const char* key : {"expansion_ratio", "learned_pos_emb", "no_bias", "norm_type",
-                            "embedding_fraction", "init_device", "logit_scale"})
-        reader.config.at(key);
+    pass_keys(reader.config, {"expansion_ratio", "learned_pos_emb", "no_bias", "norm_type",
+                              "embedding_fraction", "init_device", "logit_scale"});
     if (reader.tensors.has("wpe.weight"))
         throw Error(ErrorKind::input, reader.tensors.file().name,
                     "the model has a table of positions, \"wpe.weight\"; expected one with ALiBi");

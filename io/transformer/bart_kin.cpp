@@ -9,6 +9,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace bart_kin {
@@ -26,11 +27,9 @@ void adjust_common(ModelReader& reader) {
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
     // The tensors show them; the others are of older files and have no effect.
-    for (const char* key :
-         {"decoder_vocab_size", "share_encoder_decoder_embeddings", "normalize_before",
-          "normalize_embedding", "add_final_layer_norm", "static_position_embeddings",
-          "extra_pos_embeddings", "add_bias_logits"})
-        config.at(key);
+    pass_keys(config, {"decoder_vocab_size", "share_encoder_decoder_embeddings", "normalize_before",
+                       "normalize_embedding", "add_final_layer_norm", "static_position_embeddings",
+                       "extra_pos_embeddings", "add_bias_logits"});
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
     if (bias == nullptr) return;
     model.head = [head = model.head, bias] {

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
@@ -62,9 +63,8 @@ std::size_t BlockReader::head_width() const {
 std::string BlockReader::layer_type(std::size_t of_layer) const {
     const bool has_window = !config.at("sliding_window").is_null();
     // Where layer_types is given, these are what it was made from.
-    for (const char* key : {"use_sliding_window", "sliding_window_pattern",
-                            "_sliding_window_pattern", "max_window_layers"})
-        config.at(key);
+    pass_keys(config, {"use_sliding_window", "sliding_window_pattern", "_sliding_window_pattern",
+                       "max_window_layers"});
     if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
         std::string known;

@@ -8,6 +8,7 @@
 
 #include "core/model/disentangled.hpp"
 #include "io/transformer/bert_row.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace deberta_kin {
@@ -53,7 +54,7 @@ std::size_t longest_distance(const ModelConfig& config) {
 void adjust_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     EmbeddingSpec& embedding = reader.spec.embedding;
-    for (const char* key : {"legacy", "pooler_hidden_act", "pooler_hidden_size"}) config.at(key);
+    pass_keys(config, {"legacy", "pooler_hidden_act", "pooler_hidden_size"});
     if (config.flag("position_biased_input", true))
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
     if (config.whole("type_vocab_size", 0) > 0)
@@ -148,7 +149,7 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
     auto& part = std::get<AttentionPart>(block.mixer);
     const std::size_t width = part.heads * part.d_k;
     config.require("attention_head_size", part.d_k);
-    for (const char* key : {"conv_act", "conv_groups"}) config.at(key);
+    pass_keys(config, {"conv_act", "conv_groups"});
     const std::vector<std::string> types = position_types(config);
     const bool for_queries = has(types, "c2p"), for_keys = has(types, "p2c");
     part.scale = scale_of(part, std::size_t{1} + (for_queries ? 1 : 0) + (for_keys ? 1 : 0));

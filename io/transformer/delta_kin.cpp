@@ -9,6 +9,7 @@
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace delta_kin {

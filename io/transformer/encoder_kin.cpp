@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "io/transformer/bert_row.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace encoder_kin {
@@ -48,7 +49,7 @@ constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
 
 void adjust_distilbert_model(ModelReader& reader) {
     // The tensors show the width; the table of positions is in the file, sinusoidal or not.
-    for (const char* key : {"hidden_dim", "sinusoidal_pos_embds"}) reader.config.at(key);
+    pass_keys(reader.config, {"hidden_dim", "sinusoidal_pos_embds"});
 }
 constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row) {
     row.prefix = "distilbert.";
@@ -113,7 +114,7 @@ constexpr FamilyRow roberta_xl = with(norms_before, "xlm-roberta-xl", [](FamilyR
 
 void adjust_rembert_model(ModelReader& reader) {
     adjust_bert_model(reader);
-    for (const char* key : {"input_embedding_size", "output_embedding_size"}) reader.config.at(key);
+    pass_keys(reader.config, {"input_embedding_size", "output_embedding_size"});
 }
 constexpr FamilyRow rembert = with(bert_row, "rembert", [](FamilyRow& row) {
     row.prefix = "rembert.";

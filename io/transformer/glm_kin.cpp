@@ -35,7 +35,7 @@ void adjust_grouped(BlockReader& reader, TransformerBlock& block) {
         reader.config.require("scoring_func", "sigmoid");
     reader.config.require("topk_method", "noaux_tc");
     reader.config.require("moe_layer_freq", 1);
-    pass_keys(reader, {"use_sliding_window", "ep_size", "first_k_dense_replace"});
+    pass_keys(reader.config, {"use_sliding_window", "ep_size", "first_k_dense_replace"});
     use_grouped_router(reader, block);
 }
 
@@ -106,7 +106,7 @@ AttentionPart mimo_attention(BlockReader& reader) {
     if (reader.config.gives("hybrid_layer_pattern") &&
         (reader.config.of_layer("hybrid_layer_pattern", reader.layer) == 1) != slides)
         reader.config.fail("hybrid_layer_pattern", "1 for the sliding layers of layer_types");
-    pass_keys(reader,
+    pass_keys(reader.config,
               {"attention_chunk_size", "hybrid_block_size", "moe_layer_freq", "sliding_window",
                "sliding_window_size", "swa_rope_theta", "layernorm_epsilon", "n_shared_experts"});
     const std::size_t width = reader.width();

@@ -122,12 +122,11 @@ StateSpacePart state_space(const BlockReader& reader) {
 
 TransformerBlock make_granite4(BlockReader& reader) {
     // Of layers of the other kind.
-    for (const char* key :
-         {"num_attention_heads", "num_key_value_heads", "attention_multiplier", "mamba_expand",
-          "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
-          "mamba_conv_bias", "mamba_proj_bias", "mamba_chunk_size", "time_step_limit",
-          "num_experts_per_tok", "position_embedding_type", "rope_parameters"})
-        reader.config.at(key);
+    pass_keys(reader.config,
+              {"num_attention_heads", "num_key_value_heads", "attention_multiplier", "mamba_expand",
+               "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
+               "mamba_conv_bias", "mamba_proj_bias", "mamba_chunk_size", "time_step_limit",
+               "num_experts_per_tok", "position_embedding_type", "rope_parameters"});
     TransformerBlock block;
     block.layer = reader.layer;
     block.attention_norm = reader.norm("input_layernorm");

@@ -9,12 +9,9 @@
 #include "core/model/latent.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
-
-void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys) {
-    for (const char* key : keys) config.at(key);
-}
 
 std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
                                std::size_t count) {

@@ -40,7 +40,4 @@ bool is_sparse_layer(const BlockReader& reader, std::size_t first);
 std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
                                std::size_t count);
 
-/// Marks keys as read if the tensors already show their effect.
-void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
-
 }  // namespace attn::io

@@ -6,6 +6,7 @@
 
 #include "core/model/delta_mixer.hpp"
 #include "io/transformer/latent_kin.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace lfm_kin {

@@ -132,7 +132,7 @@ constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
 void adjust_doge(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.require("is_moe", false);
-    for (const char* key : {"num_experts", "num_experts_per_tok", "norm_topk_prob"}) config.at(key);
+    pass_keys(config, {"num_experts", "num_experts_per_tok", "norm_topk_prob"});
     AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);

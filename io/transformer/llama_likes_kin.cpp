@@ -119,17 +119,17 @@ void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
     for (const char* key : {"use_cla", "use_mla"}) reader.config.require(key, false);
     reader.config.require("norm_type", "rms");
     // Of parts that are off, or the same as other keys.
-    pass_keys(reader, {"attention_head_dim",  "cla_share_factor",
-                       "kv_lora_rank",        "q_lora_rank",
-                       "qk_nope_head_dim",    "qk_rope_head_dim",
-                       "v_head_dim",          "add_classification_head",
-                       "class_num",           "pool_type",
-                       "mask_init_id",        "dense_list",
-                       "num_media_embeds",    "moe_layer_num_skipped",
-                       "num_shared_expert",   "use_mixed_mlp_moe",
-                       "norm_topk_prob",      "n_group",
-                       "topk_group",          "routed_scaling_factor",
-                       "group_limited_greedy"});
+    pass_keys(reader.config, {"attention_head_dim",  "cla_share_factor",
+                              "kv_lora_rank",        "q_lora_rank",
+                              "qk_nope_head_dim",    "qk_rope_head_dim",
+                              "v_head_dim",          "add_classification_head",
+                              "class_num",           "pool_type",
+                              "mask_init_id",        "dense_list",
+                              "num_media_embeds",    "moe_layer_num_skipped",
+                              "num_shared_expert",   "use_mixed_mlp_moe",
+                              "norm_topk_prob",      "n_group",
+                              "topk_group",          "routed_scaling_factor",
+                              "group_limited_greedy"});
     AttentionPart& part = attention_of(block);
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
@@ -177,8 +177,8 @@ void adjust_hy_v3(BlockReader& reader, TransformerBlock& block) {
          {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
         reader.config.require(key, true);
     // Of the precision of sums, and of widths that the tensors show.
-    pass_keys(reader, {"enable_moe_fp32_combine", "enable_attention_fp32_softmax",
-                       "enable_lm_head_fp32", "use_grouped_mm", "expert_hidden_dim"});
+    pass_keys(reader.config, {"enable_moe_fp32_combine", "enable_attention_fp32_softmax",
+                              "enable_lm_head_fp32", "use_grouped_mm", "expert_hidden_dim"});
 }
 
 constexpr FamilyRow hy_v3 = with(head_norms_row, "hy_v3", [](FamilyRow& row) {
@@ -212,7 +212,7 @@ void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
     const double least = reader.config.number("moe_norm_min", 1e-12);
     reader.config.require("moe_gate", "topk");
     reader.config.require("moe_use_aux_free", true);
-    pass_keys(reader, {"use_flash_attention", "moe_capacity", "freq_allocation"});
+    pass_keys(reader.config, {"use_flash_attention", "moe_capacity", "freq_allocation"});
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     use_sigmoid_router(

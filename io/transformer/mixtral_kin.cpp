@@ -138,10 +138,10 @@ void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
     if (reader.config.gives("attn_type_list"))
         for (const nlohmann::json& kind : reader.config.at("attn_type_list"))
             if (kind != 1) reader.config.fail("attn_type_list", "a list of 1, softmax attention");
-    pass_keys(reader, {"layernorm_full_attention_alpha", "layernorm_full_attention_beta",
-                       "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
-                       "layernorm_mlp_alpha", "layernorm_mlp_beta", "mtp_transformer_layers",
-                       "num_mtp_modules", "use_mtp", "shared_intermediate_size"});
+    pass_keys(reader.config, {"layernorm_full_attention_alpha", "layernorm_full_attention_beta",
+                              "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
+                              "layernorm_mlp_alpha", "layernorm_mlp_beta", "mtp_transformer_layers",
+                              "num_mtp_modules", "use_mtp", "shared_intermediate_size"});
     reader.config.require("qk_norm_type", "per_layer");
     use_sigmoid_router(reader, block,
                        {"block_sparse_moe.e_score_correction_bias", "mlp.e_score_correction_bias"},

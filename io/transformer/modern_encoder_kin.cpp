@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace modern_encoder_kin {
@@ -45,7 +46,7 @@ void adjust_esm_model(ModelReader& reader) {
     EmbeddingSpec& embedding = reader.spec.embedding;
     adjust_bert_model(reader);
     config.require("is_folding_model", false);
-    for (const char* key : {"esmfold_config", "vocab_list"}) config.at(key);
+    pass_keys(config, {"esmfold_config", "vocab_list"});
     // The head that predicts contacts takes one weight of each head in each layer.
     const StoredArray* contacts = reader.tensors.find_array("contact_head.regression.weight");
     const std::size_t inputs =
@@ -125,12 +126,12 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = std::get<AttentionPart>(block.mixer);
     if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
-    for (const char* key :
-         {"global_attn_every_n_layers", "local_rope_theta", "global_rope_theta", "cls_token_id",
-          "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
-          "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
-          "repad_logits_with_grad"})
-        config.at(key);  // those of heads, and of the program that runs the model
+    pass_keys(
+        config,
+        {"global_attn_every_n_layers", "local_rope_theta", "global_rope_theta", "cls_token_id",
+         "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
+         "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
+         "repad_logits_with_grad"});  // those of heads, and of the program that runs the model
     const bool is_sliding = slides(reader);
     part.rotation =
         rotation_of(config, config.rope(is_sliding ? "sliding_attention" : "full_attention"),

@@ -61,8 +61,8 @@ void use_grouped_router(BlockReader& reader, TransformerBlock& block) {
     experts->chosen_groups = chosen;
 }
 
-void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys) {
-    for (const char* key : keys) reader.config.at(key);
+void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) config.at(key);
 }
 
 double bound_of(const ModelConfig& config, const std::string& key) {

@@ -49,7 +49,7 @@ void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
 void use_grouped_router(BlockReader& reader, TransformerBlock& block);
 
 /// Marks keys as read that occur in published files but have no effect in transformers.
-void pass_keys(const BlockReader& reader, std::initializer_list<const char*> keys);
+void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
 
 /// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
 double bound_of(const ModelConfig& config, const std::string& key);

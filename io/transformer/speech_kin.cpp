@@ -7,6 +7,7 @@
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
 #include "io/transformer/sound_reader.hpp"
 
 namespace attn::io {
@@ -23,8 +24,8 @@ void adjust_whisper_encoder(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("d_model"), bins = config.whole("num_mel_bins"),
                       positions = config.whole("max_source_positions");
-    for (const char* key : {"scale_embedding", "use_weighted_layer_sum", "max_target_positions"})
-        config.at(key);  // of the decoder, or of another head
+    pass_keys(config, {"scale_embedding", "use_weighted_layer_sum",
+                       "max_target_positions"});  // of the decoder, or of another head
     SoundSpec sound;
     sound.takes_features = true;
     sound.frames_needed = 2 * positions;
@@ -43,9 +44,8 @@ void adjust_whisper_encoder(ModelReader& reader) {
 
 /// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
 void adjust_whisper_decoder(ModelReader& reader) {
-    for (const char* key :
-         {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum", "scale_embedding"})
-        reader.config.at(key);
+    pass_keys(reader.config, {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum",
+                              "scale_embedding"});
 }
 
 constexpr FamilyRow whisper_decoder{.type = "whisper",

@@ -6,6 +6,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace t5_kin {
@@ -60,8 +61,7 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block) {
 
 /// For files of the encoder alone, too.
 void adjust_t5_encoder(ModelReader& reader) {
-    for (const char* key : {"num_decoder_layers", "scale_decoder_outputs", "scalable_attention"})
-        reader.config.at(key);
+    pass_keys(reader.config, {"num_decoder_layers", "scale_decoder_outputs", "scalable_attention"});
 }
 
 void adjust_t5_decoder(ModelReader& reader) {

@@ -9,6 +9,7 @@
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
 #include "io/transformer/sound_reader.hpp"
 
 namespace attn::io {
@@ -113,12 +114,10 @@ void adjust_model(ModelReader& reader) {
     const std::size_t width = config.whole("hidden_size");
     const double eps = config.number("layer_norm_eps");
     // Of other heads, and of training.
-    for (const char* key :
-         {"use_weighted_layer_sum", "mask_channel_length", "mask_channel_min_space",
-          "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
-          "mask_time_min_space", "mask_time_other", "mask_time_selection",
-          "no_mask_channel_overlap", "no_mask_time_overlap"})
-        config.at(key);
+    pass_keys(config, {"use_weighted_layer_sum", "mask_channel_length", "mask_channel_min_space",
+                       "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
+                       "mask_time_min_space", "mask_time_other", "mask_time_selection",
+                       "no_mask_channel_overlap", "no_mask_time_overlap"});
     SoundSpec sound;
     sound.stages = feature_stages(reader);
     if (config.flag("feat_proj_layer_norm", true))
