@@ -103,6 +103,11 @@ struct ColumnSums {
     std::vector<double> shift, sum, error;
 };
 
+/// The columns of the output projection's weight for a head, and its values projected by them.
+struct ProjectedHead {
+    Rows weight, values;  ///< (d_out, d_v) and (keys, d_out)
+};
+
 class State {
 public:
     State(Shared& shared, Conventions conventions, bool with_errors);
@@ -197,6 +202,7 @@ private:
     std::vector<double> largest_moves(const QueryRow& q, const RowsView& values,
                                       const double* center) const;
 
+    std::size_t joined_column(std::size_t head, std::size_t c) const;
     bool moves_as_projected(const QueryRow& q) const;
     void add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
                              std::vector<double>& squares);
@@ -220,9 +226,9 @@ private:
     Numbers answer_;
     std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
     std::vector<std::shared_ptr<const Rows>> keys_,
-        values_;                          ///< by batch and key head; null: not yet
-    Rows query_;                          ///< one row
-    std::vector<Rows> projected_values_;  ///< (keys, d_out) by batch and head; empty: not yet
+        values_;                            ///< by batch and key head; null: not yet
+    Rows query_;                            ///< one row
+    std::vector<ProjectedHead> projected_;  ///< by batch and head; empty: not yet
     std::unique_ptr<State> stored_;
     std::vector<QueryRow> rows_;                        ///< of one query, by head
     std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed

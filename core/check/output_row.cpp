@@ -208,36 +208,38 @@ std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& valu
 /// is work for each key and column of the result, which is done where errors are large.
 bool State::moves_as_projected(const QueryRow& q) const {
     constexpr std::size_t work_limit = 1U << 28U;
-    const std::size_t keys = plan_.past_len + shared_.tokens(Tensor::value),
-                      work = plan_.batch * plan_.heads * plan_.rows * keys * plan_.d_out;
+    const std::size_t work = plan_.batch * plan_.heads * plan_.rows * plan_.kv_len * plan_.d_out;
     return !q.moves.empty() && has_limits(q) && !rounds_outputs_ && work <= work_limit &&
            c_.merged != HeadSplit::reshaped;
+}
+
+/// The column of a head's column c where heads are joined.
+std::size_t State::joined_column(std::size_t head, std::size_t c) const {
+    return c_.merged == HeadSplit::interleaved ? head + c * plan_.heads : head * plan_.d_v + c;
 }
 
 /// Adds to `moves`, for each row of the weight of the output projection, how far the errors of the
 /// weights of a head move its result; and to `squares` the squares.
 void State::add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
                                 std::vector<double>& squares) {
-    const RowsView values = values_of(q.batch, kv_head_of(q.head));
-    const std::size_t d = values.columns, heads = plan_.heads;
-    std::vector<double> of_head(weight.rows * d);
-    for (std::size_t o = 0; o < weight.rows; ++o)
-        for (std::size_t c = 0; c < d; ++c)
-            of_head[o * d + c] = weight.at(
-                o)[c_.merged == HeadSplit::interleaved ? q.head + c * heads : q.head * d + c];
+    projected_.resize(plan_.batch * plan_.heads);
+    ProjectedHead& head = projected_[q.batch * plan_.heads + q.head];
     const auto project = [&](const double* x, double* y) {
         for (std::size_t o = 0; o < weight.rows; ++o)
-            y[o] = inner_product(x, of_head.data() + o * d, d);
+            y[o] = inner_product(x, head.weight.at(o), head.weight.columns);
     };
-    projected_values_.resize(plan_.batch * heads);
-    Rows& projected = projected_values_[q.batch * heads + q.head];
-    if (projected.rows == 0) {
-        projected = Rows(values.rows, weight.rows, false);
-        for (std::size_t k = 0; k < values.rows; ++k) project(values.at(k), projected.at(k));
+    if (head.values.rows == 0) {
+        const RowsView values = values_of(q.batch, kv_head_of(q.head));
+        head.weight = Rows(weight.rows, values.columns, false);
+        for (std::size_t o = 0; o < weight.rows; ++o)
+            for (std::size_t c = 0; c < values.columns; ++c)
+                head.weight.at(o)[c] = weight.at(o)[joined_column(q.head, c)];
+        head.values = Rows(values.rows, weight.rows, false);
+        for (std::size_t k = 0; k < values.rows; ++k) project(values.at(k), head.values.at(k));
     }
     std::vector<double> center(weight.rows);
     project(q.output.data(), center.data());
-    const RowsView view{projected.rows, projected.columns, projected.at(0)};
+    const RowsView view{head.values.rows, head.values.columns, head.values.at(0)};
     const std::vector<double> of_row = softmax_moves(q, view, center.data());
     for (std::size_t o = 0; o < weight.rows; ++o) {
         moves[o] += of_row[o];
@@ -264,25 +266,21 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         return fill_output(array, batch, h, r);
     }
     const std::size_t heads = plan_.heads, d = plan_.d_v;
-    const bool interleaves = c_.merged == HeadSplit::interleaved;
     constexpr auto out = index_of(Tensor::out);
     const std::optional<ProjectionNumbers>& p = problem_.projection[out];
     const bool projects = p && c_.projects_out;
     const std::shared_ptr<const Rows> weight = projects ? shared_.weight(Tensor::out, c_) : nullptr;
-    const auto column_of = [&](std::size_t i, std::size_t c) {
-        return interleaves ? i + c * heads : i * d + c;
-    };
     Rows joined(1, heads * d, with_errors_);
     std::vector<double> moves(projects ? weight->rows : 0, 0), squares = moves;
     double moved_squares = 0;
     for (std::size_t i = 0; i < heads; ++i) {
         const auto [h, r] = source_of(i);
         const QueryRow& q = answered(batch, h, r);
-        for (std::size_t c = 0; c < d; ++c) joined.value[column_of(i, c)] = q.output[c];
+        for (std::size_t c = 0; c < d; ++c) joined.value[joined_column(i, c)] = q.output[c];
         if (!with_errors_) continue;
         const bool moves_together = projects && moves_as_projected(q);
         const std::vector<double>& error = moves_together ? q.unmoved_error : q.output_error;
-        for (std::size_t c = 0; c < d; ++c) joined.error[column_of(i, c)] = error[c];
+        for (std::size_t c = 0; c < d; ++c) joined.error[joined_column(i, c)] = error[c];
         if (!moves_together) continue;
         for (const double move : q.moves) moved_squares += move * move;
         add_projected_moves(q, *weight, moves, squares);

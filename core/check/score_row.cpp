@@ -169,7 +169,7 @@ void State::cap_scores(KeyNumbers& x) const {
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         const double before = x.value[k] / c_.softcap;
         const double factor = c_.softcap_multiplies ? c_.softcap : 1;
-        const double value = factor * std::tanh(before);
+        const double bent = std::tanh(before), value = factor * bent;
         if (with_errors_ && std::isinf(before)) {
             x.replace(k, 8 * model_.unit() * std::abs(value));
         } else if (with_errors_) {
@@ -179,8 +179,7 @@ void State::cap_scores(KeyNumbers& x) const {
             // stay between those of the ends.
             const double nearest = std::max(0.0, std::abs(before) - error);
             const double cosh = std::cosh(std::min(nearest, 300.0)), slope = 1 / (cosh * cosh);
-            const double most =
-                cap * (std::tanh(std::abs(before)) - std::tanh(std::abs(before) - error));
+            const double most = cap * (std::abs(bent) - std::tanh(std::abs(before) - error));
             const double of_query = std::min(x.common[k] * shrink * slope, most);
             const double others =
                 std::min((x.error(k) - x.common[k]) * shrink * slope, most - of_query);

@@ -32,8 +32,8 @@ double State::sink_of_head(std::size_t head) const {
 }
 
 /// Programs may fold log2(e) into the scores for exp2, and subtract the maximum of a part of the
-/// keys first, or the one of all. Smaller types than float32 are not folded in, and hold one
-/// difference.
+/// keys first, or the one of all. Smaller types than float32 are not folded in, and hold at
+/// most two differences.
 void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
                             std::vector<double>& common) const {
     const std::size_t count = q.scores.value.size();
