@@ -201,7 +201,7 @@ class Walk:
             named = [other for other in others if other in BASES and f"attn {other} " not in line]
             if flag not in flags or named:
                 if not any(flag in self.flags(other) for other in named or BASES):
-                    found.append(f"{flag} is no flag: {message} | {line}")
+                    found.append(f"{flag} is not a flag: {message} | {line}")
                 elif not named and not re.search(r"ha(s|ve) it|never does|masks|is computed", message):
                     found.append(f"{flag} is a flag of another command: {message} | {line}")
                 continue

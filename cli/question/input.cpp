@@ -202,8 +202,9 @@ void check_sources(const RequestWithInput& asked) {
                     : "conflicts with query, key and value; expected inputs or these three");
     }
     const bool reads_tokens = reads_input(request) || mode.context;
-    for (const char* key :
-         {"input_format", "csv_header", "csv_labels", "csv_decimal", "csv_quotes", "csv_comments"})
+    std::vector<std::string> of_files{"input_format"};
+    for (const HelpOverride& of_csv : csv_help) of_files.emplace_back(of_csv.key);
+    for (const std::string& key : of_files)
         if (request.has(key) && !reads_tokens)
             throw setting_error(request, key, "requires INPUT, a file of tokens");
     const bool text = request.text || request.example == "sentence";

@@ -17,6 +17,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/text/c_name.hpp"
 
 namespace attn::io {
 namespace {
@@ -190,11 +191,7 @@ private:
         std::string_view found = declared.substr(0, declared.find('['));
         const std::size_t begin = found.rfind(' ') + 1;
         found.remove_prefix(begin);
-        const bool has_digit = !name.empty() && name[0] >= '0' && name[0] <= '9';
-        std::string expected = has_digit ? "_" + name : name;
-        for (char& c : expected)
-            if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
-                c = '_';
+        const std::string expected = c_name(name);
         if (found != expected) fail(at_ + begin, expected + ", which the comment before it names");
     }
 

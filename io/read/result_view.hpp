@@ -1,6 +1,7 @@
 // A result of attn, or arrays of any file, opened without reading the arrays.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -20,11 +21,12 @@
 
 namespace attn::io {
 
-/// The members that hold labels: of the tokens, and of the keys if they differ.
+/// The members that hold labels: of the tokens, of the keys if they differ, and of a decoder's
+/// tokens.
 inline constexpr std::array<std::string_view, 3> label_keys{"tokens", "context_tokens",
                                                             "decoder_tokens"};
 constexpr bool is_label_key(std::string_view key) {
-    return key == label_keys[0] || key == label_keys[1] || key == label_keys[2];
+    return std::find(label_keys.begin(), label_keys.end(), key) != label_keys.end();
 }
 
 /// The schema that a file states, or empty.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/file/source.hpp"
+#include "io/text/c_name.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/array_words.hpp"
 #include "io/write/output_formats.hpp"
@@ -17,18 +18,6 @@ namespace attn::io {
 namespace {
 
 constexpr std::string_view line_start = "    ";
-
-/// A name with '_' for each character that C does not allow in names.
-std::string c_name(std::string_view name) {
-    std::string made;
-    for (const char c : name) {
-        const bool is_digit = c >= '0' && c <= '9';
-        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (is_digit && made.empty()) made += '_';
-        made += is_digit || is_letter ? c : '_';
-    }
-    return made;
-}
 
 /// Letters do not depend on the locale.
 std::string in_capitals(std::string name) {

@@ -91,11 +91,9 @@ TEST_CASE("model results: equal in every two formats") {
 }
 
 TEST_CASE("model results: explain, plot, compare and inspect take the result of every family") {
-    std::vector<json> models = model_cases();
-    for (json& c : generation_cases()) models.push_back(std::move(c));
     Sample is_taken;
     std::size_t explained = 0;
-    for (const json& model : models) {
+    for (const json& model : all_model_cases()) {
         if (is_refused(model) || !is_taken()) continue;
         const std::string name = model["name"];
         CAPTURE(name);
@@ -137,11 +135,9 @@ TEST_CASE("model results: explain, plot, compare and inspect take the result of 
 }
 
 TEST_CASE("model results: chosen heads are those of the whole result, in the given order") {
-    std::vector<json> models = model_cases();
-    for (json& c : generation_cases()) models.push_back(std::move(c));
     Sample is_taken;
     std::size_t arrays = 0;
-    for (const json& model : models) {
+    for (const json& model : all_model_cases()) {
         if (is_refused(model) || !is_taken()) continue;
         const std::string name = model["name"];
         CAPTURE(name);

@@ -165,9 +165,7 @@ TEST_CASE("models: an embedding under the head's name, and an image encoder alon
         return json::parse(run.out)["last_hidden_state"];
     };
     std::size_t models = 0;
-    std::vector<json> all = model_cases();
-    for (json& c : generation_cases()) all.push_back(std::move(c));
-    for (json c : all) {
+    for (json c : all_model_cases()) {
         const std::string name = c["name"], embedding = "transformer.tokens_embed.weight";
         CAPTURE(name);
         if (name == "clip-vision" || name == "siglip-vision") {

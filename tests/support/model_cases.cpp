@@ -2,6 +2,7 @@
 
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/support.hpp"
@@ -52,6 +53,12 @@ std::vector<json> generation_cases() {
         c["config"] = family["config"];
         c["tensors"] = family["tensors"];
     }
+    return cases;
+}
+
+std::vector<json> all_model_cases() {
+    std::vector<json> cases = model_cases();
+    for (json& c : generation_cases()) cases.push_back(std::move(c));
     return cases;
 }
 

@@ -13,6 +13,8 @@ std::vector<nlohmann::json> model_cases();
 
 /// Those of data/models/generation.ndjson; see tests/make_generation_cases.py.
 std::vector<nlohmann::json> generation_cases();
+/// Both.
+std::vector<nlohmann::json> all_model_cases();
 
 /// attn model on the folder `model` with the input of a case, of which arrays are written to files.
 std::vector<std::string> words_of(const nlohmann::json& model);
