@@ -98,7 +98,7 @@ class Walk:
         if command not in self.known:
             text = subprocess.run([self.program, command, "--help", "--all"], capture_output=True, text=True).stdout
             flags = {}
-            for match in re.finditer(r"^\s+(?:-\w, )?(--[a-z][a-z0-9-]*)(?:, (--no-[a-z-]+))?"
+            for match in re.finditer(r"^ {2,6}(?:-\w, )?(--[a-z][a-z0-9-]*)(?:, (--no-[a-z-]+))?"
                                      r"(?: (\S+)|\n +(\w+(?:\|\w+)+))?", text, re.M):
                 flags[match[1]] = match[3] or match[4]
                 if match[2]:

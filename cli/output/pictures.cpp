@@ -73,8 +73,7 @@ void check_pictures(const Request& request) {
     if (request.format->write == nullptr && !request.wants_pictures() &&
         request.save_weights.empty())
         throw setting_error(request, "format",
-                            std::string("leaves nothing to write; requires --heatmap") +
-                                (request.projects() ? ", --plot or --save-weights" : " or --plot"));
+                            "leaves nothing to write; requires --heatmap or --plot");
     if (request.format->write == nullptr && !request.wants_pictures() && request.has("emit"))
         throw setting_error(
             request, "emit",

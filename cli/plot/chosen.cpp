@@ -134,10 +134,9 @@ std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::
         for (const NamedArray& array : report.arrays) rank = std::max(rank, array.axes.size());
         const char* const others = rank < 3 ? "head" : rank == 3 ? "query,key" : "head,query,key";
         throw Error(ErrorKind::usage, "--layer " + std::to_string(layers.front()),
-                    place +
-                        " has no layers; expected a result of attn model, several results, or "
-                        "--axes layer," +
-                        others + " where the first axis counts layers");
+                    place + " has no layers; expected --axes layer," + others +
+                        " where the first axis counts layers, or a result of a model, or several "
+                        "results");
     }
     return kept;
 }
