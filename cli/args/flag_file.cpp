@@ -10,6 +10,7 @@
 
 #include "cli/args/help.hpp"
 #include "cli/args/unknown.hpp"
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/access.hpp"
 #include "io/file/bytes.hpp"
@@ -189,9 +190,10 @@ private:
                                                        : args_.words[0];
         if (value == mode || (!has_one && mode_named(mode) == nullptr)) return true;
         const std::string own = value.is_string() ? value.get<std::string>() : value.dump();
-        throw Error(
-            ErrorKind::usage, place + ": mode " + io::shortened(own),
-            "the config of another mode; expected \"" + mode + "\", the mode of the command");
+        throw Error(ErrorKind::usage, place + ": mode " + io::shortened(own),
+                    is_request_ ? "a request of another mode; expected \"" + mode + "\""
+                                : "the config of another mode; expected \"" + mode +
+                                      "\", the mode of the command");
     }
 
     /// Takes an array in place of a file's name. It is read later, from the document.
@@ -285,12 +287,11 @@ private:
             // A switch that is off asks for nothing that the command lacks.
             const bool is_default = is_shared && is_boolean(*shared) && is_off;
             if (is_for_all || is_default) return nullptr;
-            std::string flag = "--" + key;
-            std::replace(flag.begin(), flag.end(), '_', '-');
+            if (is_request_) refuse_key(key, place);
             throw Error(ErrorKind::usage, place + ": " + key,
                         is_mode ? "not a flag; expected attn " + std::string(command_.name) +
                                       " to select it"
-                                : unknown_flag(program_, command_, flag));
+                                : unknown_flag(program_, command_, flag_of_key(key)));
         }
         if (key == config_option.key)
             throw Error(ErrorKind::usage, place,
@@ -299,6 +300,15 @@ private:
             throw Error(ErrorKind::usage, place,
                         "unknown key \"" + key + "\"; expected \"" + key.substr(3) + "\": false");
         throw Error(ErrorKind::usage, place, unknown_key(key, keys_of(program_, command_)));
+    }
+
+    /// A key of a request that only other commands have.
+    [[noreturn]] void refuse_key(const std::string& key, const std::string& place) const {
+        const std::string near = did_you_mean(key, keys_of(program_, command_));
+        throw Error(ErrorKind::usage, place + ": " + key,
+                    "not a key of mode " + std::string(command_.name) +
+                        (near.empty() ? "; expected another key, or another mode"
+                                      : "; did you mean \"" + near + "\"?"));
     }
 
     bool takes_switch(const std::string& key) const {

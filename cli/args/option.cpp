@@ -18,13 +18,17 @@ std::string joined(const std::vector<std::string_view>& names, std::string_view 
 }  // namespace
 
 std::string flag_name(const Option& option) {
-    std::string name = option.key;
-    std::replace(name.begin(), name.end(), '_', '-');
-    return name;
+    return flag_of(option).substr(2);
 }
 
 std::string flag_of(const Option& option) {
-    return "--" + flag_name(option);
+    return flag_of_key(option.key);
+}
+
+std::string flag_of_key(std::string_view key) {
+    std::string flag = "--" + std::string(key);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
 }
 
 std::vector<std::string_view> names_of(const Field& field) {

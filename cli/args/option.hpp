@@ -120,6 +120,9 @@ inline bool names_file(const Option& option) {
 std::string flag_name(const Option& option);
 std::string flag_of(const Option& option);
 
+/// "--token-ids" for "token_ids".
+std::string flag_of_key(std::string_view key);
+
 /// The names of a choice, in the order of help; none of any other field.
 std::vector<std::string_view> names_of(const Field& field);
 

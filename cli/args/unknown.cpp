@@ -25,17 +25,6 @@ std::string joined_by_and(const std::vector<std::string_view>& names) {
     return text;
 }
 
-/// "attn multihead, cross and sdpa", the commands that have this option; or empty.
-std::string owners_of(const Program& program, const Option& option) {
-    std::vector<std::string_view> names;
-    for (const CommandRow* command : program.commands) {
-        const bool is_own = option_of(command->own, option.key) != nullptr;
-        const bool is_of_mode = command->mode != nullptr && takes(*command, option);
-        if (is_own || is_of_mode) names.push_back(command->name);
-    }
-    return names.empty() ? "" : "attn " + joined_by_and(names);
-}
-
 /// "attn plot has it".
 std::string have(const std::string& owners, const std::string& what) {
     return owners + (owners.find(" and ") == std::string::npos ? " has " : " have ") + what;
@@ -138,6 +127,17 @@ bool is_negation(const Program& program, const std::string& bare) {
 }
 
 }  // namespace
+
+std::string owners_of(const Program& program, const Option& option) {
+    std::vector<std::string_view> names;
+    for (const CommandRow* command : program.commands) {
+        const bool is_own = option_of(command->own, option.key) != nullptr;
+        const bool is_of_mode = (command->mode != nullptr || (command->takes & in_model) != 0) &&
+                                takes(*command, option);
+        if (is_own || is_of_mode) names.push_back(command->name);
+    }
+    return names.empty() ? "" : "attn " + joined_by_and(names);
+}
 
 std::string text_of(Modes modes) {
     std::vector<std::string_view> names;

@@ -25,6 +25,9 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
 /// The alternative to this option, for a mode that lacks it: "attn multihead has it".
 std::string where_else(const Option& option, Mode mode);
 
+/// The commands that take the option, "attn self, causal and model"; empty: none.
+std::string owners_of(const Program& program, const Option& option);
+
 /// The names of a table of modes, "multihead, cross and sdpa".
 std::string text_of(Modes modes);
 

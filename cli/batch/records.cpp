@@ -17,6 +17,7 @@
 #include "io/file/descriptor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/ndjson.hpp"
@@ -39,9 +40,10 @@ bool is_one_record(const BatchInput& input) {
     if (input.is_record) return true;
     if (input.path == "-") return false;
     try {
-        const io::InputFormat* format = io::format_of_name(input.path);
+        const io::DataPath path = io::split_data_path(input.path);
+        const io::InputFormat* format = io::format_of_name(path.file);
         if (format == nullptr || format == io::ndjson_input) return false;
-        return format != io::json_input || !holds_lines(input.path);
+        return format != io::json_input || !path.array.empty() || !holds_lines(path.file);
     } catch (const io::WrittenFile&) {
         throw;
     } catch (const Error&) {

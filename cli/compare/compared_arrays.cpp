@@ -142,8 +142,8 @@ std::string keep_common(std::vector<Row>& rows, const std::string& place) {
         std::erase_if(rows, [](const Row& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
         throw Error(ErrorKind::usage, place,
-                    "no array of this name is on the other side; expected one in common, or two "
-                    "arrays named as in " +
+                    "no name of an array is on both sides; expected one, or two arrays named as "
+                    "in " +
                         place + ":NAME");
     return left_out == 0 ? std::string()
                          : std::to_string(left_out) +

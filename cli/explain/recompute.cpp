@@ -141,10 +141,11 @@ private:
     /// Two additive masks are one step: the scores between them are not stored.
     void find_additive_masks() {
         std::string names;
-        for (std::string key : additive_masks(plan_.operands)) {
-            std::replace(key.begin(), key.end(), '_', '-');
-            names +=
-                source_.layer.empty() ? (names.empty() ? "" : " and --") + key : "the layer's bias";
+        for (const std::string& key : additive_masks(plan_.operands)) {
+            const std::string flag = flag_of_key(key);
+            names += !source_.layer.empty() ? "the layer's bias"
+                     : names.empty()        ? flag.substr(2)
+                                            : " and " + flag;
         }
         has_additive_ = !names.empty();
         if (has_additive_ && find("biased_scores") != nullptr) source_.additive_masks = {names};

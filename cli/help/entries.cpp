@@ -122,7 +122,7 @@ void add_flags(std::vector<HelpEntry>& entries, const Program& program, const st
                std::size_t columns) {
     for (const Option& option : program.options)
         if ((option.use & as_flag) != 0 && is_flag(option, word))
-            entries.push_back(entry_of(option, "attn " + text_of(option.modes), columns));
+            entries.push_back(entry_of(option, owners_of(program, option), columns));
     for (const CommandRow* command : program.commands)
         for (const Option& option : command->own)
             if (is_flag(option, word))
@@ -163,6 +163,31 @@ void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::si
                        "arrays"});
 }
 
+/// Tables of pages whose first column holds names that only one command has.
+struct NamesOfPage {
+    std::string_view topic, header, kind;
+};
+constexpr NamesOfPage names_of_pages[] = {{"model", "array", "array of attn model "},
+                                          {"scan", "name", "statistic "}};
+
+/// Calls `take` with the cells of each row of these tables, and the table's NamesOfPage.
+template <class Take>
+void for_each_name_of_pages(const Take& take) {
+    for (const NamesOfPage& page : names_of_pages)
+        for (const PageTable& table : tables_of(page.topic))
+            for (std::size_t row = table.headers; row < table.cells.size(); ++row)
+                if (table.cells.front().front() == page.header) take(page, table.cells[row]);
+}
+
+void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word,
+                        std::size_t columns) {
+    for_each_name_of_pages([&](const NamesOfPage& page, const std::vector<std::string>& cells) {
+        if (names(cells.front(), word))
+            entries.push_back({std::string(page.kind) + word, paragraph(bare(cells[1]), columns),
+                               std::string(page.topic)});
+    });
+}
+
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
     for (const io::Family* family : io::all_families()) {
         const bool is_type =
@@ -189,6 +214,7 @@ std::vector<HelpEntry> entries_of(const Program& program, const std::string& wor
     if (word.starts_with('-')) return entries;
     add_key(entries, word, columns);
     add_array(entries, word, columns);
+    add_names_of_pages(entries, word, columns);
     add_models(entries, word, columns);
     return entries;
 }
@@ -205,6 +231,14 @@ std::vector<std::string> words_with_entries(const Program& program) {
         for (const Option& option : command->own) add(option);
     for (const Option* option : {&config_option, &help_option, &version_option}) add(*option);
     for (const ArrayRow& row : emitted_arrays) words.emplace_back(row.name);
+    for_each_name_of_pages([&](const NamesOfPage&, const std::vector<std::string>& cells) {
+        const std::string& cell = cells.front();
+        for (std::size_t at = cell.find('`'); at != cell.npos; at = cell.find('`', at)) {
+            const std::size_t end = cell.find('`', at + 1);
+            words.push_back(cell.substr(at + 1, end - at - 1));
+            at = end + 1;
+        }
+    });
     for (const io::Family* family : io::all_families()) {
         words.emplace_back(family->name);
         for (const io::ModelType& type : family->model_types) words.emplace_back(type.name);

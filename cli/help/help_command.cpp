@@ -115,9 +115,8 @@ void check_other_names(const std::string& name, const std::string& where) {
     for (const TopicWords& row : topic_words)
         if (row.words.find(listed_word) != std::string_view::npos)
             fail("expected attn help " + std::string(row.topic));
-    std::string key(key_of_other_name(listed_word));
-    std::replace(key.begin(), key.end(), '_', '-');
-    if (!key.empty()) fail("expected attn help --" + key);
+    const std::string_view key = key_of_other_name(listed_word);
+    if (!key.empty()) fail("expected attn help " + flag_of_key(key));
     if (const char* const words = explanation_of(listed_word, "")) fail(words);
 }
 

@@ -1,11 +1,13 @@
 // The contents of a model's file, as --weights reads it.
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/inspect/inspect.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/question/model_source.hpp"
 #include "cli/request/config.hpp"
 #include "cli/request/error_report.hpp"
@@ -13,6 +15,8 @@
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/model/read_weights.hpp"
+#include "io/transformer/attention_layer.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {
@@ -160,10 +164,103 @@ private:
     ordered_json model_;
 };
 
+/// Whether the first number between the dots of a tensor's name is that of the layer.
+bool is_of_layer(std::string_view name, std::size_t layer) {
+    while (!name.empty()) {
+        const std::string_view word = name.substr(0, name.find('.'));
+        if (!word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos)
+            return word == std::to_string(layer);
+        name.remove_prefix(std::min(name.size(), word.size() + 1));
+    }
+    return false;
+}
+
+/// A model that `attn model` opens by its config or its GGUF metadata.
+class WholeModelInspector {
+public:
+    WholeModelInspector(Inspection& found, const io::ArrayFile& file, std::string path)
+        : found_(found), file_(file), path_(std::move(path)),
+          model_(io::open_model_folder(path_, std::nullopt, {})), spec_(model_.specify(1)) {}
+
+    void inspect(std::optional<std::uint64_t> number) {
+        std::size_t count = spec_.layers;
+        if (const io::OpenModel* const decoder = model_.decoder())
+            count = std::max(count, decoder->specify(1).layers);
+        if (number.value_or(0) >= count)
+            throw Error(
+                ErrorKind::usage, "--layer " + std::to_string(*number),
+                "no such layer in " + file_.name + "; expected 0 to " + std::to_string(count - 1));
+        const auto layer = static_cast<std::size_t>(number.value_or(0));
+        std::vector<std::size_t> layers(count);
+        std::iota(layers.begin(), layers.end(), std::size_t{0});
+        ordered_json model{{"family", model_.type()}, {"layers", layers}, {"layer", layer}};
+        std::vector<std::string> tensors;
+        for (const io::StoredArray& array : file_.arrays) {
+            if (!is_of_layer(array.name, layer)) continue;
+            if (array.shape.size() > 1 && !model.contains("dtype"))
+                model["dtype"] = array.type_name;
+            tensors.push_back(array.name);
+        }
+        if (!model.contains("dtype")) return;  // no tensors of the layer: not a model's
+        if (layer < spec_.layers) add_layer(layer, model);
+        model["tensors"] = std::move(tensors);
+        if (spec_.vocabulary != 0) model["vocab_size"] = spec_.vocabulary;
+        found_.command = "attn model " + shell_word(path_) + input_flags();
+        found_.kind = "model";
+        found_.model = std::make_shared<const ordered_json>(std::move(model));
+    }
+
+private:
+    /// The settings of its attention; a layer that `attn multihead` does not compute has none.
+    void add_layer(std::size_t number, ordered_json& model) const {
+        try {
+            const io::AttentionLayer layer = io::attention_layer(model_, number);
+            model["d_in"] = layer.part.query.d_in;
+            model["head_dim"] = layer.part.query.d_out / layer.part.heads;
+            if (layer.norm) model["norm"] = layer.norm->is_rms ? "RMSNorm" : "LayerNorm";
+            if (layer.norm) model["norm_eps"] = layer.norm->eps;
+            model["settings"] = layer.settings;
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::unsupported) throw;
+        }
+    }
+
+    std::string input_flags() const {
+        if (model_.row().inputs.empty()) return " --token-ids 0,1,2";
+        std::string flags;
+        for (const std::string_view key : model_.row().inputs)
+            flags += " " + flag_of_key(key) + " FILE";
+        return flags;
+    }
+
+    Inspection& found_;
+    const io::ArrayFile& file_;
+    const std::string path_;
+    const io::OpenModel model_;
+    const ModelSpec spec_;
+};
+
+/// Whether `attn model` opens the file by a type; if it is of one, its layers or the reason why
+/// not.
+bool inspect_whole_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
+                         std::optional<std::uint64_t> layer) {
+    io::LoadedModels models;
+    if (!is_of_table({}, models, path)) return false;
+    try {
+        WholeModelInspector(found, file, path).inspect(layer);
+    } catch (const Error& error) {
+        if (error.kind() == ErrorKind::usage) throw;
+        const ErrorReport failure = current_error();
+        found.problem = failure.where + ": " + failure.message;
+    }
+    return found.model != nullptr;
+}
+
 }  // namespace
 
 void inspect_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
                    const std::string& prefix, std::optional<std::uint64_t> layer) {
+    if (!path.empty() && prefix.empty() && inspect_whole_model(found, file, path, layer)) return;
     std::vector<ModelLayer> layers = io::layers_of(file);
     std::erase_if(layers, [&](const ModelLayer& one) { return !one.full("").starts_with(prefix); });
     if (layers.empty()) return;

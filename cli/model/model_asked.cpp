@@ -88,7 +88,9 @@ ModelAsked model_of_command(const Args& args) {
         throw Error(ErrorKind::usage, "attn model",
                     words.empty() ? "no model; expected its folder or file, as in attn model DIR "
                                     "--token-ids 3,1,4"
-                                  : "a second model, " + words[1] + "; expected one");
+                                  : "a second word, " + io::shortened(words[1]) +
+                                        "; expected one model, token ids as --token-ids 3,1,4, "
+                                        "and a text as --text TEXT");
     std::optional<io::InputFile> file;
     if (!words.empty() && may_be_request(words[0], {})) {
         file = io::open_input_file(words[0]);

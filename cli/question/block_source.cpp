@@ -92,8 +92,9 @@ std::vector<std::string> BlockSource::notes_on_input(const Request& request) con
     std::vector<std::string> notes;
     if (request.text)
         throw setting_error(request, "text",
-                            "words at random places, with a model that has its own embedding; "
-                            "expected --token-ids N,..., or attn model");
+                            "gives words random embeddings, and the model has its own; expected "
+                            "--token-ids N,..., as attn tokenize prints them, or attn model with "
+                            "--text");
     if (!request.pre_norm && layer_.norm)
         notes.emplace_back(
             "the model's norm before this layer is not applied; --pre-norm applies it, "

@@ -14,10 +14,7 @@
 #include "io/transformer/family_row.hpp"
 
 namespace attn::cli {
-namespace {
 
-/// Whether only the table of whole models can read the model at `path`. Files that cannot be read
-/// are reported by whoever reads them.
 bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path) {
     if (request.family != nullptr || path == "-") return false;
     if (path.ends_with(".gguf")) return true;
@@ -37,8 +34,6 @@ bool is_of_table(const Request& request, io::LoadedModels& files, const std::str
         return false;
     }
 }
-
-}  // namespace
 
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                const std::string& path) {

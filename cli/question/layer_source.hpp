@@ -51,6 +51,10 @@ public:
     virtual std::vector<std::string> notes_on_input(const Request& request) const = 0;
 };
 
+/// Whether only the table of whole models can read the model at `path`. Files that cannot be read
+/// are reported by whoever reads them.
+bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path);
+
 /// The weights at `path`: by the model_type of the config where only the table of whole models has
 /// it, or where the weights are in few bits; else by the names of the tensors.
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,

@@ -327,9 +327,10 @@ std::vector<std::string> ModelSource::notes_on_input(const Request& request) con
         if (*request.embed_dim != *width)
             throw setting_error(
                 request, request.example ? "example" : "text",
-                "words at random places of width " + std::to_string(*request.embed_dim) +
-                    ", with a model whose own embedding has width " + std::to_string(*width) +
-                    "; expected --token-ids N,..., as its tokenizer numbers them");
+                "gives words random embeddings of width " + std::to_string(*request.embed_dim) +
+                    ", and the model's have width " + std::to_string(*width) +
+                    "; expected --token-ids N,..., as attn tokenize prints them, or attn model "
+                    "with --text");
         notes.emplace_back(
             "--text embeds words at random; --token-ids uses the model's own embedding");
     }

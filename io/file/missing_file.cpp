@@ -105,7 +105,7 @@ std::string about_missing_model(const std::string& path) {
     const std::string name = shown(path), folder = shown(last_part(path));
     return "no such file, and attn downloads nothing; expected a model's folder, as from hf "
            "download " +
-           name + " --local-dir " + folder + ", then --weights " + folder;
+           name + " --local-dir " + folder;
 }
 
 }  // namespace attn::io

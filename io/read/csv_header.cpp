@@ -118,7 +118,12 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        if (!next())  // an empty header
+        // Not a header if the line below has no number or name there either.
+        const auto column = static_cast<std::size_t>(found - fields_.begin());
+        const bool is_alike = next() && column < next()->fields.size() && is_doubtful(*found) &&
+                              !has_decimal_comma(found->text) &&
+                              is_doubtful(next()->fields[column]);
+        if (!next() || is_alike)  // an empty header
             throw Error(ErrorKind::input, source_.place(found->offset),
                         not_a_number(*found, style_));
         refuse_reading(

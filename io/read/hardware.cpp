@@ -311,7 +311,7 @@ private:
                         array.name + " appears twice; expected it once");
         array.type = words.type;
         array.bytes = Bytes::of(source_.name, bytes);
-        // Of the words, not of the numbers that they stand for.
+        // The size of the words, not that of the numbers that are read.
         array.size =
             words.width == 0 ? bytes.size() : (found * static_cast<unsigned>(words.width) + 7) / 8;
         file.arrays.push_back(std::move(array));

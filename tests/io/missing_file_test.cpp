@@ -74,7 +74,7 @@ TEST_CASE("missing models: the name of a public model says how to get its folder
         CHECK(about_missing_model(name) ==
               "no such file, and attn downloads nothing; expected a model's folder, as from hf "
               "download " +
-                  name + " --local-dir " + folder + ", then --weights " + folder);
+                  name + " --local-dir " + folder);
     }
     for (const std::string path : {"./gpt2", "/gpt2", "none/m.safetensors", "m.npz", "a/b/c",
                                    "owner/m", "ownr", "gpt2 small", "https://x/y"}) {
