@@ -151,7 +151,7 @@ private:
         if (request_.settings.mode == Mode::cross) line += " --context FILE";
         line += " --weights " + shell_word(whole_path());
         if (layer.number.value_or(0) != 0) line += " --layer " + std::to_string(*layer.number);
-        if (from_ids) return line + " --token-ids 0,1,2";
+        if (from_ids) return line + " --token-ids 2,3,4";
         return request_.pre_norm ? line + " --pre-norm" : line;
     }
 
@@ -202,7 +202,10 @@ public:
             tensors.push_back(array.name);
         }
         if (!model.contains("dtype")) return;  // no tensors of the layer: not a model's
-        if (layer < spec_.layers) add_layer(layer, model);
+        if (layer < spec_.layers) {
+            spec_.block(layer);  // refuses a layer that is not computed
+            add_layer(layer, model);
+        }
         model["tensors"] = std::move(tensors);
         if (spec_.vocabulary != 0) model["vocab_size"] = spec_.vocabulary;
         found_.command = "attn model " + shell_word(path_) + input_flags();
@@ -226,7 +229,7 @@ private:
     }
 
     std::string input_flags() const {
-        if (model_.row().inputs.empty()) return " --token-ids 0,1,2";
+        if (model_.row().inputs.empty()) return " --token-ids 2,3,4";
         std::string flags;
         for (const std::string_view key : model_.row().inputs)
             flags += " " + flag_of_key(key) + " FILE";
@@ -240,12 +243,12 @@ private:
     const ModelSpec spec_;
 };
 
-/// Whether `attn model` opens the file by a type; if it is of one, its layers or the reason why
-/// not.
-bool inspect_whole_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
-                         std::optional<std::uint64_t> layer) {
-    io::LoadedModels models;
-    if (!is_of_table({}, models, path)) return false;
+/// What `attn model` finds in the file. Errors: kind usage for a missing layer; others are the
+/// problem of the result.
+Inspection inspected_whole(Inspection found, const io::ArrayFile& file, const std::string& path,
+                           std::optional<std::uint64_t> layer) {
+    found.problem.clear();
+    found.model = nullptr;
     try {
         WholeModelInspector(found, file, path).inspect(layer);
     } catch (const Error& error) {
@@ -253,19 +256,28 @@ bool inspect_whole_model(Inspection& found, const io::ArrayFile& file, const std
         const ErrorReport failure = current_error();
         found.problem = failure.where + ": " + failure.message;
     }
-    return found.model != nullptr;
+    return found;
 }
 
 }  // namespace
 
 void inspect_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
                    const std::string& prefix, std::optional<std::uint64_t> layer) {
-    if (!path.empty() && prefix.empty() && inspect_whole_model(found, file, path, layer)) return;
+    io::LoadedModels models;
+    const bool is_whole = !path.empty() && prefix.empty();
+    if (is_whole && is_of_table({}, models, path)) {
+        found = inspected_whole(std::move(found), file, path, layer);
+        if (found.model != nullptr) return;
+    }
     std::vector<ModelLayer> layers = io::layers_of(file);
     std::erase_if(layers, [&](const ModelLayer& one) { return !one.full("").starts_with(prefix); });
     if (layers.empty()) return;
     if (found.kind != "weights") found.kind = "model";
     ModelInspector(found, file, path, prefix, std::move(layers)).inspect(layer);
+    if (found.problem.empty() || !is_whole) return;
+    // A setting that --weights does not read may be one that attn model computes.
+    Inspection whole = inspected_whole(found, file, path, layer);
+    if (whole.model != nullptr) found = std::move(whole);
 }
 
 }  // namespace attn::cli

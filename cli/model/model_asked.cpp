@@ -92,7 +92,8 @@ ModelAsked model_of_command(const Args& args) {
                                         "; expected one model, token ids as --token-ids 3,1,4, "
                                         "and a text as --text TEXT");
     std::optional<io::InputFile> file;
-    if (!words.empty() && may_be_request(words[0], {})) {
+    const bool is_index = !words.empty() && words[0].ends_with(".safetensors.index.json");
+    if (!words.empty() && !is_index && may_be_request(words[0], {})) {
         file = io::open_input_file(words[0]);
         if (!is_model_request(*file))
             throw Error(ErrorKind::usage, file->place,

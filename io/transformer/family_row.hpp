@@ -61,6 +61,7 @@ struct FamilyRow {
     std::string_view ids = "embed_tokens", positions = {}, segments = {}, embedding_norm = {},
                      embedding_projection = {};
     std::string_view final_norm = "norm", head = "lm_head";
+    bool always_ties = false;  ///< the embedding is the head, whatever tie_word_embeddings says
 
     bool rms = true;  ///< RMSNorm, otherwise LayerNorm
     bool norm_plus_one = false;

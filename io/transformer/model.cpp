@@ -215,12 +215,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         tensors.has(std::string(row.embedding_projection) + ".weight"))
         model.embedding.projection = tensors.linear(std::string(row.embedding_projection));
     if (!row.final_norm.empty()) model.final_norm = reader.norm(row.final_norm);
-    const bool ties =
-        config.flag("tie_word_embeddings", true) || whole_->flag("tie_word_embeddings", true);
+    const bool ties = row.always_ties || config.flag("tie_word_embeddings", true) ||
+                      whole_->flag("tie_word_embeddings", true);
     model.head = [this, ties, &row]() -> LinearMap {
         if (row.head.empty()) return {};
-        const std::string name = std::string(row.head) + ".weight";
-        const std::string prefix = tensors_->prefix();
         // The head is outside the prefix of the blocks.
         TensorSet whole(files_.tensors);
         whole.set_bias_rules(biases_.get());
@@ -229,7 +227,10 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
              {std::string_view(""), std::string_view("language_model."),
               std::string_view("model.")}) {
             whole.set_prefix(std::string(start));
-            if (whole.has(name)) return whole.linear(std::string(row.head));
+            // The library's own name takes precedence over that in its files.
+            for (const std::string_view head : {std::string_view("lm_head"), row.head})
+                if (whole.has(std::string(head) + ".weight"))
+                    return whole.linear(std::string(head));
             if (bias == nullptr) bias = whole.bias_of(std::string(row.head));
         }
         if (!ties || row.ids.empty()) return {};

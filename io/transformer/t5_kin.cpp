@@ -68,12 +68,13 @@ void adjust_t5_decoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
     model.layers = config.whole("num_decoder_layers", config.whole("num_layers"));
-    // UMT5 always scales, mT5 never, whatever tie_word_embeddings says.
-    const bool is_scaled_t5 = reader.row.type == "t5" &&
-                              config.flag("scale_decoder_outputs", true) &&
-                              config.flag("tie_word_embeddings", true);
-    const bool scales = is_scaled_t5 || reader.row.type == "umt5";
-    if (scales) model.logit_factor = 1 / std::sqrt(static_cast<double>(config.whole("d_model")));
+    // tie_word_embeddings says whether the output is scaled where scale_decoder_outputs does not;
+    // the embedding is the head in either case. mT5 never scales.
+    const bool scales = config.gives("scale_decoder_outputs")
+                            ? config.flag("scale_decoder_outputs", true)
+                            : config.flag("tie_word_embeddings", true);
+    if (scales && reader.row.type != "mt5")
+        model.logit_factor = 1 / std::sqrt(static_cast<double>(config.whole("d_model")));
 }
 
 constexpr FamilyRow stack{.prefix = {},
@@ -96,6 +97,7 @@ constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
     row.other_ids = decoder_ids;
     row.final_norm = "decoder.final_layer_norm";
     row.head = "lm_head";
+    row.always_ties = true;
     row.cross_norm = "layer.1.layer_norm";
     row.cross_query = "layer.1.EncDecAttention.q";
     row.cross_key = "layer.1.EncDecAttention.k";
