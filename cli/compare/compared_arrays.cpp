@@ -141,10 +141,11 @@ std::string keep_common(std::vector<Row>& rows, const std::string& place) {
     const std::size_t left_out =
         std::erase_if(rows, [](const Row& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
-        throw Error(ErrorKind::usage, place,
-                    "no name of an array is on both sides; expected one, or two arrays named as "
-                    "in " +
-                        place + ":NAME");
+        throw Error(
+            ErrorKind::usage, place,
+            "no name of an array is on both sides; expected one in common, or two arrays named as "
+            "in " +
+                place + ":NAME");
     return left_out == 0 ? std::string()
                          : std::to_string(left_out) +
                                (left_out == 1 ? " array is" : " arrays are") + " on one side only";

@@ -2,11 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <iterator>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "io/text/display_width.hpp"
+#include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -264,6 +267,32 @@ TEST_CASE("inspect: the command that it shows runs, of every model and of what a
     CHECK(ran >= 18);
 }
 
+TEST_CASE("inspect: the command that it shows runs, of every family that attn model computes") {
+    scratch_folder();
+    std::size_t count = 0;
+    for (const json& c : model_cases()) {
+        if (count++ % 4 != 0 || is_refused(c)) continue;
+        const std::string name = c["name"];
+        CAPTURE(name);
+        write_model(c, "model");
+        const json found = inspected({"model"});
+        CHECK(found["kind"] == "model");
+        CHECK(problem_of(found) == "");
+        std::istringstream line(found.value("command", ""));
+        std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
+        REQUIRE(words.size() > 2);
+        if (words.back() == "FILE") continue;
+        words.erase(words.begin());
+        words.insert(words.end(), {"-o", "out.json"});
+        const Outcome run = run_attn(words);
+        CHECK_MESSAGE(run.code == 0, run.err);
+        CHECK(found["model"]["layers"].size() >= 1);
+    }
+    const json gguf = inspected({data_path("gguf/tiny.gguf"), "--layer", "0"});
+    CHECK(gguf["kind"] == "model");
+    CHECK(gguf["model"]["family"] == "llama");
+}
+
 TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it with") {
     scratch_folder();
     for (const std::string model : {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"}) {
@@ -284,8 +313,14 @@ TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it 
             const json found = inspected({"m"});
             const Outcome asked = run_attn({"multihead", "--weights", "m", "--token-ids", "0"});
             CHECK(asked.code != 0);
+            // attn model, as transformers, has no angles to scale in GPT-2 and BERT.
+            if (found.contains("command")) {
+                CHECK(run_attn({"model", "m", "--token-ids", "0", "-o", "out.json"}).code == 0);
+                CHECK(found["command"].get<std::string>().starts_with("attn model "));
+                CHECK(problem_of(found) == "");
+                continue;
+            }
             CHECK("attn: error: " + problem_of(found) + "\n" == asked.err);
-            CHECK(!found.contains("command"));
         }
     }
     write_tensors("x.safetensors", {{"h.0.attn.c_attn.weight", {4, 12}},

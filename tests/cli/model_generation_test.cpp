@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -196,6 +197,40 @@ TEST_CASE("models: images and sound, and decoders that attend to them") {
         ++models;
     }
     CHECK_GE(models, 6);
+}
+
+TEST_CASE("models: T5's output is scaled as transformers does, whichever keys say so") {
+    scratch_folder();
+    const json given[] = {json(), true, false};
+    for (json c : generation_cases()) {
+        if (c["name"] != "t5" && c["name"] != "umt5") continue;
+        const double factor = std::sqrt(c["config"]["d_model"].get<double>());
+        for (const bool has_head : {false, true}) {
+            c["tensors"].erase("lm_head.weight");
+            if (has_head) c["tensors"]["lm_head.weight"] = c["tensors"]["shared.weight"];
+            std::vector<double> unscaled;
+            for (const json& scale : {json(false), json(true), json()})
+                for (const json& tie : given) {
+                    for (const auto& [key, value] : {std::pair("scale_decoder_outputs", scale),
+                                                     {"tie_word_embeddings", tie}}) {
+                        c["config"].erase(key);
+                        if (!value.is_null()) c["config"][key] = value;
+                    }
+                    CAPTURE(c["config"].dump());
+                    write_model(c, "model");
+                    std::vector<std::string> words = words_of(c);
+                    for (const char* word : {"--dtype", "float64", "--emit", "logits"})
+                        words.emplace_back(word);
+                    const Outcome run = run_attn(words);
+                    REQUIRE_MESSAGE(run.code == 0, run.err);
+                    const std::vector<double> logits = flat(json::parse(run.out)["logits"]);
+                    if (unscaled.empty()) unscaled = logits;
+                    const bool scales = scale.is_null() ? tie != false : scale == true;
+                    const double wanted = unscaled[0] / (scales ? factor : 1);
+                    CHECK(logits[0] == doctest::Approx(wanted).epsilon(1e-12));
+                }
+        }
+    }
 }
 
 }  // namespace model_generation_test
