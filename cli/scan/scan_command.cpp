@@ -2,9 +2,12 @@
 #include "cli/scan/scan_command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cli/output/output_name.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "cli/scan/held_shards.hpp"
@@ -91,6 +94,14 @@ int run_scan_command(const Args& args) {
     if (request.output.empty() || (request.resume && request.output == "-"))
         throw Error(ErrorKind::usage, request.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
+    struct StatsFormat {
+        std::vector<std::string_view> suffixes;
+    };
+    const std::array<StatsFormat, 1> formats{{{{".json", ".ndjson"}}}};
+    if (request.output != "-")
+        format_of_name(
+            formats, {request.output, (request.resume ? "--resume " : "--output ") + request.output,
+                      "statistics are written as JSON"});
     request.defaults = defaults_of_texts(args, request.layers);
     return run_scan(request) ? 0 : some_texts_failed;
 }

@@ -24,16 +24,22 @@ struct TokenFormat {
 
 /// What the name of the output and the terminal suggest.
 TokenForm form_of(const Args& args, const TokenizeRequest& request) {
-    if (const auto place = args.place("format")) return token_forms[*place].first;
     const std::array<TokenFormat, 3> formats{{{TokenForm::json, {".json"}},
                                               {TokenForm::ndjson, {".ndjson", ".jsonl"}},
                                               {TokenForm::table, {".txt"}}}};
     const bool is_file = request.output != "-";
-    if (is_file) {
-        const OutputName name{request.output, "--output " + request.output,
-                              "tokens are written as a table or as JSON"};
-        if (const TokenFormat* format = format_of_name(formats, name)) return format->form;
+    const OutputName name{request.output, "--output " + request.output,
+                          "tokens are written as a table or as JSON"};
+    if (const auto place = args.place("format")) {
+        const auto& [form, word] = token_forms[*place];
+        const TokenFormat* const named =
+            is_file ? format_of_suffix(formats, request.output) : nullptr;
+        if (named != nullptr && named->form != form)
+            refuse_format("--format " + std::string(word), name, name_of(token_forms, named->form));
+        return form;
     }
+    if (is_file)
+        if (const TokenFormat* format = format_of_name(formats, name)) return format->form;
     const bool is_text = request.decodes || (!is_file && isatty(STDOUT_FILENO) != 0);
     return is_text ? TokenForm::table : TokenForm::json;
 }
