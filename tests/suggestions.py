@@ -230,7 +230,9 @@ class Walk:
         converted = re.search(r"iconv -f [\w-]+ -t UTF-8", message)
         if converted:
             name = re.search(r"utf-\d\d\S*csv", line)[0]
-            return self.is_read(f"{converted[0]} {name} > 8{name}; " + line.replace(name, f"8{name}"), depth - 1)
+            # Lines run at the same time: each has a file of its own.
+            new = f"{line.split()[1]}-{name}"
+            return self.is_read(f"{converted[0]} {name} > {new}; " + line.replace(name, new), depth - 1)
         flags = self.flags_of_line(line)
         return any(self.is_read(insert(line, flag + (f" {self.value(flag, flags[flag], after)}" if flags[flag] else "")),
                                 depth - 1)

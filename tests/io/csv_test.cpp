@@ -103,8 +103,8 @@ TEST_CASE("csv: integers with a comma that a decimal comma explains better are r
         CHECK(decimals(text, DecimalMark::comma).size() == 2);
         CHECK(decimals(text, DecimalMark::point).size() == (text[0] == 't' ? 2 : 4));
     }
-    for (const char* text : {"0,5\n1,25\n", "-1,5\n2,-3\n", "-1, 5\n2, 3\n", "x,y\n0,05\n0,007\n",
-                             "-1,5\n2,0.5\n", "# c\n1,0\n0,1\n"})
+    for (const char* text : {"0,5\n1,25\n", "-1,5\n2,-3\n", "-128,5\n2,3\n", "-1, 5\n2, 3\n",
+                             "x,y\n0,05\n0,007\n", "-1,5\n2,0.5\n", "# c\n1,0\n0,1\n"})
         CHECK(read(text).matrix.shape() == std::vector<std::size_t>{2, 2});
     // With a group of three digits, what a comma means is open.
     CHECK(error("\"1,000\",2\n3,4\n").find("--csv-decimal") == std::string::npos);
