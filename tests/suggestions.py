@@ -44,10 +44,12 @@ REPLACED = re.compile(r"unknown flag|one dash|not a flag|does not have this sett
 
 FORMS = {  # name: bytes that programs write for [[0.1, 0.5], [1.25, 3]], or words with such numbers
     "decimal-comma.csv": "0,1;0,5\n1,25;3,0\n", "decimal-column.csv": "0,5\n1,25\n", "tabs.tsv": "0.1\t0.5\n1.25\t3\n",
-    "decimal-tabs.tsv": "0,1\t0,5\n1,25\t3\n",
+    "decimal-tabs.tsv": "0,1\t0,5\n1,25\t3\n", "decimal-quotes.csv": 'x,n\n"0,1",5\n"1,25",3\n',
+    "decimal-labels.csv": 'the,"0,1"\nof,"1,25"\n', "decimal-blanks.txt": "the 0,1 0,5\nof 1,25 3\n",
     "trailing.csv": "0.1,0.5,\n1.25,3,\n", "trailing-header.csv": "a,b,\n0.1,0.5,\n1.25,3,\n",
     "fortran.csv": "1.0D-01,5.0D-01\n1.25D+00,3.0D+00\n", "fortran-blanks.txt": " 1.0D-01 5.0D-01\n 1.25D+00 3.0D+00\n",
     "utf-16.csv": "0.1,0.5\n1.25,3\n".encode("utf-16"), "utf-16-be.csv": b"\xfe\xff" + "0.1,0.5\n".encode("utf-16-be"),
+    "utf-16-bare.csv": "0.1,0.5\n".encode("utf-16-le"), "utf-32.csv": "0.1,0.5\n".encode("utf-32"),
     "bom.csv": "\ufeff0.1,0.5\n1.25,3\n", "glove.txt": 'the 0.1 0.5\n" 1.25 3\nof 0.2 0.3\n',
     "glove-quotes.txt": 'the 0.1 0.5\n" 1.25 3\n\'\' 0.2 0.3\n" 0.5 0.25\n',
     "word2vec.txt": "2 2\nthe 0.1 0.5\nof 1.25 3\n",
@@ -227,8 +229,10 @@ class Walk:
             return False
         converted = re.search(r"iconv -f [\w-]+ -t UTF-8", message)
         if converted:
-            name = re.search(r"utf-16\S*csv", line)[0]
-            return self.is_read(f"{converted[0]} {name} > 8{name}; " + line.replace(name, f"8{name}"), depth - 1)
+            name = re.search(r"utf-\d\d\S*csv", line)[0]
+            # Lines run at the same time: each has a file of its own.
+            new = f"{line.split()[1]}-{name}"
+            return self.is_read(f"{converted[0]} {name} > {new}; " + line.replace(name, new), depth - 1)
         flags = self.flags_of_line(line)
         return any(self.is_read(insert(line, flag + (f" {self.value(flag, flags[flag], after)}" if flags[flag] else "")),
                                 depth - 1)

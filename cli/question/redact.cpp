@@ -10,10 +10,11 @@ namespace {
 
 /// Words that reveal nothing specific about a file's contents. An allowlist cannot be circumvented
 /// by a crafted file or by a new message.
-constexpr std::array<std::string_view, 22> plain_words{
-    "value",  "values", "is",    "empty",   "rank",   "shape", "not",   "UTF-8",
-    "UTF-16", "holds",  "a",     "no",      "zero",   "byte",  "bytes", "number",
-    "array",  "text",   "lists", "numbers", "longer", "than"};
+constexpr std::array<std::string_view, 27> plain_words{
+    "value", "values", "is",       "empty",    "rank",   "shape",    "not",
+    "UTF-8", "UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32", "UTF-32LE", "UTF-32BE",
+    "holds", "a",      "no",       "zero",     "byte",   "bytes",    "number",
+    "array", "text",   "lists",    "numbers",  "longer", "than"};
 
 bool is_digits(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });

@@ -95,7 +95,7 @@ constexpr Option table[] = {
     {"csv_labels", input, all_modes, among<io::guess_names, &R::csv, &io::CsvStyle::labels>, {}, "",
      "whether the first CSV column holds token labels", of_csv},
     {"csv_decimal", input, all_modes, among<io::decimal_mark_names, &R::csv, &io::CsvStyle::decimal>, {}, "",
-     "the decimal mark of numbers in CSV; with a comma, fields are separated by anything else", of_csv},
+     "the decimal mark of numbers in CSV (default .); a comma then separates fields only next to quotes", of_csv},
     {"csv_quotes", input, all_modes, among<io::quotes_names, &R::csv, &io::CsvStyle::quotes>, {}, "",
      "whether \" quotes fields of CSV, or is text", of_csv},
     {"csv_comments", input, all_modes, field_of<&R::csv, &io::CsvStyle::comments>, {}, "",

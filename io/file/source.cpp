@@ -15,8 +15,31 @@ namespace {
 
 constexpr std::size_t largest_text = std::size_t{1} << 30;
 
-bool looks_like_utf16(std::string_view text) {
-    return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+/// Whether the first characters are ASCII in units of `width` bytes, of which the last or first one
+/// is not zero.
+bool begins_with_units(std::string_view text, std::size_t width, bool little) {
+    if (text.size() < 4) return false;
+    for (std::size_t i = 0; i < std::min<std::size_t>(text.size() / 4 * 4, 16); ++i)
+        if ((text[i] == '\0') != (i % width != (little ? 0 : width - 1))) return false;
+    return true;
+}
+
+/// The encoding of a text with a zero byte.
+const char* fault_of_zero_byte(std::string_view text) {
+    using namespace std::string_view_literals;
+    if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv))
+        return "is UTF-32; expected UTF-8 text, as iconv -f UTF-32 -t UTF-8 writes it";
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+        return "is UTF-16; expected UTF-8 text, as iconv -f UTF-16 -t UTF-8 writes it";
+    if (begins_with_units(text, 2, true))
+        return "is UTF-16LE; expected UTF-8 text, as iconv -f UTF-16LE -t UTF-8 writes it";
+    if (begins_with_units(text, 2, false))
+        return "is UTF-16BE; expected UTF-8 text, as iconv -f UTF-16BE -t UTF-8 writes it";
+    if (begins_with_units(text, 4, true))
+        return "is UTF-32LE; expected UTF-8 text, as iconv -f UTF-32LE -t UTF-8 writes it";
+    if (begins_with_units(text, 4, false))
+        return "is UTF-32BE; expected UTF-8 text, as iconv -f UTF-32BE -t UTF-8 writes it";
+    return "holds a zero byte; expected text (json, ndjson or csv)";
 }
 
 /// The source, after its text is checked.
@@ -64,9 +87,7 @@ std::string Source::place(std::size_t offset) const {
 
 const char* fault_of_text(std::string_view text, std::size_t from) {
     if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr)
-        return looks_like_utf16(text)
-                   ? "is UTF-16; expected UTF-8 text, as iconv -f UTF-16 -t UTF-8 writes it"
-                   : "holds a zero byte; expected text (json, ndjson or csv)";
+        return fault_of_zero_byte(text);
     // Every word of twice the size fills a piece.
     for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
          at += text_piece)

@@ -29,10 +29,10 @@ bool are_booleans(const CsvLine& line) {
 class MatrixBuilder {
 public:
     /// Every row has the width of the first one, and its kind: booleans or numbers.
-    MatrixBuilder(const Source& source, const ArrayRules& rules, const CsvStyle& style,
-                  bool labelled, const CsvLine& first_row)
-        : source_(source), rules_(rules), style_(style), labelled_(labelled),
-          fields_(first_row.fields.size()), width_line_(first_row.line) {
+    MatrixBuilder(const Source& source, const ArrayRules& rules, bool labelled,
+                  const CsvLine& first_row)
+        : source_(source), rules_(rules), labelled_(labelled), fields_(first_row.fields.size()),
+          width_line_(first_row.line) {
         result_.matrix.boolean = rules.boolean && !labelled && are_booleans(first_row);
     }
 
@@ -43,7 +43,7 @@ public:
                         count_text(record.fields.size() - first, "value") + "; expected " +
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
-        if (labelled_) result_.labels.push_back(record.fields[0].text);
+        if (labelled_) result_.labels.push_back(record.fields[0].written());
         for (std::size_t i = first; i < fields_; ++i)
             result_.matrix.boolean ? add_boolean(record.fields[i]) : add_number(record.fields[i]);
         ++rows_;
@@ -67,11 +67,7 @@ private:
     void add_number(const Field& field) {
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
-        if (text.empty())
-            throw Error(ErrorKind::input, source_.place(field.offset),
-                        "an empty field; expected a number");
-        if (number.length != text.size())
-            throw Error(ErrorKind::input, source_.place(field.offset), not_a_number(field, style_));
+        if (text.empty() || number.length != text.size()) refuse_number(field, source_);
         const std::string problem = complaint(number.value, text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
         values_.push_back(stored_number(number.value, text, rules_));
@@ -79,7 +75,6 @@ private:
 
     const Source& source_;
     ArrayRules rules_;
-    const CsvStyle& style_;
     bool labelled_;
     std::size_t fields_, width_line_;
     std::size_t rows_ = 0;
@@ -126,7 +121,7 @@ void check_blank_line(const CsvLine& line, const Source& source) {
 
 LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const Source& source,
                           const ArrayRules& rules, const CsvStyle& style, bool labelled) {
-    MatrixBuilder builder(source, rules, style, labelled, layout.row);
+    MatrixBuilder builder(source, rules, labelled, layout.row);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
         check_hash_line(line, layout.row, labelled, source, style);
@@ -134,6 +129,71 @@ LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const S
         builder.add(line);
     }
     return builder.finish();
+}
+
+/// "0,05", "-0,5", "the 0,5e3": integers with a comma between them at the end of a line, and
+/// whether they are rather one number: so they are after a label and a blank.
+struct IntegerPair {
+    bool is_pair = false, has_first_sign = false, has_second_sign = false, is_decimal = false;
+    std::size_t first_digits = 0;
+
+    explicit IntegerPair(std::string_view line) {
+        line = line.substr(0, line.find_last_not_of(" \t") + 1);
+        const std::size_t label = line.find_last_of(" \t|") + 1;  // npos + 1 is 0
+        const bool is_labelled = cell_of(line.substr(0, label)) == Cell::word;
+        if (is_labelled) line.remove_prefix(label);
+        const std::string_view number = line;
+        const auto take_sign = [&] {
+            const bool has_sign = line.starts_with('-') || line.starts_with('+');
+            line.remove_prefix(has_sign ? 1 : 0);
+            return has_sign;
+        };
+        const auto take_digits = [&] {
+            const std::size_t end = std::min(line.find_first_not_of("0123456789"), line.size());
+            const std::string_view digits = line.substr(0, end);
+            line.remove_prefix(end);
+            return digits;
+        };
+        has_first_sign = take_sign();
+        const std::string_view first = take_digits();
+        first_digits = first.size();
+        if (first.empty() || !line.starts_with(',')) return;
+        line.remove_prefix(1);
+        has_second_sign = take_sign();
+        const std::string_view second = take_digits();
+        is_pair = !second.empty() && line.empty();
+        if (is_labelled) is_pair = is_decimal = has_decimal_comma(number);
+        is_decimal = is_decimal || (has_first_sign && first == "0") ||
+                     (second.size() > 1 && second[0] == '0');
+    }
+};
+
+/// Two columns of integers are rather one of numbers with a decimal comma if a second one begins
+/// with 0 or a first one is -0, or if only first ones have signs, and one digit; and so are
+/// integers after labels that end with a blank and an integer.
+void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader,
+                          const Source& source, const CsvStyle& style) {
+    if (style.decimal || !style.has_flags || reader.separator() != ',' ||
+        reader.shape().line != 0 || !layout.header.fields.empty() || layout.row.fields.size() != 2)
+        return;
+    std::string_view decimal, with_sign;
+    bool has_one_digit = true;
+    for (std::string_view rest = source.text.substr(layout.row.offset); !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+        const IntegerPair pair(line);
+        if (!pair.is_pair || pair.has_second_sign) return;
+        has_one_digit = has_one_digit && pair.first_digits == 1;
+        if (pair.is_decimal && decimal.empty()) decimal = line;
+        if (pair.has_first_sign && with_sign.empty()) with_sign = line;
+    }
+    const std::string_view found = decimal.empty() && has_one_digit ? with_sign : decimal;
+    if (found.empty()) return;
+    const auto offset = static_cast<std::size_t>(found.data() - source.text.data());
+    throw CsvDoubt(source.place(offset), offset, "found '" + shortened(found) + "'",
+                   ", which may be one number or two", "numbers with a decimal point",
+                   {{{decimal_comma}, "it", "as one"}, {{decimal_point}, "it", "as two"}});
 }
 
 /// A first line of true and false, as Python writes a mask, is a row if the rules accept booleans.
@@ -172,26 +232,47 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
     return read;
 }
 
-}  // namespace
+struct ReadText {
+    LabelledMatrix result;
+    std::optional<std::size_t> rows;  // the number that the first line gives
+    ShapeComment shape;
+};
 
-LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
-                        ThreadPool* workers, std::size_t piece_size) {
+ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle& style,
+                   ThreadPool* workers, std::size_t piece_size) {
     CsvLineReader reader(source, style);
     std::optional<CsvLayout> booleans = layout_of_booleans(reader, rules);
     CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader, source, style);
     check_blank_line(layout.row, source);
+    check_decimal_column(layout, reader, source, style);
     auto read = read_regular(reader, layout, source, rules, style, workers, piece_size);
     if (!read)
         read = read_lines(reader, layout, source, rules, style,
                           has_labels(layout, reader, source, style));
-    if (layout.rows.value_or(read->labels.size()) != read->labels.size())
-        throw Error(ErrorKind::input, source.name,
-                    count_text(read->labels.size(), "row") + "; expected " +
-                        std::to_string(*layout.rows) + " as in the sizes on the first line");
-    if (reader.shape().line != 0) take_shape(read->matrix.values, reader.shape(), rules, source);
     read->header_line = layout.header.line;
-    for (Field& field : layout.header.fields) read->header.push_back(std::move(field.text));
-    return std::move(*read);
+    for (const Field& field : layout.header.fields) read->header.push_back(field.written());
+    return {std::move(*read), layout.rows, reader.shape()};
+}
+
+}  // namespace
+
+LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style,
+                        ThreadPool* workers, std::size_t piece_size) {
+    ReadText read;
+    try {
+        read = read_text(source, rules, style, workers, piece_size);
+    } catch (const CsvDoubt& doubt) {
+        doubt.resolve(source, style, [&](const Source& lines, const CsvStyle& other) {
+            read_text(lines, rules, other, nullptr, piece_size);
+        });
+    }
+    const std::size_t labels = read.result.labels.size();
+    if (read.rows.value_or(labels) != labels)
+        throw Error(ErrorKind::input, source.name,
+                    count_text(labels, "row") + "; expected " + std::to_string(*read.rows) +
+                        " as in the sizes on the first line");
+    if (read.shape.line != 0) take_shape(read.result.matrix.values, read.shape, rules, source);
+    return std::move(read.result);
 }
 
 std::string left_out(const LabelledMatrix& read, const Source& source, const CsvStyle& style) {

@@ -36,40 +36,43 @@ inline constexpr Names<Quotes, 2> quotes_names{{{Quotes::yes, "yes"}, {Quotes::n
 struct CsvStyle {
     Guess header = Guess::automatic;
     Guess labels = Guess::automatic;
-    DecimalMark decimal = DecimalMark::point;
+    std::optional<DecimalMark> decimal = {};  ///< empty: a point; some columns are then in doubt
     Quotes quotes = Quotes::yes;
     /// Whether lines that begin with '#' are comments; empty: those before the first line are.
     std::optional<bool> comments = {};
     /// Whether flags may set these. Otherwise the file is a mask or a cache: a first row 0, 1, ...
     /// is data, and errors name no flags.
     bool has_flags = true;
+
+    bool operator==(const CsvStyle& other) const = default;
 };
 
 /// Reads one matrix (RFC 4180 quoting). The separator is that of a first line `sep=X`, else the
-/// first of tab ';' ',' in the first line, else white space. Blank lines are skipped, and rows of
-/// empty fields before and after all others. A separator at the end of every line is not followed
-/// by a field. With decimal commas, ',' separates only quoted fields. A line "2 3" above 2 rows of
-/// a label and 3 numbers, as word2vec writes it, is their shape. Lines that begin with '#' before
-/// the first line are comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a
-/// rank that the rules allow, with the rows as its last axis; then there is neither header nor
-/// label.
+/// first of tab ';' ',' in the first line, else white space. Blank lines are skipped. A separator
+/// at the end of every line is not followed by a field. With decimal commas, ',' separates fields
+/// if one is next to a quoted field. A line "2 3" above 2 rows of a label and 3 numbers, as
+/// word2vec writes it, is their shape. Lines that begin with '#' before the first line are
+/// comments. A comment `# shape: 2, 6, 3` gives the shape of the array, of a rank that the rules
+/// allow, with the rows as its last axis; then there is neither header nor label.
 ///
 /// If the style leaves it open:
 /// - The first line is a header if all its fields are words (csv_cells.hpp). If its first field is
 ///   empty or names labels (token, word, label, name, text, id, index), the others may also count
 ///   0, 1, 2, ..., be marks such as "." next to words, or all be quoted above unquoted numbers.
 /// - The first column holds labels if such a header names it; if it holds words and no unquoted
-///   number; or if it alone is quoted. Above labels the header may be one field short, as in R's
-///   output with row names.
+///   number; or if it alone is quoted, for another reason than a comma in a number. Above labels
+///   the header may be one field short, as in R's output with row names.
 /// - The first line is a row if all its fields after the first are numbers.
 ///
-/// Errors: kind input, with the flags of both readings, for every other text: a first line of names
-/// and numbers, damaged numbers or missing values, or of 0, 1, 2, ...; numbers and words in the
-/// first column; lines that begin with '#' and may be rows, begin with a spreadsheet's error value
-/// such as #N/A, or come after the first row; a number with a decimal point in a file
-/// of decimal commas.
+/// Errors: kind input, with the flags of the readings that get past them (csv_doubt.hpp), for every
+/// other text: a first line of names and numbers, damaged numbers or missing values, or of 0, 1, 2,
+/// ...; numbers and words in the first column; two columns of integers that are rather one of
+/// numbers with a decimal comma; lines that begin with '#' and may be rows, begin with a
+/// spreadsheet's error value such as #N/A, or come after the first row; a number with a decimal
+/// point in a file of decimal commas.
 /// `file:line: 2 values; expected 3 as in line 1`, `file:line:column` for text where a number
-/// should be, a blank line among rows of one number, and a shape that the rows do not fill.
+/// should be, a row of empty fields, a blank line among rows of one number, and a shape that the
+/// rows do not fill.
 LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const CsvStyle& style = {},
                         ThreadPool* workers = nullptr, std::size_t piece_size = default_piece);
 

@@ -215,6 +215,19 @@ bool has_decimal_comma(std::string_view text) {
     return parse_loose_number(pointed).length == pointed.size();
 }
 
+bool may_be_grouped(std::string_view text) {
+    if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+    const std::size_t comma = text.find(',');
+    return comma >= 1 && comma <= 3 && text.size() == comma + 4 && text.front() != '0' &&
+           text.find_first_not_of("0123456789", comma + 1) == std::string_view::npos &&
+           has_decimal_comma(text);
+}
+
+bool is_number_to_quote(std::string_view text, char separator) {
+    return has_decimal_comma(text) ||
+           (text.find(separator) != std::string_view::npos && cell_of(text) == Cell::damaged);
+}
+
 bool names_labels(std::string_view text) {
     static constexpr std::array<std::string_view, 12> known{"",      "token", "tokens", "word",
                                                             "words", "label", "labels", "name",

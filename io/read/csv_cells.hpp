@@ -30,6 +30,13 @@ std::optional<bool> boolean_of(std::string_view text);
 /// "0,43".
 bool has_decimal_comma(std::string_view text);
 
+/// "1,000", which may be 1000 or 1.000: 1 to 3 digits, the first of which is not 0, and 3 more.
+bool may_be_grouped(std::string_view text);
+
+/// Whether quotes around the text are due to a comma or separator in a number, and make no label of
+/// it: "0,43", "1,000".
+bool is_number_to_quote(std::string_view text, char separator);
+
 /// Whether a header's first field marks a column of labels: it is empty, or token, word, label,
 /// name, text, id or index.
 bool names_labels(std::string_view text);

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "core/base/error.hpp"
 #include "io/read/csv_doubt.hpp"
 #include "io/read/csv_layout.hpp"
 
@@ -30,10 +31,6 @@ bool count_up(const CsvLine& line, std::size_t first) {
     return true;
 }
 
-bool is_quoted(const Field& field) {
-    return field.quoted;
-}
-
 class FirstLine {
 public:
     FirstLine(const CsvLine& line, const CsvLineReader& rest, const Source& source,
@@ -46,12 +43,15 @@ public:
         if (all.are_words()) return true;
         const bool is_labelled = is_wide_ && fields_[0].quoted && !fields_[1].quoted;
         if (is_wide_ && !is_labelled && style_.has_flags && counts_from_zero(line_, 0) && next())
-            refuse("0, 1, ... may be a header or a row", "expected --csv-header yes or no", {});
+            refuse("0, 1, ... may be a header or a row", "words in a header",
+                   {as_header(lines_to_next()),
+                    {{header_no}, "the line", "as a row"},
+                    as_decimal_comma()});
         if (is_wide_ && names_labels(fields_[0].text)) return is_header_of_labels();
         if (!count_from(is_wide_ ? 1 : 0).are_numbers()) refuse_mixed();
         if (all.are_numbers() && all.all_quoted && next() && !is_quoted_from(*next(), 0))
-            refuse("numbers in quotes may be a header or a row", "expected --csv-header yes or no",
-                   "all numbers in quotes, or none");
+            refuse("numbers in quotes may be a header or a row", "all numbers in quotes, or none",
+                   {as_header(lines_to_next()), {{header_no}, "the line", "as a row"}});
         return false;
     }
 
@@ -71,7 +71,8 @@ private:
     static bool is_quoted_from(const CsvLine& line, std::size_t first) {
         return line.fields.size() > first &&
                std::any_of(line.fields.begin() + static_cast<std::ptrdiff_t>(first),
-                           line.fields.end(), is_quoted);
+                           line.fields.end(),
+                           [](const Field& field) { return field.quoted && !field.decimal_comma; });
     }
 
     /// The first field is empty or names labels.
@@ -97,12 +98,10 @@ private:
         return (label.quoted || cell_of(label) == Cell::word) && !is_quoted_from(*next(), 1);
     }
 
-    [[noreturn]] void refuse_numbers() const {
-        const bool asks = style_.labels == Guess::automatic;
+    [[noreturn]] void refuse_numbers() {
         refuse("numbers after '" + shortened(fields_[0].text) + "' may be names or a row",
-               std::string("--csv-header yes reads the line as a header, --csv-header no") +
-                   (asks ? " --csv-labels yes" : "") + " as a row",
-               "a label that is another word, or words in a header");
+               "a label that is another word, or words in a header",
+               {as_header(lines_to_next()), {{header_no, labels_yes}, "the line", "as a row"}});
     }
 
     /// Reports the first field that is neither a number nor a name, else the first name.
@@ -118,26 +117,18 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        // Not a header if the line below has no number or name there either.
-        const auto column = static_cast<std::size_t>(found - fields_.begin());
-        const bool is_alike = next() && column < next()->fields.size() && is_doubtful(*found) &&
-                              !has_decimal_comma(found->text) &&
-                              is_doubtful(next()->fields[column]);
-        if (!next() || is_alike)  // an empty header
-            throw Error(ErrorKind::input, source_.place(found->offset),
-                        not_a_number(*found, style_));
-        refuse_reading(
-            source_.place(found->offset), found_text(*found, "the name of a column"), style_,
-            has_decimal_comma(found->text)
-                ? "--csv-decimal , reads it as a number, --csv-header yes the line as a "
-                  "header"
-                : "--csv-header yes reads the line as a header, --csv-header no as a row",
-            "numbers, or a header of words");
+        throw CsvDamage(source_.place(found->offset), found->offset, found_text(*found),
+                        meanings_of(*found, "the name of a column"),
+                        next() ? "numbers, or a header of words" : expected_number(*found),
+                        {as_decimal_comma(), as_header(lines_to_next())});
     }
 
-    [[noreturn]] void refuse(const std::string& found, const std::string& flags,
-                             const std::string& without_flags) const {
-        refuse_reading(line_place(source_, line_.line), found, style_, flags, without_flags);
+    std::size_t lines_to_next() { return next() ? next()->line - line_.line : 1; }
+
+    [[noreturn]] void refuse(const std::string& found, const std::string& expected,
+                             std::vector<CsvWay> ways) const {
+        throw CsvDoubt(line_place(source_, line_.line), line_.offset, found, "", expected,
+                       std::move(ways));
     }
 
     const CsvLine& line_;

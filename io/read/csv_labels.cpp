@@ -1,5 +1,8 @@
 // Labels in the first column of CSV text.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "io/read/csv_doubt.hpp"
 #include "io/read/csv_layout.hpp"
@@ -25,11 +28,10 @@ struct FirstColumn {
     void add(const CsvLine& record, char separator) {
         const Field& field = record.fields[0];
         const Cell cell = cell_of(field);
-        const bool is_quoted = field.quoted && !is_quoted_number(field, separator);
-        Seen& seen = cell == Cell::word     ? words
-                     : is_quoted            ? quoted
-                     : cell == Cell::number ? numbers
-                                            : doubtful;
+        Seen& seen = cell == Cell::word                 ? words
+                     : is_quoted_word(field, separator) ? quoted
+                     : cell == Cell::number             ? numbers
+                                                        : doubtful;
         seen.add(record);
         for (std::size_t i = 1; i < record.fields.size(); ++i)
             (record.fields[i].quoted ? others_quoted : others_plain) = true;
@@ -37,7 +39,7 @@ struct FirstColumn {
 };
 
 bool is_number(const Field& field) {
-    return !field.quoted && cell_of(field) == Cell::number;
+    return (!field.quoted || field.decimal_comma) && cell_of(field) == Cell::number;
 }
 
 /// A first line of words is also a header if it is the only one and numbers follow.
@@ -46,25 +48,20 @@ bool is_number(const Field& field) {
     const bool is_word = column.doubtful.count == 0 ||
                          (column.words.count != 0 && column.words.line < column.doubtful.line);
     const FirstColumn::Seen& odd = is_word ? column.words : column.doubtful;
-    std::string found = found_text(odd.field, "a label");
-    if (column.numbers.count != 0)
-        found = "found '" + shortened(odd.field.text) +
-                (has_decimal_comma(odd.field.text) ? "', with a decimal comma," : "'") +
+    const bool has_numbers = column.numbers.count != 0;
+    const bool is_decimal = has_decimal_comma(odd.field.text) && !may_be_grouped(odd.field.text);
+    std::string place;
+    if (has_numbers)
+        place = std::string(is_decimal ? ", with a decimal comma," : "") +
                 " in a column that holds '" + shortened(column.numbers.field.text) + "' on line " +
                 std::to_string(column.numbers.line);
-    const bool may_be_header = layout.header.fields.empty() && style.header == Guess::automatic &&
-                               column.words.count == 1 && column.doubtful.count == 0 &&
-                               odd.line == layout.row.line;
-    refuse_reading(source.place(odd.field.offset), found, style,
-                   has_decimal_comma(odd.field.text)
-                       ? "--csv-decimal , reads it as a number, --csv-labels yes the column as "
-                         "labels"
-                   : may_be_header
-                       ? "--csv-labels yes reads the column as labels, --csv-header yes the line "
-                         "as a header"
-                       : "--csv-labels yes reads the column as labels, --csv-labels no as "
-                         "numbers",
-                   "numbers, or all labels in quotes");
+    std::vector<CsvWay> ways{as_decimal_comma(), {{labels_yes}, "the column", "as labels"}};
+    if (layout.header.fields.empty() && style.header == Guess::automatic &&
+        column.words.count == 1 && column.doubtful.count == 0 && odd.line == layout.row.line)
+        ways.push_back(as_header());
+    throw CsvDamage(source.place(odd.field.offset), odd.field.offset, found_text(odd.field) + place,
+                    has_numbers ? "" : meanings_of(odd.field, "a label"),
+                    "numbers, or all labels in quotes", std::move(ways));
 }
 
 }  // namespace
@@ -97,12 +94,11 @@ bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& sourc
     if (column.quoted.count == 0)
         return cell_of(layout.row.fields[0]) == Cell::word;  // no row fits
     if (column.others_quoted && column.others_plain)
-        refuse_reading(source.place(column.quoted.field.offset),
-                       "found '" + shortened(column.quoted.field.text) +
-                           "' in quotes, which may be a number or a label",
-                       style,
-                       "--csv-labels yes reads the column as labels, --csv-labels no as numbers",
-                       "quotes around labels alone");
+        throw CsvDoubt(
+            source.place(column.quoted.field.offset), column.quoted.field.offset,
+            found_text(column.quoted.field) + " in quotes", ", which may be a number or a label",
+            "quotes around labels alone",
+            {{{labels_yes}, "the column", "as labels"}, {{labels_no}, "the column", "as numbers"}});
     return !column.others_quoted;
 }
 

@@ -107,16 +107,14 @@ std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separato
         style.labels != Guess::yes)
         return {};
     const bool is_missing = cell_of(first) == Cell::missing && !first.text.empty();
-    refuse_reading(
-        line_place(source, found->line.line),
-        is_missing ? "found '" + shortened(first.text) +
-                         "', which may be a missing value or begin a comment"
-                   : "a line that begins with '#' may be a comment or a row",
-        style,
-        std::string("--csv-comments reads it as a comment, ") +
-            (style.header == Guess::yes || !by_labels ? "--no-csv-comments" : "--csv-labels yes") +
-            " as a row",
-        is_missing ? "a number, or no such line" : "its label in quotes, or no such line");
+    const bool by_header = style.header == Guess::yes || !by_labels;
+    throw CsvDoubt(
+        line_place(source, found->line.line), found->line.offset,
+        is_missing ? found_text(first) : "a line that begins with '#'",
+        is_missing ? ", which may be a missing value or begin a comment"
+                   : ", which may be a comment or a row",
+        is_missing ? "a number, or no such line" : "its label in quotes, or no such line",
+        {as_comment(), {{by_header ? comments_no : labels_yes}, "it", "as a row"}});
 }
 
 bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, const Source& source,
@@ -165,19 +163,29 @@ void check_first_hash_line(const CsvLayout& layout, char separator, const Source
 }
 
 /// Above labels the header may be one field short, as R writes row names.
-void check_header_width(const CsvLayout& layout, const Source& source, const CsvStyle& style) {
+void check_header_width(const CsvLayout& layout, const Source& source) {
     const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
     const bool is_short = named + 1 == width;
     const Field& first = layout.row.fields[0];
     const bool may_be_label =
         layout.labelled.value_or(first.quoted || cell_of(first) != Cell::number);
     if (named == 0 || named == width || (is_short && may_be_label)) return;
-    const bool asks = is_short && !layout.labelled && style.has_flags;
-    throw Error(ErrorKind::input, line_place(source, layout.row.line),
-                std::to_string(width) + (width == 1 ? " field" : " fields") + "; expected " +
-                    std::to_string(named) + " as in the header, line " +
-                    std::to_string(layout.header.line) +
-                    (asks ? ", or --csv-labels yes, which reads the first as a label" : ""));
+    throw CsvDoubt(
+        line_place(source, layout.row.line), layout.row.offset,
+        std::to_string(width) + (width == 1 ? " field" : " fields"), "",
+        std::to_string(named) + " as in the header, line " + std::to_string(layout.header.line),
+        {{{labels_yes}, "the first", "as a label"}});
+}
+
+/// In a file of decimal commas and blanks, `x,y` may be two names above numbers with a comma.
+void check_commas(const CsvLine& header, char separator, const Source& source,
+                  const CsvStyle& style) {
+    if (style.decimal != DecimalMark::comma || separator != ' ') return;
+    for (const Field& field : header.fields)
+        if (!field.quoted && field.text.find(',') != std::string::npos)
+            throw CsvDoubt(source.place(field.offset), field.offset, found_text(field),
+                           ", which may be one name or two", "names in quotes",
+                           {{{decimal_point}, "it", "as two"}});
 }
 
 }  // namespace
@@ -198,6 +206,7 @@ CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyl
         layout = {};
         more = reader.next(layout.row);
     }
+    check_commas(layout.header, reader.separator(), source, style);
     if (!more && layout.header.fields.empty())
         throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
     if (!more)
@@ -209,18 +218,17 @@ CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyl
         throw Error(ErrorKind::input, line_place(source, layout.row.line),
                     "one field, taken for a label; expected numbers after it");
     check_first_hash_line(layout, reader.separator(), source, style);
-    check_header_width(layout, source, style);
+    check_header_width(layout, source);
     return layout;
 }
 
 void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const Source& source,
                       const CsvStyle& style) {
     const bool by_labels = may_be_labelled && style.labels == Guess::automatic;
-    refuse_reading(line_place(source, line.line), "a line that begins with '#' after the first row",
-                   style,
-                   std::string("--csv-comments reads it as a comment, ") +
-                       (by_labels ? "--csv-labels yes" : "--no-csv-comments") + " as a row",
-                   "its label in quotes, or no such line");
+    throw CsvDoubt(line_place(source, line.line), line.offset,
+                   "a line that begins with '#' after the first row", "",
+                   "its label in quotes, or no such line",
+                   {as_comment(), {{by_labels ? labels_yes : comments_no}, "it", "as a row"}});
 }
 
 }  // namespace attn::io

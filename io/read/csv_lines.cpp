@@ -8,6 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "io/read/csv_cells.hpp"
+#include "io/read/csv_doubt.hpp"
 
 namespace attn::io {
 namespace {
@@ -55,28 +56,25 @@ CsvLineReader::CsvLineReader(const Source& source, const CsvStyle& style, char s
 constexpr std::size_t max_fields = std::size_t{1} << 22;
 
 bool CsvLineReader::next(CsvLine& line) {
+    if (!skip_to_record()) return false;
+    line.fields.clear();
+    line.line = line_;
+    line.offset = at_;
     do {
-        if (!skip_to_record()) return false;
-        line.fields.clear();
-        line.line = line_;
-        line.offset = at_;
-        do {
-            if (line.fields.size() == max_fields)
-                throw Error(ErrorKind::input, line_place(source_, line_),
-                            "more than " + std::to_string(max_fields) +
-                                " fields on one line; expected fewer, or another format");
-            line.fields.push_back(read_field());
-        } while (take_separator());
-        skip_line_end();
-        if (ends_with_separator_ && line.fields.size() > 1) line.fields.pop_back();
-        if (is_empty(line) && empty_line_ == 0) empty_line_ = line.line;
-    } while (is_empty(line));  // spreadsheets end with rows of separators
-    if (!before_first_ && empty_line_ != 0)
-        throw Error(ErrorKind::input, line_place(source_, empty_line_),
-                    "a row of empty fields between others; expected numbers, or no such line");
+        if (line.fields.size() == max_fields)
+            throw Error(ErrorKind::input, line_place(source_, line_),
+                        "more than " + std::to_string(max_fields) +
+                            " fields on one line; expected fewer, or another format");
+        line.fields.push_back(read_field());
+    } while (take_separator());
+    skip_line_end();
+    if (ends_with_separator_ && line.fields.size() > 1) line.fields.pop_back();
+    if (is_empty(line))
+        throw Error(ErrorKind::input, line_place(source_, line.line),
+                    "a row of empty fields; expected numbers, or no such line");
+    if (is_comma_open_) check_commas(line);
     line.after_blank = !before_first_ && after_blank_;
     before_first_ = after_blank_ = false;
-    empty_line_ = 0;
     return true;
 }
 
@@ -84,7 +82,6 @@ void CsvLineReader::restart_at(std::size_t offset, std::size_t line) {
     at_ = offset;
     line_ = line;
     before_first_ = after_blank_ = false;
-    empty_line_ = 0;
 }
 
 /// Excel's first line `sep=;`; 0 if there is none.
@@ -94,7 +91,7 @@ char CsvLineReader::named_separator() const {
 }
 
 /// White space is written ' '.
-char CsvLineReader::find_separator() const {
+char CsvLineReader::find_separator() {
     if (named_separator() != 0) return named_separator();
     std::string_view rest = text_, comment;
     while (!rest.empty()) {
@@ -109,22 +106,61 @@ char CsvLineReader::find_separator() const {
     return comment.empty() ? ',' : separator_in(comment);
 }
 
-/// White space is written ' '. A decimal comma follows no quote.
-char CsvLineReader::separator_in(std::string_view line) const {
+/// White space is written ' '.
+char CsvLineReader::separator_in(std::string_view line) {
     bool quoted = false;
     std::string unquoted;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        if (line[i] == '"' && style_.quotes == Quotes::yes) quoted = !quoted;
-        const bool is_decimal = line[i] == ',' && style_.decimal == DecimalMark::comma &&
-                                (i == 0 || line[i - 1] != '"');
-        if (!quoted && !is_decimal) unquoted += line[i];
+    for (char c : line) {
+        if (c == '"' && style_.quotes == Quotes::yes) quoted = !quoted;
+        if (!quoted) unquoted += c;
     }
-    for (char separator : {'\t', ';', ','})
+    for (char separator : {'\t', ';'})
         if (unquoted.find(separator) != std::string::npos) return separator;
-    return ' ';
+    const bool is_comma = style_.decimal == DecimalMark::comma
+                              ? separates_quoted_fields()
+                              : unquoted.find(',') != std::string::npos;
+    return is_comma ? ',' : ' ';
 }
 
-/// Stops at the first line that ends otherwise. On a single line the last number may be missing.
+/// Whether a comma is next to a quoted field, in a file of decimal commas. Quoted numbers with
+/// one show that all other commas are separators too.
+bool CsvLineReader::separates_quoted_fields() {
+    bool separates = false;
+    for (std::string_view rest = style_.quotes == Quotes::yes ? text_ : ""; !rest.empty();) {
+        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        const std::size_t first = line.find_first_not_of(" \t");
+        if (first != std::string_view::npos && line[first] == '#') continue;
+        for (std::size_t open = line.find('"'); open != std::string_view::npos;) {
+            const std::size_t close = std::min(line.find('"', open + 1), line.size());
+            const std::size_t next =
+                std::min(line.find_first_not_of(" \t", close + 1), line.size());
+            const std::size_t last = open == 0 ? open : line.find_last_not_of(" \t", open - 1);
+            const bool is_beside =
+                (last < open && line[last] == ',') || (next < line.size() && line[next] == ',');
+            separates = separates || is_beside;
+            if (is_beside && has_decimal_comma(line.substr(open + 1, close - open - 1)))
+                return true;
+            open = line.find('"', close + 1);
+        }
+    }
+    return is_comma_open_ = separates;
+}
+
+/// `"a",0,5`: a label and 0.5, or two numbers.
+void CsvLineReader::check_commas(const CsvLine& line) const {
+    for (std::size_t i = 1; i < line.fields.size(); ++i) {
+        const Field &before = line.fields[i - 1], &field = line.fields[i];
+        const std::string joined = before.text + "," + field.text;
+        if (before.quoted || field.quoted || !has_decimal_comma(joined)) continue;
+        throw CsvDoubt(source_.place(before.offset), line.offset,
+                       "found '" + shortened(joined) + "'", ", which may be one number or two",
+                       "quotes around each number with a decimal comma",
+                       {{{decimal_point}, "it", "as two"}});
+    }
+}
+
+/// Stops at the first line that ends otherwise.
 bool CsvLineReader::is_at_every_end() const {
     std::size_t lines = 0;
     if (separator_ == ' ') return false;
@@ -141,7 +177,7 @@ bool CsvLineReader::is_at_every_end() const {
         if (line.back() != separator_) return false;
         ++lines;
     }
-    return lines > 1;
+    return lines > 0;
 }
 
 /// Skips to the next line that is neither blank nor a comment.
@@ -191,11 +227,14 @@ Field CsvLineReader::read_field() {
     else
         read_plain(field);
     skip_padding();
-    const bool ends = at_line_end() || text_[at_] == separator_ || separator_ == ' ';
+    const bool ends = at_line_end() || text_[at_] == separator_ ||
+                      (separator_ == ' ' && is_blank(text_[at_ - 1]));
     if (!ends)
         throw Error(ErrorKind::input, source_.place(at_),
                     "found " + excerpt(text_, at_) + " after a quoted field; expected " +
-                        (separator_ == '\t' ? "a tab" : std::string("'") + separator_ + "'") +
+                        (separator_ == '\t'  ? "a tab"
+                         : separator_ == ' ' ? "a blank"
+                                             : std::string("'") + separator_ + "'") +
                         " or the end of the line");
     take_decimal_comma(field);
     return field;
@@ -203,24 +242,22 @@ Field CsvLineReader::read_field() {
 
 /// Decimal commas become points.
 void CsvLineReader::take_decimal_comma(Field& field) const {
-    if (style_.decimal == DecimalMark::comma) {
-        if (!field.quoted && field.text.find('.') != std::string::npos &&
-            cell_of(std::string_view(field.text)) == Cell::number)
-            throw Error(ErrorKind::input, source_.place(field.offset),
-                        "found '" + shortened(field.text) +
-                            "'; expected decimal commas, or --csv-decimal .");
-        if (has_decimal_comma(field.text)) field.text[field.text.find(',')] = '.';
-    }
+    if (style_.decimal != DecimalMark::comma) return;
+    if (!field.quoted && field.text.find('.') != std::string::npos &&
+        cell_of(field) == Cell::number)
+        throw CsvDoubt(source_.place(field.offset), field.offset, found_text(field), "",
+                       "decimal commas", {{{decimal_point}, "it", "as a number", 1}});
+    field.decimal_comma = has_decimal_comma(field.text);
+    if (field.decimal_comma) field.text[field.text.find(',')] = '.';
 }
 
 void CsvLineReader::read_quoted(Field& field) {
     field.quoted = true;
     for (++at_;; ++at_) {
         if (at_line_end())
-            throw Error(
-                ErrorKind::input, source_.place(field.offset),
-                std::string("a quote that does not end on its line; expected a closing '\"'") +
-                    (style_.has_flags ? ", or --csv-quotes no if quotes are text" : ""));
+            throw CsvDoubt(source_.place(field.offset), field.offset,
+                           "a quote that does not end on its line", "", "a closing '\"'",
+                           {{{quotes_no}, "it", "as text"}});
         if (text_[at_] != '"') {
             field.text += text_[at_];
         } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {

@@ -15,6 +15,14 @@ struct Field {
     std::string text;
     std::size_t offset = 0;
     bool quoted = false;
+    bool decimal_comma = false;  // which the text has as a point
+
+    /// The text as the file has it.
+    std::string written() const {
+        std::string original = text;
+        if (decimal_comma) original[original.find('.')] = ',';
+        return original;
+    }
 };
 
 struct CsvLine {
@@ -36,8 +44,8 @@ struct ShapeComment {
 };
 
 /// Splits the text into records; csv.hpp defines separators and skipped lines. Errors: kind input
-/// for unterminated quotes or text after them, for a row of empty fields between others, and for an
-/// invalid shape.
+/// for unterminated quotes or text after them, for a row of empty fields, for an invalid shape, and
+/// for a comma between numbers without quotes that may be a decimal comma or a separator.
 class CsvLineReader {
 public:
     /// `separator`: if it is already known.
@@ -60,8 +68,10 @@ public:
 
 private:
     char named_separator() const;
-    char find_separator() const;
-    char separator_in(std::string_view line) const;
+    char find_separator();
+    char separator_in(std::string_view line);
+    bool separates_quoted_fields();
+    void check_commas(const CsvLine& line) const;
     bool is_at_every_end() const;
     bool skip_to_record();
     void read_shape(std::string_view comment);
@@ -78,13 +88,13 @@ private:
     const Source& source_;
     std::string_view text_;
     const CsvStyle& style_;
+    bool is_comma_open_ = false;  // may be a decimal comma or a separator, unless quoted
     char separator_;
     bool ends_with_separator_;
     std::size_t at_ = 0;
     std::size_t line_ = 1;
     bool before_first_ = true;
-    bool after_blank_ = false;    // since the last record
-    std::size_t empty_line_ = 0;  // the last line of empty fields since the last record; 0: none
+    bool after_blank_ = false;  // since the last record
     ShapeComment shape_;
 };
 

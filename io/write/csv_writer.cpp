@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
 #include "io/read/csv_cells.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
@@ -16,11 +18,11 @@ namespace {
 /// Whether the labels could be numbers in spite of their quotes: "1,000".
 bool may_be_numbers(std::span<const std::string> labels, std::string_view separator) {
     const auto is_word = [](const std::string& label) { return cell_of(label) == Cell::word; };
-    const auto is_number_with_separator = [&](const std::string& label) {
-        return cell_of(label) == Cell::damaged && label.find(separator) != std::string::npos;
+    const auto is_number = [&](const std::string& label) {
+        return is_number_to_quote(label, separator.front());
     };
     return std::none_of(labels.begin(), labels.end(), is_word) &&
-           std::any_of(labels.begin(), labels.end(), is_number_with_separator);
+           std::any_of(labels.begin(), labels.end(), is_number);
 }
 
 /// Whether the first row's numbers could be names of columns: 0, 1, 2, ...; after a label that is
@@ -43,6 +45,14 @@ bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
         return rows.size() != 0 ? std::exchange(rows, Array<T>::from_shape({0, 0})) : next();
     };
     return may_be;
+}
+
+void refuse_zeros(std::span<const std::string> labels) {
+    for (const std::string& label : labels)
+        if (label.find('\0') != std::string::npos)
+            throw Error(ErrorKind::input, "label " + std::to_string(&label - labels.data()),
+                        "'" + shortened(label) +
+                            "' holds U+0000, which text may not; expected another label or format");
 }
 
 /// A label as the text of a field. A field ends with its line, so line breaks are escaped.
@@ -116,6 +126,8 @@ void write_separated(Output& out, const Report& report, const NumberStyle& style
     const bool needs_first_line = is_matrix && (array.stream ? std::visit(looks, *streamed.stream)
                                                              : std::visit(looks, array.values));
     if (!rows.empty()) {
+        refuse_zeros(rows);
+        refuse_zeros(columns);
         const bool is_needed = needs_first_line || may_be_numbers(rows, separator);
         out << header_of(columns, shape[1], is_needed, separator);
     } else if (!is_matrix || needs_first_line) {

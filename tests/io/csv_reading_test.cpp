@@ -53,6 +53,10 @@ TEST_CASE("csv reading: a damaged or missing field anywhere is never read as som
                           column = random.below(table.cells[0].size());
         const std::string& bad = random.one_of(damaged);
         if (bad.find(table.separator) != std::string::npos && random.chance()) continue;
+        // A separator at the end of the only line is not followed by a field.
+        if (bad.empty() && table.cells.size() == 1 && !has_header &&
+            column + 1 == table.cells[0].size())
+            continue;
         table.cells[row][column] = bad;
         const std::string text = table.text();
         CAPTURE(text);

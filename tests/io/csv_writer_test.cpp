@@ -83,16 +83,28 @@ TEST_CASE("csv writer: labels of any kind are read back, whatever the numbers lo
                                 pick(0).empty() || pick(0) == "token" || pick(0) == "id";
                             // "0,43" alone could be a number.
                             const bool has_names =
-                                has_keys && !(write == write_csv && columns == 1 &&
-                                              report.key_labels[0] == "0,43");
-                            const bool may_be_numbers =
-                                write == write_csv && rows == 1 && pick(0) == "0,43";
+                                has_keys && !(columns == 1 && report.key_labels[0] == "0,43");
+                            const bool may_be_numbers = rows == 1 && pick(0) == "0,43";
                             const bool has_header =
                                 has_names || counts || has_name || may_be_numbers;
                             REQUIRE(read.header.size() == (has_header ? columns + 1 : 0));
                             for (std::size_t i = 0; i < columns && has_names; ++i)
                                 CHECK(read.header[i + 1] == as_read(report.key_labels[i]));
                         }
+}
+
+TEST_CASE("csv writer: a label with U+0000 is refused before anything is written") {
+    Report report = report_of(counting({2, 2}));
+    report.query_labels = {"a", std::string("b\0c", 3)};
+    for (const Writer write : {write_csv, write_tsv}) {
+        std::string text, error;
+        text = test::written(
+            [&](Output& out) { error = test::error_of([&] { write(out, report, {}); }); });
+        CHECK(text.empty());
+        CHECK(error ==
+              "label 1: 'b\\x00c' holds U+0000, which text may not; expected another label or "
+              "format");
+    }
 }
 
 TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a stream's steps") {
