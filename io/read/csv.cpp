@@ -134,8 +134,7 @@ LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const S
 /// "0,05", "-0,5", "the 0,5e3": integers with a comma between them at the end of a line, and
 /// whether they are rather one number: so they are after a label and a blank.
 struct IntegerPair {
-    bool is_pair = false, has_first_sign = false, has_second_sign = false, is_decimal = false;
-    std::size_t first_digits = 0;
+    bool is_pair = false, has_second_sign = false, is_decimal = false;
 
     explicit IntegerPair(std::string_view line) {
         line = line.substr(0, line.find_last_not_of(" \t") + 1);
@@ -154,9 +153,8 @@ struct IntegerPair {
             line.remove_prefix(end);
             return digits;
         };
-        has_first_sign = take_sign();
+        const bool has_first_sign = take_sign();
         const std::string_view first = take_digits();
-        first_digits = first.size();
         if (first.empty() || !line.starts_with(',')) return;
         line.remove_prefix(1);
         has_second_sign = take_sign();
@@ -169,26 +167,22 @@ struct IntegerPair {
 };
 
 /// Two columns of integers are rather one of numbers with a decimal comma if a second one begins
-/// with 0 or a first one is -0, or if only first ones have signs, and one digit; and so are
-/// integers after labels that end with a blank and an integer.
+/// with 0 or a first one is -0; and so are integers after labels that end with a blank and an
+/// integer.
 void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader,
                           const Source& source, const CsvStyle& style) {
     if (style.decimal || !style.has_flags || reader.separator() != ',' ||
         reader.shape().line != 0 || !layout.header.fields.empty() || layout.row.fields.size() != 2)
         return;
-    std::string_view decimal, with_sign;
-    bool has_one_digit = true;
+    std::string_view found;
     for (std::string_view rest = source.text.substr(layout.row.offset); !rest.empty();) {
         const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));
         if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
         const IntegerPair pair(line);
         if (!pair.is_pair || pair.has_second_sign) return;
-        has_one_digit = has_one_digit && pair.first_digits == 1;
-        if (pair.is_decimal && decimal.empty()) decimal = line;
-        if (pair.has_first_sign && with_sign.empty()) with_sign = line;
+        if (pair.is_decimal && found.empty()) found = line;
     }
-    const std::string_view found = decimal.empty() && has_one_digit ? with_sign : decimal;
     if (found.empty()) return;
     const auto offset = static_cast<std::size_t>(found.data() - source.text.data());
     throw CsvDoubt(source.place(offset), offset, "found '" + shortened(found) + "'",

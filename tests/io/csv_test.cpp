@@ -96,7 +96,7 @@ TEST_CASE("csv: integers with a comma that a decimal comma explains better are r
         return numbers_of(
             read_csv(test::make_source("f.csv", text), {}, {.decimal = mark}).matrix.values);
     };
-    for (const char* text : {"0,05\n0,007\n", "0,5\n-0,3\n", "-1,5\n2,3\n", "the 1,5\nof 2,3\n"}) {
+    for (const char* text : {"0,05\n0,007\n", "0,5\n-0,3\n", "the 1,5\nof 2,3\n"}) {
         CAPTURE(text);
         CHECK(error(text).find("--csv-decimal , reads it as one, --csv-decimal . as two") !=
               std::string::npos);
