@@ -222,8 +222,7 @@ private:
             given.type = view_.dtype().value_or(Dtype::float64) == Dtype::float32
                              ? Precision::float32
                              : Precision::float64;
-            constexpr int all_digits = 17;
-            given.printed = PrintedDigits{*decimals, all_digits};
+            given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
             const TextNumbers text = text_numbers(text_of_array(array));
             given.type = view_.dtype() == Dtype::float64   ? Precision::float64
