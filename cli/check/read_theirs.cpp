@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/check/printed_digits.hpp"
+#include "cli/question/input.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -204,6 +205,13 @@ private:
         return static_cast<int>(std::min<std::uint64_t>(*decimals, 400));
     }
 
+    /// The type of attn's own text.
+    std::optional<Precision> stated_type() const {
+        const auto dtype = view_.dtype();
+        if (!dtype || !is_result(file_)) return std::nullopt;
+        return *dtype == Dtype::float32 ? Precision::float32 : Precision::float64;
+    }
+
     io::ViewedNumbers read_numbers(const io::ArrayView& array) {
         constexpr std::size_t highest_rank = 8;  // with axes of size 1
         return view_.read(array, pool_, options_.csv, nullptr, highest_rank);
@@ -219,15 +227,14 @@ private:
         if (array.type) {
             given.type = *array.type;
         } else if (const auto decimals = stated_decimals(ours)) {
-            given.type = view_.dtype().value_or(Dtype::float64) == Dtype::float32
-                             ? Precision::float32
-                             : Precision::float64;
+            given.type = stated_type().value_or(Precision::float64);
             given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
-            const TextNumbers text = text_numbers(text_of_array(array));
-            given.type = view_.dtype() == Dtype::float64   ? Precision::float64
-                         : view_.dtype() == Dtype::float32 ? Precision::float32
-                                                           : text.type;
+            // attn's own text without --precision has all digits.
+            const auto stated = stated_type();
+            const TextNumbers text =
+                stated ? TextNumbers{{}, *stated} : text_numbers(text_of_array(array));
+            given.type = text.type;
             given.printed = text.printed;
             const bool are_floats = !text.printed && given.type == Precision::float32;
             if (are_floats)
