@@ -141,6 +141,11 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
         judgement.arrays.push_back(judge_.judge(given));
         judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
     }
+    if (file.fits) {
+        const std::string name(file.fits->row().name);
+        judgement.arrays[0].finding +=
+            ", but fits " + name + "; if it holds them, expected --names " + name;
+    }
     name_type(judgement, file.arrays);
     judgement.is_searched = asked_.search;
     if (asked_.search && judgement.verdict == Verdict::wrong) {
