@@ -23,7 +23,7 @@ struct DigitCount {
     bool are_shortest = true;           // decimals of float32
     bool are_of_floats = true;          // float32 rounded to the digits of each
     bool are_whole = true;              // no digit after the point but 0
-    // Of numbers that are no sum of a few powers of 2, as 0.75 is, or that have an exponent.
+    // Of numbers that have an exponent, or are not the sum of a few powers of 2, as 0.75 is.
     std::size_t inexact = 0;
     std::int64_t decimals_of_inexact = 0, significant_of_inexact = 0;
 
