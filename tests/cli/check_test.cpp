@@ -363,7 +363,7 @@ TEST_CASE("check: small weights beside a sink, and small contexts beside a value
         const double weight = std::exp(-score) / (1 + std::exp(-score));
         judge(R"({"query": [[1]], "key": [[)" + std::to_string(-score) + R"(]], "value": [[1]]})",
               {"--sink", "0", "--type", "float32"}, "attention_weights",
-              weight * (1 + 0x1p-24 * score), weight * (1 + 0x1p-15 * score));
+              weight * (1 - 0x1p-22 * score), weight * (1 - 0x1p-15 * score));
     }
     for (const double score : {1.5, 300.5, 354.5, 358.5, 650.5}) {
         CAPTURE(score);
