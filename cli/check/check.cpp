@@ -99,7 +99,8 @@ void check_top(const Request& request, const TheirFile& file) {
             "requires top_keys or top_weights; expected one of them in " + file.path);
 }
 
-/// Standard input can be read only once.
+}  // namespace
+
 void check_standard_input(const CheckRequest& request) {
     io::require_one_standard_input(request.against);
     if (std::none_of(request.against.begin(), request.against.end(), io::is_standard_input)) return;
@@ -112,8 +113,6 @@ void check_standard_input(const CheckRequest& request) {
         throw Error(ErrorKind::usage, "--against -",
                     "standard input is also the question's; expected a file for one of them");
 }
-
-}  // namespace
 
 CheckedQuestion::CheckedQuestion(RequestWithInput asked, const CheckRequest& request,
                                  const Runtime& runtime)
@@ -141,6 +140,11 @@ ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     for (const GivenArray& given : file.arrays) {
         judgement.arrays.push_back(judge_.judge(given));
         judgement.verdict = std::max(judgement.verdict, judgement.arrays.back().verdict);
+    }
+    if (file.fits) {
+        const std::string name(file.fits->row().name);
+        judgement.arrays[0].finding +=
+            ", but fits " + name + "; if it holds them, expected --names " + name;
     }
     name_type(judgement, file.arrays);
     judgement.is_searched = asked_.search;
@@ -260,11 +264,12 @@ void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
             judge_.judge_as(given[place], layout, judgement.arrays[place].type);
 }
 
-bool check(const CheckRequest& request, std::vector<std::string>& notes) {
+bool check(CheckRequest request, std::vector<std::string>& notes) {
     check_standard_input(request);
     ThreadPool workers;
     io::LoadedModels models;
-    CheckedQuestion question(open_request(request.flags), request, {workers, models});
+    CheckedQuestion question(open_request(request.flags, std::move(request.question)), request,
+                             {workers, models});
     std::vector<ProgramJudgement> programs;
     for (const std::string& path : request.against) {
         std::vector<io::InputFile> files = io::open_results(path);

@@ -19,6 +19,7 @@ struct CheckRequest {
     std::string names;                 ///< `--names`, or empty
     std::optional<Precision> type;     ///< that the other programs computed in
     std::optional<CheckTolerance> tolerance;
+    std::optional<io::InputFile> question;  ///< that is open: it may be a pipe
     bool json = false, search = false;
 };
 
@@ -63,9 +64,12 @@ private:
     Judge judge_;
 };
 
+/// Standard input can be read only once. Errors: kind usage.
+void check_standard_input(const CheckRequest& request);
+
 /// Judges every file of a question, and writes the report to the request's output. Returns whether
 /// all are right. The question's notes go to `notes`. Errors: those above; kinds usage, input and
 /// io.
-bool check(const CheckRequest& request, std::vector<std::string>& notes);
+bool check(CheckRequest request, std::vector<std::string>& notes);
 
 }  // namespace attn::cli

@@ -47,37 +47,12 @@ bool names_request(const std::vector<std::string>& words) {
         throw Error(ErrorKind::usage, "attn check", "no mode and no request; " + expected);
     const std::string& first = words[0];
     if (mode_named(first) != nullptr) return false;
-    if (first == "-")
-        throw Error(ErrorKind::usage, "-",
-                    "a request from standard input requires its mode; expected attn check MODE -");
     if (words.size() > 1)
         throw Error(ErrorKind::usage, io::shortened(first), "is not a mode; " + expected);
-    if (!io::path_exists(io::split_data_path(first).file))
+    if (!io::is_standard_input(first) && !io::path_exists(io::split_data_path(first).file))
         throw Error(ErrorKind::usage, io::shortened(first),
                     "no such file, and not a mode; " + expected);
     return true;
-}
-
-/// The mode that a request names. Errors: kind usage if it names none.
-std::string mode_of_request(const io::InputFile& file) {
-    const io::JsonMember* const member =
-        file.holds_object() ? file.document->find("mode") : nullptr;
-    if (is_result(file)) {
-        const io::ResultHead head(file);
-        refuse_model_result(head, file.place);
-        std::string mode = head.mode;
-        if (mode_named(mode) != nullptr) return mode;
-    }
-    if (member == nullptr)
-        throw Error(ErrorKind::usage, file.place,
-                    "no request that names its mode; expected \"mode\" in it, or attn check MODE " +
-                        io::shortened(file.name));
-    const nlohmann::json mode = file.document->read_value(*member);
-    std::string name = mode.is_string() ? mode.get<std::string>() : "";
-    if (mode_named(name) == nullptr)
-        throw Error(ErrorKind::usage, file.document->place(*member),
-                    "unknown mode " + io::shortened(mode.dump()) + "; expected " + listed_modes());
-    return name;
 }
 
 std::optional<CheckTolerance> tolerance_of(const Args& args) {
@@ -119,35 +94,35 @@ CheckRequest check_of(const Args& args) {
 }
 
 /// Requests of several lines, whose flags are defaults.
-int run_check_records(const Args& args, const io::InputFile& file, CheckRequest request) {
+int run_check_records(const Args& args, CheckRequest request) {
     request.json = is_json(args, true);
     if (!request.json)
         throw Error(ErrorKind::usage, args.has("format") ? "--format text" : "--output",
                     "the verdicts on many requests are lines of JSON; expected json");
     request.flags.of_batch = true;
-    request.flags.is_question = true;
-    request.flags.has_mode = false;
     request.flags = with_flags(std::move(request.flags), args);
-    return check_records(file, request) ? 0 : found_wrong;
+    return check_records(*request.question, request) ? 0 : found_wrong;
 }
 
 int run_check(const Args& args) {
-    std::vector<std::string> words = args.names();
+    const std::vector<std::string> words = args.names();
     const bool is_request = names_request(words);
     CheckRequest request = check_of(args);
     if (is_request) {
-        const io::InputFile file = io::open_input_file(words[0]);
-        if (holds_requests(file)) return run_check_records(args, file, std::move(request));
-        words.insert(words.begin(), mode_of_request(file));
+        request.flags.has_mode = false;
+        request.flags.is_question = true;
+        request.flags.input = words[0];
+        request.question = io::open_input_file(words[0]);
+        if (holds_requests(*request.question)) return run_check_records(args, std::move(request));
+    } else {
+        request.flags = request_of_mode(words);
     }
     request.json = is_json(args, false);
-    Request asked = request_of_mode(words);
-    asked.is_question = is_request;
-    request.flags = with_flags(std::move(asked), args);
-    check_defaults(request.flags);
+    request.flags = with_flags(std::move(request.flags), args);
+    if (!is_request) check_defaults(request.flags);
     require_input(request.flags, "attn check");
     std::vector<std::string> notes;
-    const bool is_right = check(request, notes);
+    const bool is_right = check(std::move(request), notes);
     show_notes(notes);
     return is_right ? 0 : found_wrong;
 }
@@ -217,7 +192,9 @@ constexpr CommandRow check_command{
         "MODE [INPUT]\n\n--against FILE is required. MODE is self, causal, multihead, cross, sdpa "
         "or linear; "
         "INPUT and the flags are the mode's own, but\nnot those that shape arrays: see attn MODE "
-        "--help, and attn help check. A request that names its mode\nneeds no MODE.",
+        "--help, and attn help check. A request that names its mode,\nor a result of --emit all, "
+        "as "
+        "a file or - for standard input, needs no MODE.",
     .common_flags = common_check_flags,
     .takes = in_explain | in_check,
     .shown_flags = check_help,

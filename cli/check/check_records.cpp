@@ -158,6 +158,7 @@ private:
 
 bool holds_requests(const io::InputFile& file) {
     if (!file.source || file.format != io::ndjson_input) return false;
+    if (is_result(file)) return false;
     const std::size_t first = file.source->text.find_first_not_of(" \t\r\n");
     return first != std::string_view::npos && file.source->text[first] == '{';
 }
@@ -166,6 +167,7 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
     if (request.against.size() != 1)
         throw Error(ErrorKind::usage, "--against " + request.against[1],
                     "requests of several lines are checked by one file; expected one --against");
+    check_standard_input(request);
     const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input);
     ResultLines results(theirs);
     RecordChecker checker(request, results);

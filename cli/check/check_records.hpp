@@ -7,7 +7,7 @@
 
 namespace attn::cli {
 
-/// Whether a file holds one request a line.
+/// Whether a file holds one request a line. A single result is a question.
 bool holds_requests(const io::InputFile& file);
 
 /// Writes one line for each request of `file`, in order: attn.check/1 with its id, or its error. A

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "io/read/number_array.hpp"
@@ -15,17 +16,24 @@ namespace {
 struct DigitCount {
     int decimals = 0, significant = 0;  // the most
     std::size_t numbers = 0;            // with a point or an exponent
-    bool are_equal = true;              // in decimals, and without an exponent
+    int after_point = 0;                // of the first
+    bool have_exponents = false;        // all of them
+    bool are_alike = true;              // in the digits after the point, and in having an exponent
+    bool are_padded = false;            // one ends in a 0 or a point, which %g would leave out
     bool are_shortest = true;           // decimals of float32
     bool are_of_floats = true;          // float32 rounded to the digits of each
     bool are_whole = true;              // no digit after the point but 0
+    // Of numbers that have an exponent, or are not the sum of a few powers of 2, as 0.75 is.
+    std::size_t inexact = 0;
+    std::int64_t decimals_of_inexact = 0, significant_of_inexact = 0;
 
     /// `word` is a number as JSON or Python writes it.
     void add(std::string_view word) {
         const std::size_t exponent_at = std::min(word.find_first_of("eE"), word.size());
         const std::string_view mantissa = word.substr(0, exponent_at);
         const std::size_t point = mantissa.find('.');
-        if (point == std::string_view::npos && exponent_at == word.size()) return;
+        const bool has_exponent = exponent_at != word.size();
+        if (point == std::string_view::npos && !has_exponent) return;
         int after = 0, digits = 0, zeros_at_end = 0;
         bool is_leading = true;
         for (std::size_t i = 0; i < mantissa.size(); ++i) {
@@ -35,13 +43,21 @@ struct DigitCount {
             if (!is_leading) ++digits;
             zeros_at_end = mantissa[i] == '0' ? zeros_at_end + 1 : 0;
         }
-        if (mantissa.ends_with(".0")) digits = std::max(0, digits - zeros_at_end);  // as 1e9
+        const bool ends_as_repr = mantissa.ends_with(".0");  // as Python writes 1e9
+        if (ends_as_repr) digits = std::max(0, digits - zeros_at_end);
         int exponent = 0;
         std::string_view tail = word.substr(std::min(exponent_at + 1, word.size()));
         if (tail.starts_with('+')) tail.remove_prefix(1);
         std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
         const int places = std::clamp(after - exponent, 0, 400);
-        if (numbers != 0 && (places != decimals || exponent_at != word.size())) are_equal = false;
+        if (numbers == 0) {
+            after_point = after;
+            have_exponents = has_exponent;
+        }
+        are_alike = are_alike && after == after_point && has_exponent == have_exponents;
+        have_exponents = have_exponents && has_exponent;
+        are_padded = are_padded || (!has_exponent && !ends_as_repr &&
+                                    (mantissa.back() == '0' || mantissa.back() == '.'));
         decimals = std::max(decimals, places);
         significant = std::max(significant, digits);
         ++numbers;
@@ -51,6 +67,22 @@ struct DigitCount {
         are_of_floats =
             are_of_floats && std::abs(value - of_float) <= 0.51 * std::pow(10.0, exponent - after);
         are_whole = are_whole && value == std::trunc(value);
+        const double halves = std::ldexp(value, places);
+        if (halves == std::trunc(halves) && !(has_exponent && digits > 1)) return;
+        ++inexact;
+        decimals_of_inexact += places;
+        significant_of_inexact += digits;
+    }
+
+    static constexpr std::int64_t certain = 4;
+
+    /// How many digits more are missing if the numbers were rounded to `significant` digits than if
+    /// they were rounded to `decimals`. A digit that is left out is 0, which is one chance in ten.
+    std::int64_t evidence_of_decimals() const {
+        if (have_exponents) return -certain;
+        if (are_padded) return certain;
+        return static_cast<std::int64_t>(inexact) * (significant - decimals) + decimals_of_inexact -
+               significant_of_inexact;
     }
 
 private:
@@ -88,13 +120,17 @@ TextNumbers text_numbers(std::string_view text) {
     TextNumbers numbers;
     const bool are_floats = count.significant <= most_of_float || count.are_of_floats;
     numbers.type = are_floats ? Precision::float32 : Precision::float64;
-    const bool all_alike = count.are_equal && count.numbers > 1;
     const int least = count.are_whole ? 2 : 1;  // 1.0 may be exact
-    const bool are_rounded = count.decimals >= (all_alike ? least : 4);
-    const bool are_few = count.significant <= few || !count.are_shortest;
+    const bool are_printed_alike =
+        count.are_alike && count.numbers > 1 && count.after_point >= least;
+    // Few computed numbers have few digits, unless they are sums of a few powers of 2.
+    const bool are_rounded = are_printed_alike || count.decimals >= 4 || count.inexact != 0;
+    const std::int64_t evidence = count.evidence_of_decimals();
+    const bool are_few =
+        count.significant <= few || !count.are_shortest || evidence >= DigitCount::certain;
     if (are_rounded && are_few && count.significant <= most_of_double)
-        numbers.printed = PrintedDigits{count.decimals, count.significant};
-    numbers.is_shortest = !numbers.printed && numbers.type == Precision::float32;
+        numbers.printed =
+            PrintedDigits{count.decimals, evidence > 0 ? PrintedDigits::all : count.significant};
     return numbers;
 }
 

@@ -15,7 +15,6 @@ struct TextNumbers {
     std::optional<PrintedDigits> printed;
     /// That the digits suffice for, float32 or float64.
     Precision type = Precision::float64;
-    bool is_shortest = false;  ///< each number is the shortest decimal of its float32
 };
 
 /// Of JSON or CSV. Every word that begins like a number counts as one.

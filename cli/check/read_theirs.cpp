@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/check/printed_digits.hpp"
+#include "cli/question/input.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -99,6 +100,14 @@ public:
         std::sort(found.begin(), found.end(),
                   [](const auto& a, const auto& b) { return a.first.index < b.first.index; });
         for (const auto& [ours, array] : found) theirs.arrays.push_back(given(ours, *array));
+        const std::vector<std::size_t>& shape = theirs.arrays[0].shape;
+        const auto is_like = [&](ArrayId array) {
+            return exists(array) && !layouts_of(plan_, array, shape).empty();
+        };
+        const bool is_nameless =
+            options_.names.empty() && view_.is_one_array() && own_name(view_.arrays()[0]).empty();
+        if (is_nameless && !is_like("context_vectors") && is_like("attention_weights"))
+            theirs.fits = ArrayId("attention_weights");
         return theirs;
     }
 
@@ -204,6 +213,13 @@ private:
         return static_cast<int>(std::min<std::uint64_t>(*decimals, 400));
     }
 
+    /// The type of attn's own text.
+    std::optional<Precision> stated_type() const {
+        const auto dtype = view_.dtype();
+        if (!dtype || !is_result(file_)) return std::nullopt;
+        return *dtype == Dtype::float32 ? Precision::float32 : Precision::float64;
+    }
+
     io::ViewedNumbers read_numbers(const io::ArrayView& array) {
         constexpr std::size_t highest_rank = 8;  // with axes of size 1
         return view_.read(array, pool_, options_.csv, nullptr, highest_rank);
@@ -219,16 +235,14 @@ private:
         if (array.type) {
             given.type = *array.type;
         } else if (const auto decimals = stated_decimals(ours)) {
-            given.type = view_.dtype().value_or(Dtype::float64) == Dtype::float32
-                             ? Precision::float32
-                             : Precision::float64;
-            constexpr int all_digits = 17;
-            given.printed = PrintedDigits{*decimals, all_digits};
+            given.type = stated_type().value_or(Precision::float64);
+            given.printed = PrintedDigits{*decimals, PrintedDigits::all};
         } else if (!numbers.integers) {
-            const TextNumbers text = text_numbers(text_of_array(array));
-            given.type = view_.dtype() == Dtype::float64   ? Precision::float64
-                         : view_.dtype() == Dtype::float32 ? Precision::float32
-                                                           : text.type;
+            // attn's own text without --precision has all digits.
+            const auto stated = stated_type();
+            const TextNumbers text =
+                stated ? TextNumbers{{}, *stated} : text_numbers(text_of_array(array));
+            given.type = text.type;
             given.printed = text.printed;
             const bool are_floats = !text.printed && given.type == Precision::float32;
             if (are_floats)

@@ -88,9 +88,13 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     if (array.type != given.type)
         text += name + ": judged as " + std::string(row_of(array.type).name) + ", stored as " +
                 std::string(row_of(given.type).name) + "\n";
-    if (given.printed)
-        text += name + ": printed with " + std::to_string(given.printed->decimals) +
-                " decimals; the bound has half a unit of the last one more\n";
+    if (given.printed) {
+        const auto [decimals, digits] = *given.printed;
+        text += name + ": printed with " +
+                (digits < PrintedDigits::all ? std::to_string(digits) + " significant digits"
+                                             : std::to_string(decimals) + " decimals") +
+                "; the bound has half a unit of the last one more\n";
+    }
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
     return text;
 }

@@ -118,6 +118,16 @@ void take_arrays(RequestBuilder& builder, Input& input) {
     if (!input.holds_operands || !request.has("query")) request.locations["inputs"] = file.place;
 }
 
+/// Refuses arrays of a result without what they were computed from.
+void refuse_arrays_alone(const io::InputFile& file) {
+    if (!file.array.empty() || is_result(file) || holds(file, "mode") ||
+        !(holds(file, "context_vectors") || holds(file, "attention_weights")))
+        return;
+    throw Error(ErrorKind::usage, file.place,
+                "arrays without the question that they answer, as --bare writes them; expected the "
+                "request that they were computed from, or a result of --emit all without --bare");
+}
+
 }  // namespace
 
 bool is_result(const io::InputFile& file) {
@@ -161,6 +171,7 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
         const io::InputFile& file = input->file;
         const bool is_document = file.holds_object() && file.array.empty();
         const bool is_question = flags.is_question && is_result(file);
+        if (flags.is_question && !flags.has_mode) refuse_arrays_alone(file);
         if (is_document) builder.request.document = file.source;
         input->holds_operands = is_document && !is_result(file);
         if (is_question)

@@ -106,7 +106,12 @@ struct ColumnSums {
 /// The columns of the output projection's weight for a head, and its values projected by them.
 struct ProjectedHead {
     Rows weight, values;  ///< (d_out, d_v) and (keys, d_out)
+    double scale = 1;     ///< see scale_for_squares
 };
+
+/// Weights times values of this length, and times this power of 2, have squares within the range of
+/// float64: of a sum whose heaviest value is 0, they may be far smaller than the length.
+double scale_for_squares(double longest);
 
 class State {
 public:
@@ -194,18 +199,18 @@ private:
     /// `weights` are those after dropout.
     void set_output_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
                            const std::vector<double>& weight_error);
-    void set_softmax_errors(QueryRow& q, const RowsView& values,
-                            const std::vector<double>& weights);
+    void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                            double scale);
     bool has_limits(const QueryRow& q) const;
     std::vector<double> softmax_moves(const QueryRow& q, const RowsView& values,
-                                      const double* center) const;
+                                      const double* center, double scale) const;
     std::vector<double> largest_moves(const QueryRow& q, const RowsView& values,
                                       const double* center) const;
 
     std::size_t joined_column(std::size_t head, std::size_t c) const;
     bool moves_as_projected(const QueryRow& q) const;
     void add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
-                             std::vector<double>& squares);
+                             std::vector<double>& roots);
 
     // Linear attention.
     struct LinearHead;

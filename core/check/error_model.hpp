@@ -70,7 +70,7 @@ public:
     /// `size` at least the sum of their sizes. Partial sums in an order that has nothing to do with
     /// the signs are, in the mean square, no larger than those of this.
     double of_sum(std::size_t n, double sum, double root, double size) const {
-        const double partial = std::sqrt(sum * sum + 2 * root * root);
+        const double partial = std::hypot(sum, std::numbers::sqrt2 * root);
         const double likely = likely_gamma(n) * (std::isfinite(partial) ? partial : size);
         return std::min(gamma(n) * size, likely) + of_factors(n, sum, root) +
                static_cast<double>(n) * row_->least;

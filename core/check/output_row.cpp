@@ -46,21 +46,19 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
     const std::size_t count = values.rows, d = values.columns;
     q.output_error.assign(d, 0);
     q.moves.clear();
-    double longest = 0, heaviest = 0;
+    double longest = 0;
     q.mean_error = 0;
     for (std::size_t k = 0; k < count; ++k) {
-        if (q.weight[k] == 0) continue;
-        q.mean_error += q.weight[k] * (q.independent[k] + q.common[k]);
-        longest = std::max(longest, values.norms[k].two);
-        heaviest = std::max(heaviest, std::abs(weights[k]));
+        if (q.weight[k] != 0) q.mean_error += q.weight[k] * (q.independent[k] + q.common[k]);
+        if (q.weight[k] != 0 || q.weight_error[k] != 0)
+            longest = std::max(longest, values.norms[k].two);
     }
-    const bool has_squares = longest < 0x1p400 && longest > 0x1p-400 && heaviest > 0x1p-400;
     // Weights that are divided by the sum of few may all have been lost: then they add up to 0.
     const bool add_up = c_.blocking == Blocking::before ||
                         (c_.blocking == Blocking::renormalize && q.mean_error < 1);
-    if (has_squares && c_.axis == SoftmaxAxis::keys && add_up && !rounds_weights_ &&
-        !rounds(c_, Rounded::output_factors))
-        return set_softmax_errors(q, values, weights);
+    if (longest > 0 && std::isfinite(longest) && c_.axis == SoftmaxAxis::keys && add_up &&
+        !rounds_weights_ && !rounds(c_, Rounded::output_factors))
+        return set_softmax_errors(q, values, weights, scale_for_squares(longest));
     for (std::size_t k = 0; k < count; ++k) {
         const double w = std::abs(weights[k]), of_weight = std::abs(weight_error[k]);
         if (w == 0 && of_weight == 0) continue;
@@ -73,6 +71,10 @@ void State::set_output_errors(QueryRow& q, const RowsView& values,
     const double least = static_cast<double>(count) * model_.least();
     for (std::size_t i = 0; i < d; ++i)
         q.output_error[i] = model_.stored(q.output[i], q.output_error[i] + least);
+}
+
+double scale_for_squares(double longest) {
+    return std::exp2(std::clamp(480.0 - std::ilogb(longest), -1000.0, 1000.0));
 }
 
 /// Of larger errors than this, the products of two count.
@@ -88,7 +90,7 @@ bool State::has_limits(const QueryRow& q) const {
 /// for a mean error below 1. `values` are those of the keys, or what an output projection makes of
 /// them.
 std::vector<double> State::softmax_moves(const QueryRow& q, const RowsView& values,
-                                         const double* center) const {
+                                         const double* center, double scale) const {
     const std::size_t count = values.rows, d = values.columns;
     std::vector<double> moves(d, 0);
     const double of_sums = spread_of_sums(count), of_common = spread_of(count);
@@ -102,15 +104,14 @@ std::vector<double> State::softmax_moves(const QueryRow& q, const RowsView& valu
         const double own =
                          (is_bounded ? grown * plain * q.independent[k] : 0) + model_.least_power(),
                      common = is_bounded ? grown * plain * q.common[k] : q.weight_error[k];
-        const double square =
-            of_sums * of_sums * own * own + of_common * of_common * common * common;
+        const double root = scale * std::hypot(of_sums * own, of_common * common);
         const double* const value = values.at(k);
         for (std::size_t i = 0; i < d; ++i) {
-            const double apart = m * value[i] - center[i];
-            moves[i] += square * apart * apart;
+            const double apart = root * (m * value[i] - center[i]);
+            moves[i] += apart * apart;
         }
     }
-    for (double& move : moves) move = std::sqrt(move);
+    for (double& move : moves) move = std::sqrt(move) / scale;
     if (!has_limits(q)) return moves;
     const std::vector<double> limits = largest_moves(q, values, center);
     for (std::size_t i = 0; i < d; ++i)
@@ -119,7 +120,7 @@ std::vector<double> State::softmax_moves(const QueryRow& q, const RowsView& valu
 }
 
 void State::set_softmax_errors(QueryRow& q, const RowsView& values,
-                               const std::vector<double>& weights) {
+                               const std::vector<double>& weights, double scale) {
     const std::size_t count = values.rows, d = values.columns;
     std::vector<double> squares(d, 0), roots(d, 0);
     const double of_sums = spread_of_sums(count),
@@ -128,7 +129,8 @@ void State::set_softmax_errors(QueryRow& q, const RowsView& values,
     for (std::size_t k = 0; k < count; ++k) {
         if (q.weight[k] == 0 && q.weight_error[k] == 0) continue;
         const double w =
-            is_small ? weights[k] : weights[k] + std::abs(dropped(q, k, 1)) * q.weight_error[k];
+            scale *
+            (is_small ? weights[k] : weights[k] + std::abs(dropped(q, k, 1)) * q.weight_error[k]);
         const double value_square = of_values * of_values * w * w, product_square = w * w;
         // Weights are rounded after their sum is 1.
         const double rounded_square = 4 * of_sums * of_sums * model_.unit() * model_.unit() * w * w;
@@ -139,14 +141,14 @@ void State::set_softmax_errors(QueryRow& q, const RowsView& values,
             roots[i] += product_square * x * x;
         }
     }
-    q.moves = softmax_moves(q, values, q.output.data());
+    q.moves = softmax_moves(q, values, q.output.data(), scale);
     q.unmoved_error.resize(d);
     // The sum of the exponentials is rounded, for all of them.
     const double of_all = q.sink_error + model_.gamma(count + 3) + 2 * model_.unit();
     for (std::size_t i = 0; i < d; ++i) {
-        const double root = std::sqrt(roots[i]),
+        const double root = std::sqrt(roots[i]) / scale,
                      size = std::sqrt(static_cast<double>(count)) * root;
-        const double x = q.output[i], move = q.moves[i], others = std::sqrt(squares[i]);
+        const double x = q.output[i], move = q.moves[i], others = std::sqrt(squares[i]) / scale;
         const double error = is_limited ? move + others : std::hypot(move, others);
         const double rounding = of_all * (std::abs(x) + (is_small ? 0 : error)) +
                                 model_.of_sum(count + 4, x, root, size);
@@ -194,8 +196,7 @@ std::vector<double> State::largest_moves(const QueryRow& q, const RowsView& valu
     for (std::size_t i = 0; i < d; ++i) {
         // A sink is a key whose value is 0.
         if (q.sink_weight != 0)
-            moves[i].add(-center[i], std::min(lost, 1 - q.sink_weight),
-                         std::min(gained, q.sink_weight), true);
+            moves[i].add(-center[i], lost, std::min(gained, q.sink_weight), true);
         const Move& move = moves[i];
         largest[i] = std::min(std::max(move.up, move.down),
                               std::max(move.highest, -move.lowest) + move.of_others);
@@ -219,9 +220,9 @@ std::size_t State::joined_column(std::size_t head, std::size_t c) const {
 }
 
 /// Adds to `moves`, for each row of the weight of the output projection, how far the errors of the
-/// weights of a head move its result; and to `squares` the squares.
+/// weights of a head move its result; and to the squares of `roots` the squares.
 void State::add_projected_moves(const QueryRow& q, const Rows& weight, std::vector<double>& moves,
-                                std::vector<double>& squares) {
+                                std::vector<double>& roots) {
     projected_.resize(plan_.batch * plan_.heads);
     ProjectedHead& head = projected_[q.batch * plan_.heads + q.head];
     const auto project = [&](const double* x, double* y) {
@@ -236,14 +237,18 @@ void State::add_projected_moves(const QueryRow& q, const Rows& weight, std::vect
                 head.weight.at(o)[c] = weight.at(o)[joined_column(q.head, c)];
         head.values = Rows(values.rows, weight.rows, false);
         for (std::size_t k = 0; k < values.rows; ++k) project(values.at(k), head.values.at(k));
+        double longest = 0;
+        for (const double x : head.values.value)
+            if (std::isfinite(x)) longest = std::max(longest, std::abs(x));
+        head.scale = scale_for_squares(longest);
     }
     std::vector<double> center(weight.rows);
     project(q.output.data(), center.data());
     const RowsView view{head.values.rows, head.values.columns, head.values.at(0)};
-    const std::vector<double> of_row = softmax_moves(q, view, center.data());
+    const std::vector<double> of_row = softmax_moves(q, view, center.data(), head.scale);
     for (std::size_t o = 0; o < weight.rows; ++o) {
         moves[o] += of_row[o];
-        squares[o] += of_row[o] * of_row[o];
+        roots[o] = std::hypot(roots[o], of_row[o]);
     }
 }
 
@@ -271,8 +276,8 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
     const bool projects = p && c_.projects_out;
     const std::shared_ptr<const Rows> weight = projects ? shared_.weight(Tensor::out, c_) : nullptr;
     Rows joined(1, heads * d, with_errors_);
-    std::vector<double> moves(projects ? weight->rows : 0, 0), squares = moves;
-    double moved_squares = 0;
+    std::vector<double> moves(projects ? weight->rows : 0, 0), roots = moves;
+    double moved_root = 0;
     for (std::size_t i = 0; i < heads; ++i) {
         const auto [h, r] = source_of(i);
         const QueryRow& q = answered(batch, h, r);
@@ -282,8 +287,8 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         const std::vector<double>& error = moves_together ? q.unmoved_error : q.output_error;
         for (std::size_t c = 0; c < d; ++c) joined.error[joined_column(i, c)] = error[c];
         if (!moves_together) continue;
-        for (const double move : q.moves) moved_squares += move * move;
-        add_projected_moves(q, *weight, moves, squares);
+        for (const double move : q.moves) moved_root = std::hypot(moved_root, move);
+        add_projected_moves(q, *weight, moves, roots);
     }
     if (!projects) {
         answer_ = static_cast<Numbers&>(joined);
@@ -302,9 +307,9 @@ void State::fill_context(ArrayId array, std::size_t batch, std::size_t head, std
         if (!with_errors_) continue;
         const ProductError error =
             product_error(model_, y - bias, joined.factor(0), weight->factor(o), joined.columns, 1);
-        const double moved = std::min(moves[o], spread_of_sums(heads) * std::sqrt(squares[o])) +
-                             std::sqrt(moved_squares) * (weight->norms[o].error_two +
-                                                         2 * model_.unit() * weight->norms[o].two);
+        const double moved =
+            std::min(moves[o], spread_of_sums(heads) * roots[o]) +
+            moved_root * (weight->norms[o].error_two + 2 * model_.unit() * weight->norms[o].two);
         answer_.error[o] =
             model_.stored(y, error.independent + error.common + moved + model_.of_operand(bias) +
                                  model_.gamma(joined.columns + 1) * std::abs(bias));

@@ -216,8 +216,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
     }
     if (!is_small) limit_weight_errors(q, more);
     // What the heaviest weight gains, the others and the sink lose.
-    double gained = std::min(1 - q.sink_weight,
-                             (q.sink_weight + more) * std::exp(of_all) - q.sink_weight),
+    double gained = q.sink_weight * std::expm1(of_all) + more * std::exp(of_all),
            lost = q.sink_weight;
     for (std::size_t k = 0; k < count; ++k) {
         if (k == heaviest) continue;

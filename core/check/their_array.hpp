@@ -18,6 +18,7 @@ namespace attn {
 struct PrintedDigits {
     int decimals = 0;     ///< the most after the point
     int significant = 0;  ///< the most of a number
+    static constexpr int all = 17;
 
     /// The largest difference of a printed number of about this size.
     double error(double value) const;

@@ -59,6 +59,16 @@ void check_binary(const std::string& name, std::string_view so_far, std::size_t)
                     "begins as no npy, npz, safetensors or GGUF file; expected one");
 }
 
+/// A table of attn has rows of numbers below a line such as "context_vectors (q_len 3, d_out 2)".
+void refuse_table(const std::string& name, std::string_view text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (!line.ends_with(')') || !find_array(std::string(line.substr(0, line.find(" ("))))) return;
+    throw Error(
+        ErrorKind::input, name,
+        "a table of attn, which leaves out masked numbers; expected the arrays, as --format "
+        "torch, csv or npz writes them");
+}
+
 }  // namespace
 
 InputFile open_input_file(const std::string& path, const InputFormat* format,
@@ -81,6 +91,7 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
     if (format == nullptr || format->text) {
         refuse_unread(file.name, start);
         file.source = std::make_shared<const Source>(read_source(bytes));
+        if (format == nullptr) refuse_table(file.name, file.source->text);
         // Without a comma, lists in a file of JSON are a mistake.
         if (format == nullptr ? is_printed_array(file.source->text)
                               : format == json_input && has_printed_opening(file.source->text)) {

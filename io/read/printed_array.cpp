@@ -20,13 +20,27 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
     return std::min(text.find_first_not_of(blanks, at), text.size());
 }
 
-/// Behind "tensor(" and the blanks around it; 0 if the text does not begin with it.
-std::size_t skip_opening(std::string_view text) {
-    const std::size_t begin = skip_space(text, 0);
+/// Behind "tensor(" and the blanks around it; 0 if the text from `at` on does not begin with it.
+std::size_t skip_opening(std::string_view text, std::size_t at = 0) {
+    const std::size_t begin = skip_space(text, at);
     for (std::string_view opening : openings)
         if (text.substr(begin).starts_with(opening))
             return skip_space(text, begin + opening.size());
     return 0;
+}
+
+/// The name from `at` on that is alone on the line above an array, as in attn's --format torch; or
+/// empty.
+std::string_view name_at(std::string_view text, std::size_t at) {
+    const std::size_t begin = skip_space(text, at);
+    const auto is_of_name = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+    };
+    std::size_t end = begin;
+    while (end < text.size() && is_of_name(text[end])) ++end;
+    const std::size_t next = skip_space(text, end);
+    const bool is_line = text.substr(end, next - end).find('\n') != std::string_view::npos;
+    return is_line && skip_opening(text, end) != 0 ? text.substr(begin, end - begin) : "";
 }
 
 class PrintedArray {
@@ -34,31 +48,50 @@ public:
     explicit PrintedArray(const Source& source) : source_(source), text_(source.text) {}
 
     std::string as_json() {
-        const std::size_t begin = skip_opening(text_);
-        at_ = begin != 0 ? begin : skip_space(text_, 0);
-        json_.assign(text_.substr(0, at_));
-        std::replace_if(
-            json_.begin(), json_.end(), [](char c) { return c != '\n'; }, ' ');
-        std::size_t depth = 0;
-        do take_token(depth);
-        while (depth != 0);
-        if (!ends_after(text_.substr(at_), begin != 0))
-            fail("found " + excerpt(text_, skip_space(text_, at_)) +
-                 " after a printed array; expected its end, and one array in the file");
+        std::string_view name = name_at(text_, 0);
+        const bool is_named = !name.empty();
+        if (is_named) json_ += '{';
+        do {
+            if (is_named) {
+                leave_out_to(skip_space(text_, at_));
+                (json_ += '"') += name;
+                json_ += "\":";
+                at_ += name.size();
+            }
+            const std::size_t begin = skip_opening(text_, at_);
+            leave_out_to(begin != 0 ? begin : skip_space(text_, at_));
+            after_element_ = false;
+            std::size_t depth = 0;
+            do take_token(depth);
+            while (depth != 0);
+            const std::size_t end = begin != 0 ? skip_closing(text_, at_) : at_;
+            name = is_named && end != text_.npos ? name_at(text_, end) : "";
+            if (end == text_.npos || (name.empty() && skip_space(text_, end) != text_.size()))
+                fail("found " + excerpt(text_, skip_space(text_, at_)) +
+                     " after a printed array; expected its end, and " +
+                     (is_named ? "a name above each" : "one") + " array in the file");
+            leave_out_to(end);
+            if (!name.empty()) json_ += ',';
+        } while (!name.empty());
+        if (is_named) json_ += '}';
         return std::move(json_);
     }
 
 private:
-    /// Blanks, or with an opening: `)`, or `, dtype=torch.float64)` and the like, then blanks.
-    static bool ends_after(std::string_view rest, bool has_opening) {
-        std::size_t at = skip_space(rest, 0), depth = 1;
-        if (!has_opening) return at == rest.size();
-        if (at == rest.size() || (rest[at] != ',' && rest[at] != ')')) return false;
-        for (; depth != 0 && at < rest.size(); ++at) {
-            if (rest[at] == '(') ++depth;
-            if (rest[at] == ')') --depth;
+    /// Behind `)`, or `, dtype=torch.float64)` and the like; npos if it is neither.
+    static std::size_t skip_closing(std::string_view text, std::size_t from) {
+        std::size_t at = skip_space(text, from), depth = 1;
+        if (at == text.size() || (text[at] != ',' && text[at] != ')')) return text.npos;
+        for (; depth != 0 && at < text.size(); ++at) {
+            if (text[at] == '(') ++depth;
+            if (text[at] == ')') --depth;
         }
-        return depth == 0 && skip_space(rest, at) == rest.size();
+        return depth == 0 ? at : text.npos;
+    }
+
+    /// The lines stay those of the text.
+    void leave_out_to(std::size_t end) {
+        for (; at_ < end; ++at_) json_ += text_[at_] == '\n' ? '\n' : ' ';
     }
 
     [[noreturn]] void fail(const std::string& message) const {
@@ -142,7 +175,7 @@ private:
 }  // namespace
 
 bool has_printed_opening(std::string_view text) {
-    return skip_opening(text) != 0;
+    return skip_opening(text) != 0 || !name_at(text, 0).empty();
 }
 
 bool is_printed_array(std::string_view text) {
@@ -152,6 +185,7 @@ bool is_printed_array(std::string_view text) {
     const std::size_t length = parse_loose_number(text.substr(std::min(at, text.size()))).length;
     if (depth == 0 || length == 0) return false;
     const std::size_t end = at + length, next = skip_space(text, end);
+    if (text[end - 1] == '.') return true;  // not as JSON writes numbers
     if (next == text.size()) return false;
     if (text[next] != ']') return text[next] != ',' && next != end;
     const std::size_t after = skip_space(text, next + 1);

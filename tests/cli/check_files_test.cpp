@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/check/printed_digits.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -164,6 +165,76 @@ TEST_CASE("check: attn's own text is right with every --precision, and a changed
                 write_text(file, wrong);
                 CHECK(run_attn(checked).code == 1);
             }
+}
+
+TEST_CASE("check: how many digits numbers were printed with") {
+    const int all = attn::PrintedDigits::all, exact = -1;
+    struct Case {
+        const char* text;
+        int decimals, significant;
+    };
+    for (const Case& each : {
+             Case{"[[1.4 , 1.57], [1.4 , 1.57]]", 2, 3},           // NumPy, precision 2
+             {"[[1.4, 1.5708], [123. , 1.57]]", 4, all},           // precision 4
+             {"[[9.9865e-01, 1.0561e-03]]", 7, 5},                 // PyTorch, sci_mode
+             {"[[-5.5268e+02], [1.0000e+00]]", 4, 5},              // the same
+             {"1.57,123.46\n0.3,12.05\n", 2, all},                 // round(x, 2)
+             {"0.00157,1.57\n12.3,123\n", 5, 3},                   // %.3g
+             {"0.002,0.157\n12.300,123.000\n", 3, all},            // %.3f
+             {"1.23e+02,4.57e-01\n", 3, 3},                        // %.2e
+             {"[[0.00000209 0.] [0.9986526 0.0010561]]", 8, all},  // NumPy, suppress
+             {"[[0.5, 0.25], [1, 0.75]]", exact, 0},
+             {"[[1.0, 0.0], [3.0, 2.0]]", exact, 0},
+             {"[[0.12345679, 0.7], [0.34567893, 0.1]]", exact, 0},  // shortest of float32
+             {"[[0.1234567890123456, 0.5]]", exact, 0},
+         }) {
+        CAPTURE(each.text);
+        const auto printed = attn::cli::text_numbers(each.text).printed;
+        REQUIRE(printed.has_value() == (each.decimals != exact));
+        if (!printed) continue;
+        CHECK(printed->decimals == each.decimals);
+        CHECK(printed->significant == each.significant);
+    }
+}
+
+TEST_CASE("check: a saved result is the question, in every format and from a pipe") {
+    scratch_folder();
+    const Words all{"self", "--example", "journey", "--emit", "all", "-o"};
+    run_attn(all + Words{"theirs.npz"});
+    for (const std::string file : {"g.json", "g.ndjson", "g.jsonl", "g.npz", "g.safetensors"}) {
+        CAPTURE(file);
+        run_attn(all + Words{file});
+        const Outcome named = run_attn({"check", file, "--against", "theirs.npz"});
+        CHECK(named.code == 0);
+        for (const char* pipe : {"-", "/dev/stdin"}) {
+            const Outcome piped =
+                run_shell("cat " + file + " | attn check " + pipe + " --against theirs.npz");
+            CHECK(piped.code == 0);
+            CHECK(piped.out == named.out);
+            CHECK(run_shell("cat " + file + " | attn check " + pipe +
+                            " --scale 2 --against theirs.npz")
+                      .code == 1);
+        }
+    }
+    write_text("many.ndjson", three_requests);
+    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
+    CHECK(lines_of_json(run_shell("attn check - --against results.ndjson <many.ndjson").out) ==
+          lines_of_json(run_attn({"check", "many.ndjson", "--against", "results.ndjson"}).out));
+    CHECK(run_shell("attn check - --against - <many.ndjson").code == 2);
+}
+
+TEST_CASE("check: arrays below their names, as --format torch writes them") {
+    scratch_folder();
+    for (const char* emit : {"attention_weights", "attention_weights,context_vectors", "all"})
+        for (const Words& question :
+             {Words{"causal", "--example", "journey", "--d-out", "2"},
+              Words{"multihead", "--example", "journey", "--d-out", "2", "--heads", "2"}}) {
+            CAPTURE(emit);
+            write_text("printed.txt",
+                       run_attn(question + Words{"--format", "torch", "--emit", emit}).out);
+            CHECK(run_attn(Words{"check"} + question + Words{"--against", "printed.txt"}).code ==
+                  0);
+        }
 }
 
 }  // namespace check_files_test

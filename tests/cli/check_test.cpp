@@ -346,6 +346,35 @@ TEST_CASE("check: numbers that overflow in their type are right as infinities, n
     }
 }
 
+TEST_CASE("check: small weights beside a sink, and small contexts beside a value of 0") {
+    scratch_folder();
+    const auto judge = [](const std::string& request, const Words& flags, const char* name,
+                          double right, double wrong) {
+        write_text("r.json", request);
+        const Words question = Words{"sdpa", "r.json", "--scale", "1"} + flags;
+        for (const double x : {right, wrong}) {
+            CAPTURE(x);
+            write_text("theirs.json", json{{name, json::array({json::array({x})})}}.dump());
+            checked(question, {"--against", "theirs.json"}, x == right ? 0 : 1);
+        }
+    };
+    for (const double score : {3.5, 15.5, 34.5, 36.5, 38.25, 58.5}) {
+        CAPTURE(score);
+        const double weight = std::exp(-score) / (1 + std::exp(-score));
+        judge(R"({"query": [[1]], "key": [[)" + std::to_string(-score) + R"(]], "value": [[1]]})",
+              {"--sink", "0", "--type", "float32"}, "attention_weights",
+              weight * (1 - 0x1p-22 * score), weight * (1 - 0x1p-15 * score));
+    }
+    for (const double score : {1.5, 300.5, 354.5, 358.5, 650.5}) {
+        CAPTURE(score);
+        const double weight = std::exp(-score) / (1 + std::exp(-score));
+        judge(R"({"query": [[1]], "key": [[0], [)" + std::to_string(-score) +
+                  R"(]], "value": [[0], [1]]})",
+              {"--dtype", "float64"}, "context_vectors", weight * (1 + 0x1p-53 * score),
+              weight * (1 + 0x1p-44 * score));
+    }
+}
+
 TEST_CASE("check: up to eight axes, those of size 1 included") {
     scratch_folder();
     json array = answer(causal_question)["context_vectors"];
