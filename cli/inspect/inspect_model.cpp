@@ -180,7 +180,8 @@ class WholeModelInspector {
 public:
     WholeModelInspector(Inspection& found, const io::ArrayFile& file, std::string path)
         : found_(found), file_(file), path_(std::move(path)),
-          model_(io::open_model_folder(path_, std::nullopt, {})), spec_(model_.specify(1)) {}
+          model_(io::open_model_folder(path_, std::nullopt, {.regular_only = true})),
+          spec_(model_.specify(1)) {}
 
     void inspect(std::optional<std::uint64_t> number) {
         std::size_t count = spec_.layers;
