@@ -105,7 +105,7 @@ int run_check_records(const Args& args, CheckRequest request) {
 }
 
 int run_check(const Args& args) {
-    const std::vector<std::string> words = args.names();
+    const std::vector<std::string>& words = args.names();
     const bool is_request = names_request(words);
     CheckRequest request = check_of(args);
     if (is_request) {
