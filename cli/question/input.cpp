@@ -125,7 +125,8 @@ void refuse_arrays_alone(const io::InputFile& file) {
         return;
     throw Error(ErrorKind::usage, file.place,
                 "arrays without the question that they answer, as --bare writes them; expected the "
-                "request that they were computed from, or a result of --emit all without --bare");
+                "request that they were computed from, or a result with its settings, as --emit "
+                "all writes");
 }
 
 }  // namespace
