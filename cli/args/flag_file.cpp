@@ -287,7 +287,8 @@ private:
             // A switch that is off asks for nothing that the command lacks.
             const bool is_default = is_shared && is_boolean(*shared) && is_off;
             if (is_for_all || is_default) return nullptr;
-            if (is_request_) refuse_key(key, place, is_shared ? owners_of(program_, *shared) : "");
+            if (is_request_)
+                refuse_key(key, place, is_shared ? elsewhere(program_, command_, *shared) : "");
             throw Error(ErrorKind::usage, place + ": " + key,
                         is_mode ? "not a flag; expected attn " + std::string(command_.name) +
                                       " to select it"
@@ -304,13 +305,13 @@ private:
 
     /// A key of a request that only other commands have.
     [[noreturn]] void refuse_key(const std::string& key, const std::string& place,
-                                 const std::string& owners) const {
+                                 const std::string& others) const {
         const std::string near = did_you_mean(key, keys_of(program_, command_));
         throw Error(ErrorKind::usage, place + ": " + key,
                     "not a key of mode " + std::string(command_.name) +
                         (!near.empty()    ? "; did you mean \"" + near + "\"?"
-                         : owners.empty() ? "; expected another key"
-                                          : "; " + owners + " have it"));
+                         : others.empty() ? "; expected another key"
+                                          : "; " + others));
     }
 
     bool takes_switch(const std::string& key) const {

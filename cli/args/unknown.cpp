@@ -69,13 +69,6 @@ bool names_taken(const Program& program, const CommandRow& command, std::string_
     return find_taken(program, command, key) != nullptr;
 }
 
-/// The commands that have an option that this one does not take; or empty.
-std::string elsewhere(const Program& program, const CommandRow& command, const Option& option) {
-    if (command.mode != nullptr && option.modes != 0) return where_else(option, command.mode->mode);
-    const std::string owners = owners_of(program, option);
-    return owners.empty() ? owners : have(owners, "it");
-}
-
 /// The nearest of the flags that the command takes, or of all others; with its dashes, or empty.
 std::string nearest(const Program& program, const CommandRow& command, const std::string& meant,
                     bool is_negated, bool here) {
@@ -137,6 +130,12 @@ std::string owners_of(const Program& program, const Option& option) {
         if (is_own || is_of_mode) names.push_back(command->name);
     }
     return names.empty() ? "" : "attn " + joined_by_and(names);
+}
+
+std::string elsewhere(const Program& program, const CommandRow& command, const Option& option) {
+    if (command.mode != nullptr && option.modes != 0) return where_else(option, command.mode->mode);
+    const std::string owners = owners_of(program, option);
+    return owners.empty() ? owners : have(owners, "it");
 }
 
 std::string text_of(Modes modes) {

@@ -28,6 +28,9 @@ std::string where_else(const Option& option, Mode mode);
 /// The commands that take the option, "attn self, causal and model"; empty: none.
 std::string owners_of(const Program& program, const Option& option);
 
+/// The commands that take an option that this one does not, "attn plot has it"; or empty.
+std::string elsewhere(const Program& program, const CommandRow& command, const Option& option);
+
 /// The names of a table of modes, "multihead, cross and sdpa".
 std::string text_of(Modes modes);
 

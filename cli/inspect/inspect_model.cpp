@@ -202,7 +202,9 @@ public:
                 model["dtype"] = array.type_name;
             tensors.push_back(array.name);
         }
-        if (!model.contains("dtype")) return;  // no tensors of the layer: not a model's
+        if (!model.contains("dtype"))
+            throw Error(ErrorKind::input, file_.name,
+                        "no tensor of layer " + std::to_string(layer) + "; expected its tensors");
         if (layer < spec_.layers) {
             spec_.block(layer);  // refuses a layer that is not computed
             add_layer(layer, model);
@@ -244,20 +246,18 @@ private:
     const ModelSpec spec_;
 };
 
-/// What `attn model` finds in the file. Errors: kind usage for a missing layer; others are the
-/// problem of the result.
-Inspection inspected_whole(Inspection found, const io::ArrayFile& file, const std::string& path,
-                           std::optional<std::uint64_t> layer) {
-    found.problem.clear();
-    found.model = nullptr;
+/// Takes what `attn model` finds in the file; else returns why it refuses the file. Errors: kind
+/// usage for a missing layer.
+std::string inspect_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
+                          std::optional<std::uint64_t> layer) {
     try {
         WholeModelInspector(found, file, path).inspect(layer);
+        return "";
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::usage) throw;
         const ErrorReport failure = current_error();
-        found.problem = failure.where + ": " + failure.message;
+        return failure.where + ": " + failure.message;
     }
-    return found;
 }
 
 }  // namespace
@@ -266,19 +266,24 @@ void inspect_model(Inspection& found, const io::ArrayFile& file, const std::stri
                    const std::string& prefix, std::optional<std::uint64_t> layer) {
     io::LoadedModels models;
     const bool is_whole = !path.empty() && prefix.empty();
-    if (is_whole && is_of_table({}, models, path)) {
-        found = inspected_whole(std::move(found), file, path, layer);
-        if (found.model != nullptr) return;
+    const bool is_only_whole = is_whole && is_of_table({}, models, path);
+    if (is_only_whole) {
+        found.problem = inspect_whole(found, file, path, layer);
+        if (found.problem.empty()) return;
     }
     std::vector<ModelLayer> layers = io::layers_of(file);
     std::erase_if(layers, [&](const ModelLayer& one) { return !one.full("").starts_with(prefix); });
     if (layers.empty()) return;
     if (found.kind != "weights") found.kind = "model";
+    const std::string refused = found.problem;
     ModelInspector(found, file, path, prefix, std::move(layers)).inspect(layer);
-    if (found.problem.empty() || !is_whole) return;
-    // A setting that --weights does not read may be one that attn model computes.
-    Inspection whole = inspected_whole(found, file, path, layer);
-    if (whole.model != nullptr) found = std::move(whole);
+    if (is_only_whole) {
+        found.problem = refused;
+        found.command.clear();
+    } else if (is_whole && !found.problem.empty()) {
+        // A setting that --weights does not read may be one that attn model computes.
+        if (inspect_whole(found, file, path, layer).empty()) found.problem.clear();
+    }
 }
 
 }  // namespace attn::cli

@@ -346,7 +346,7 @@ TEST_CASE("check: numbers that overflow in their type are right as infinities, n
     }
 }
 
-TEST_CASE("check: small weights beside a sink, and small contexts beside a value of 0") {
+TEST_CASE("check: small weights next to a heavy sink, and contexts below 1e-155") {
     scratch_folder();
     const auto judge = [](const std::string& request, const Words& flags, const char* name,
                           double right, double wrong) {
