@@ -27,8 +27,8 @@ struct TheirFile {
     std::string path;
     std::vector<GivenArray> arrays;         ///< at least one, in the order of computation
     std::vector<std::string> not_compared;  ///< their names
-    /// Of one array without a name, whose shape is not that of context vectors: the other array of a
-    /// result that it may be.
+    /// Of one array without a name, whose shape is not that of context vectors: the other array of
+    /// a result that it may be.
     std::optional<ArrayId> fits = {};
 };
 
