@@ -71,14 +71,14 @@ std::optional<std::string> simple_string(std::string_view text) {
     if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
     text = text.substr(1, text.size() - 2);
     std::string contents;
-    while (!text.empty()) {
-        const char c = text.front();
-        if (static_cast<unsigned char>(c) < 0x20 || c == '"') return std::nullopt;
-        if (c != '\\') {
-            contents += c;
-            text.remove_prefix(1);
-            continue;
-        }
+    for (;;) {
+        const auto special = std::find_if(text.begin(), text.end(), [](char c) {
+            return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+        });
+        contents.append(text.begin(), special);
+        text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
+        if (text.empty()) return contents;
+        if (text[0] != '\\') return std::nullopt;
         constexpr std::string_view names = "\"\\/bfnrt", characters = "\"\\/\b\f\n\r\t";
         const std::size_t name = text.size() == 1 ? names.npos : names.find(text[1]);
         if (name != names.npos) {
@@ -92,7 +92,6 @@ std::optional<std::string> simple_string(std::string_view text) {
         append_utf8(contents, *code);
         text.remove_prefix(6);
     }
-    return contents;
 }
 
 namespace {
@@ -176,11 +175,13 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
     return JsonArrayReader(source_, member.begin, rules).read();
 }
 
-std::vector<JsonMember> JsonDocument::entries(const JsonMember& list, std::size_t most) const {
-    std::vector<JsonMember> entries;
+void JsonDocument::for_each_entry(const JsonMember& list,
+                                  FunctionRef<bool(const JsonMember&)> take) const {
+    JsonMember entry = list;
     std::size_t at = skip_space(list.begin + 1);
-    while (at < list.end && source_.text[at] != ']' && entries.size() <= most) {
-        JsonMember entry{list.key, list.key_offset, at, skip_value(at)};
+    while (at < list.end && source_.text[at] != ']') {
+        entry.begin = at;
+        entry.end = skip_value(at);
         if (entry.end == at) fail(at, "found " + excerpt(source_.text, at) + "; expected a value");
         at = skip_space(entry.end);
         const bool is_last = source_.text[at] == ']';
@@ -188,8 +189,16 @@ std::vector<JsonMember> JsonDocument::entries(const JsonMember& list, std::size_
             fail(at, "found " + excerpt(source_.text, at) + "; expected ',' or ']'");
         if (!is_last) at = skip_space(at + 1);
         if (!is_last && source_.text[at] == ']') fail(at, "found ']'; expected a value");
-        entries.push_back(std::move(entry));
+        if (!take(entry)) return;
     }
+}
+
+std::vector<JsonMember> JsonDocument::entries(const JsonMember& list, std::size_t most) const {
+    std::vector<JsonMember> entries;
+    for_each_entry(list, [&](const JsonMember& entry) {
+        entries.push_back(entry);
+        return entries.size() <= most;
+    });
     return entries;
 }
 

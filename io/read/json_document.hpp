@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
@@ -66,7 +67,11 @@ public:
                            ThreadPool* workers = nullptr,
                            std::size_t piece_size = default_piece) const;
 
-    /// The entries of a list, each with the list's key, not parsed: at most one more than `most`.
+    /// Calls `take` with each entry of a list, not parsed and with the list's key, while it returns
+    /// true.
+    void for_each_entry(const JsonMember& list, FunctionRef<bool(const JsonMember&)> take) const;
+
+    /// These entries: at most one more than `most`.
     std::vector<JsonMember> entries(const JsonMember& list, std::size_t most) const;
 
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }

@@ -47,7 +47,10 @@ private:
     class Finder {
     public:
         void add(const AddedToken& token, std::string_view text, const std::string& place);
-        void finish() { pieces_.finish(); }
+        void finish() {
+            pieces_.finish();
+            pieces_.sort();
+        }
         void split(const TextPart& part, std::vector<TextPart>& parts) const;
 
     private:

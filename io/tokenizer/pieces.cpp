@@ -23,40 +23,50 @@ void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::stri
         throw Error(ErrorKind::input, place(),
                     "a piece of more than 16 KiB at id " + std::to_string(id) +
                         "; expected the pieces of a tokenizer");
-    by_id_.push_back({text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});
+    entries_.push_back(
+        {text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});
     text_ += piece;
 }
 
 void Pieces::finish() {
-    by_text_ = by_id_;
+    by_id_.resize(entries_.size());
+    std::iota(by_id_.begin(), by_id_.end(), 0u);
+    std::stable_sort(by_id_.begin(), by_id_.end(), [this](std::uint32_t a, std::uint32_t b) {
+        return entries_[a].id < entries_[b].id;
+    });
+    // Of equal texts the last is found.
+    for (auto i = static_cast<std::uint32_t>(entries_.size()); i-- > 0;) {
+        if (find(text_of(entries_[i]))) continue;
+        table_.add(text_of(entries_[i]), i,
+                   [this](std::uint32_t j) { return text_of(entries_[j]); });
+        ++size_;
+    }
+}
+
+void Pieces::sort() {
+    by_text_ = entries_;
     std::stable_sort(by_text_.begin(), by_text_.end(),
                      [this](const Entry& a, const Entry& b) { return is_less(a, b); });
-    // Of equal ones the last remains.
     const auto kept =
         std::unique(by_text_.rbegin(), by_text_.rend(),
                     [this](const Entry& a, const Entry& b) { return text_of(a) == text_of(b); });
     by_text_.erase(by_text_.begin(), kept.base());
-    std::stable_sort(by_id_.begin(), by_id_.end(),
-                     [](const Entry& a, const Entry& b) { return a.id < b.id; });
     for (const Entry& entry : by_text_)
         if (entry.size != 0) ++first_[static_cast<unsigned char>(text_[entry.begin]) + 1u];
     // An empty piece precedes all others.
     first_[0] = !by_text_.empty() && by_text_[0].size == 0 ? 1 : 0;
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    for (std::uint32_t i = 0; i < by_text_.size(); ++i)
-        table_.add(text_of(by_text_[i]), i,
-                   [this](std::uint32_t j) { return text_of(by_text_[j]); });
 }
 
 std::optional<std::uint32_t> Pieces::find(std::string_view text) const {
     const std::uint64_t head = head_of(text);
     const auto found = table_.find(text, [&](std::uint32_t i) {
-        const Entry& entry = by_text_[i];
+        const Entry& entry = entries_[i];
         // Most pieces have at most the eight bytes of the head; longer ones are a look elsewhere.
         return entry.head == head && entry.size == text.size() &&
                (text.size() <= sizeof head || text_of(entry) == text);
     });
-    return found ? std::optional(by_text_[*found].id) : std::nullopt;
+    return found ? std::optional(entries_[*found].id) : std::nullopt;
 }
 
 void Pieces::for_each_prefix(std::string_view text,
@@ -86,15 +96,15 @@ void Pieces::for_each_prefix(std::string_view text,
 }
 
 std::optional<std::string_view> Pieces::piece(std::uint32_t id) const {
-    const auto after =
-        std::upper_bound(by_id_.begin(), by_id_.end(), id,
-                         [](std::uint32_t value, const Entry& entry) { return value < entry.id; });
-    if (after == by_id_.begin() || std::prev(after)->id != id) return {};
-    return text_of(*std::prev(after));
+    const auto after = std::upper_bound(
+        by_id_.begin(), by_id_.end(), id,
+        [this](std::uint32_t value, std::uint32_t i) { return value < entries_[i].id; });
+    if (after == by_id_.begin() || entries_[*std::prev(after)].id != id) return {};
+    return text_of(entries_[*std::prev(after)]);
 }
 
 void Pieces::for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const {
-    for (const Entry& entry : by_id_) take(entry.id, text_of(entry));
+    for (const std::uint32_t i : by_id_) take(entries_[i].id, text_of(entries_[i]));
 }
 
 }  // namespace attn::io

@@ -28,10 +28,13 @@ public:
     /// Call once, after the last piece.
     void finish();
 
+    /// Call after `finish` where prefixes are searched; byte pair encoding needs none.
+    void sort();
+
     std::optional<std::uint32_t> find(std::string_view text) const;
 
     /// Calls `take` with the length and the id of each piece that is a prefix of the text, shortest
-    /// first.
+    /// first. After `sort`.
     void for_each_prefix(std::string_view text,
                          FunctionRef<void(std::size_t, std::uint32_t)> take) const;
 
@@ -39,7 +42,7 @@ public:
     std::optional<std::string_view> piece(std::uint32_t id) const;
 
     /// The number of different texts.
-    std::size_t size() const { return by_text_.size(); }
+    std::size_t size() const { return size_; }
 
     /// All pieces, in the order of their ids.
     void for_each(FunctionRef<void(std::uint32_t, std::string_view)> take) const;
@@ -58,8 +61,11 @@ private:
     }
 
     std::string text_;
-    std::vector<Entry> by_text_, by_id_;
-    TextTable table_;                         // of the indices in by_text_
+    std::vector<Entry> entries_;              // in the order of their additions
+    std::vector<std::uint32_t> by_id_;        // indices of entries
+    std::vector<Entry> by_text_;              // empty before `sort`
+    TextTable table_;                         // of the indices of entries
+    std::size_t size_ = 0;                    // of the table
     std::array<std::uint32_t, 257> first_{};  // start of each first byte in by_text_
 };
 

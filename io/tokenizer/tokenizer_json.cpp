@@ -218,18 +218,19 @@ private:
         if (member == nullptr)
             fail("/model", "has no \"merges\"; expected a list of pairs of pieces");
         if (!model.holds_array(*member)) fail("/model/merges", "is not a list; expected one");
-        const std::vector<JsonMember> list = model.entries(*member, highest_id);
         std::vector<Merge> merges;
-        merges.reserve(list.size());
         std::vector<std::string> strings;
         const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
-        for (std::size_t i = 0; i < list.size(); ++i) {
-            if (!read_strings(model.text(list[i]), strings))
-                strings = strings_in(model.read_value(list[i]));
-            if (strings.size() == 1 && strings[0].starts_with("#version")) continue;
-            merges.push_back(
-                read_merge(strings, i, prefix, merges.empty() ? nullptr : &merges.back()));
-        }
+        std::size_t number = 0;
+        model.for_each_entry(*member, [&](const JsonMember& entry) {
+            if (!read_strings(model.text(entry), strings))
+                strings = strings_in(model.read_value(entry));
+            if (strings.size() != 1 || !strings[0].starts_with("#version"))
+                merges.push_back(
+                    read_merge(strings, number, prefix, merges.empty() ? nullptr : &merges.back()));
+            ++number;
+            return true;
+        });
         parts_->model = make_bpe(pieces_, std::move(bpe), merges);
     }
 

@@ -58,7 +58,7 @@ struct WordPieceSettings {
     std::string place, unknown = "[UNK]", prefix = "##";
     std::size_t longest_word = 100;  ///< characters
 };
-WordModelOwner make_word_piece(std::shared_ptr<const Pieces> pieces, WordPieceSettings settings);
+WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings);
 
 /// Each whole word is a piece.
 WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::string& place,
@@ -70,6 +70,6 @@ struct UnigramSettings {
     std::optional<std::uint32_t> unknown;
     bool falls_back_to_bytes = false;
 };
-WordModelOwner make_unigram(std::shared_ptr<const Pieces> pieces, UnigramSettings settings);
+WordModelOwner make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings);
 
 }  // namespace attn::io

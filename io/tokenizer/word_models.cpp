@@ -175,7 +175,8 @@ private:
 
 }  // namespace
 
-WordModelOwner make_word_piece(std::shared_ptr<const Pieces> pieces, WordPieceSettings settings) {
+WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings) {
+    pieces->sort();
     return std::make_unique<WordPiece>(std::move(pieces), std::move(settings));
 }
 
@@ -184,7 +185,8 @@ WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::
     return std::make_unique<WordLevel>(std::move(pieces), place, unknown);
 }
 
-WordModelOwner make_unigram(std::shared_ptr<const Pieces> pieces, UnigramSettings settings) {
+WordModelOwner make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings) {
+    pieces->sort();
     return std::make_unique<Unigram>(std::move(pieces), std::move(settings));
 }
 
