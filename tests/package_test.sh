@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 preset=${1:-release}
-sh package/package.sh "$preset" >/dev/null
+sh cli/package/package.sh "$preset" >/dev/null
 deb=$(ls "build/$preset"/attn_*.deb)
 tarball=$(ls "build/$preset"/attn-*.tar.gz)
 work=$(mktemp -d)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the packages of this commit: sh package/package.sh [PRESET]. They lie in build/PRESET; the
+# Builds the packages of this commit: sh cli/package/package.sh [PRESET]. They lie in build/PRESET; the
 # .deb only where there is dpkg.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 preset=${1:-release}
 sh cli/build.sh "$preset"
 cd "build/$preset"
