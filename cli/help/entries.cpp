@@ -57,7 +57,7 @@ const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "models"
                                       {"Cache", {"operator"}},
                                       {"Dropout", {"operator", "numbers"}},
                                       {"Output", {"formats", "arrays", "requests"}},
-                                      {"Pictures", {"pictures"}},
+                                      {"Pictures", {"plot"}},
                                       {"Numerics", {"numbers"}}};
 
 /// How often the prose of a page, without its blocks of commands, mentions a flag.
@@ -93,9 +93,7 @@ std::string topic_about(const Option& option, const CommandRow* command) {
         if (command == nullptr && option.group != nullptr && row.group == option.group)
             return topic_about(flag_of(option), row.topics);
     if (command == nullptr) return "flags";
-    const std::string_view own(command->name);
-    const std::string name(own == "plot" ? "pictures" : own);
-    return find_topic(name) != nullptr ? name : "flags";
+    return find_topic(command->name) != nullptr ? std::string(command->name) : "flags";
 }
 
 bool is_flag(const Option& option, const std::string& word) {

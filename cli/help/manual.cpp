@@ -2,13 +2,45 @@
 #include "cli/help/manual.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "cli/args/other_names.hpp"
 
 namespace attn::cli {
+namespace {
+
+/// Earlier names of a page, and words that people look up.
+struct TopicWords {
+    std::string_view topic;
+    std::string_view words;  // as listed
+};
+
+constexpr TopicWords topic_words[] = {
+    {"exit-codes", " error errors exit exit_code exitcode status "},
+    {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
+    {"golden",
+     " hardware port porting python pytorch c verilog memh readmemh fixed_point fpga quantize "
+     "quantise "},
+    {"models", " gpt huggingface hf transformers weights_file "},
+    {"notebooks", " raschka book chapter "},
+    {"operator", " softmax attention masking rotary cache gqa mqa flash "},
+    {"plot", " pictures "},
+    {"requests", " result results request "},
+    {"speed", " performance benchmark benchmarks fast "},
+};
+
+}  // namespace
 
 const Topic* find_topic(std::string_view name) {
-    const auto found = std::find_if(manual.begin(), manual.end(),
-                                    [&](const Topic& topic) { return topic.name == name; });
-    return found == manual.end() ? nullptr : &*found;
+    const auto find = [](std::string_view page) {
+        const auto found = std::find_if(manual.begin(), manual.end(),
+                                        [&](const Topic& topic) { return topic.name == page; });
+        return found == manual.end() ? nullptr : &*found;
+    };
+    const std::string listed_word = as_listed(name);
+    for (const TopicWords& row : topic_words)
+        if (row.words.find(listed_word) != std::string_view::npos) return find(row.topic);
+    return find(name);
 }
 
 std::string_view title_of(const Topic& topic) {
