@@ -16,7 +16,8 @@ struct TopicWords {
 };
 
 constexpr TopicWords topic_words[] = {
-    {"exit-codes", " error errors exit exit_code exitcode status "},
+    {"scripts",
+     " exit_codes schemas environment shell security error errors exit exit_code exitcode status "},
     {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
     {"golden",
      " hardware port porting python pytorch c verilog memh readmemh fixed_point fpga quantize "

@@ -142,8 +142,10 @@ void check_whole(std::string_view page, const std::string& shown) {
     }
 }
 
-constexpr std::pair<const char*, const char*> earlier_names[] = {{"hardware", "golden"},
-                                                                 {"pictures", "plot"}};
+constexpr std::pair<const char*, const char*> earlier_names[] = {
+    {"hardware", "golden"},     {"exit-codes", "scripts"}, {"schemas", "scripts"},
+    {"environment", "scripts"}, {"shell", "scripts"},      {"security", "scripts"},
+    {"pictures", "plot"}};
 
 }  // namespace
 
