@@ -16,6 +16,7 @@ struct TopicWords {
 };
 
 constexpr TopicWords topic_words[] = {
+    {"scaling", " engines mpi partial "},
     {"scripts",
      " exit_codes schemas environment shell security error errors exit exit_code exitcode status "},
     {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
