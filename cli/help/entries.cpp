@@ -48,9 +48,9 @@ struct GroupPages {
     std::vector<std::string_view> topics;
 };
 
-const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "models", "numbers"}},
+const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "model", "numbers"}},
                                       {"Dimensions", {"flags"}},
-                                      {"Weights", {"numbers", "models"}},
+                                      {"Weights", {"numbers", "model"}},
                                       {"Masking", {"operator"}},
                                       {"Scores", {"operator"}},
                                       {"Recurrence", {"linear"}},
@@ -198,8 +198,8 @@ void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::s
              paragraph((is_type ? "Read from config.json; its" : "Its") +
                            std::string(" tensors are those of --family ") + name + ".",
                        columns) +
-                 paragraph(meaning_in("models", name), columns),
-             "models"});
+                 paragraph(meaning_in("model", name), columns),
+             "model"});
     }
 }
 

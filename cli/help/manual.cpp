@@ -23,7 +23,7 @@ constexpr TopicWords topic_words[] = {
     {"golden",
      " hardware port porting python pytorch c verilog memh readmemh fixed_point fpga quantize "
      "quantise "},
-    {"models", " gpt huggingface hf transformers weights_file "},
+    {"model", " models gpt huggingface hf transformers weights_file "},
     {"notebooks", " raschka book chapter "},
     {"operator", " softmax attention masking rotary cache gqa mqa flash "},
     {"plot", " pictures "},

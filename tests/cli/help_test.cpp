@@ -145,8 +145,8 @@ void check_whole(std::string_view page, const std::string& shown) {
 constexpr std::pair<const char*, const char*> earlier_names[] = {
     {"hardware", "golden"},     {"exit-codes", "scripts"}, {"schemas", "scripts"},
     {"environment", "scripts"}, {"shell", "scripts"},      {"security", "scripts"},
-    {"engines", "scaling"},     {"mpi", "scaling"},        {"partial", "scaling"},
-    {"pictures", "plot"}};
+    {"engines", "scaling"},     {"mpi", "scaling"},        {"models", "model"},
+    {"partial", "scaling"},     {"pictures", "plot"}};
 
 }  // namespace
 
