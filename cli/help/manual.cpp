@@ -20,15 +20,16 @@ constexpr TopicWords topic_words[] = {
     {"scripts",
      " exit_codes schemas environment shell security error errors exit exit_code exitcode status "},
     {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
+    {"check", " compare "},
     {"golden",
      " hardware port porting python pytorch c verilog memh readmemh fixed_point fpga quantize "
      "quantise "},
     {"model", " models gpt huggingface hf transformers weights_file "},
     {"notebooks", " raschka book chapter "},
-    {"operator", " softmax attention masking rotary cache gqa mqa flash "},
+    {"numbers", " speed performance benchmark benchmarks fast "},
+    {"operator", " linear softmax attention masking rotary cache gqa mqa flash "},
     {"plot", " pictures "},
-    {"requests", " result results request "},
-    {"speed", " performance benchmark benchmarks fast "},
+    {"requests", " arrays result results request "},
 };
 
 }  // namespace

@@ -146,7 +146,8 @@ constexpr std::pair<const char*, const char*> earlier_names[] = {
     {"hardware", "golden"},     {"exit-codes", "scripts"}, {"schemas", "scripts"},
     {"environment", "scripts"}, {"shell", "scripts"},      {"security", "scripts"},
     {"engines", "scaling"},     {"mpi", "scaling"},        {"models", "model"},
-    {"partial", "scaling"},     {"pictures", "plot"}};
+    {"arrays", "requests"},     {"linear", "operator"},    {"speed", "numbers"},
+    {"compare", "check"},       {"partial", "scaling"},    {"pictures", "plot"}};
 
 }  // namespace
 
