@@ -19,7 +19,6 @@
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
-#include "io/text/wrap.hpp"
 
 namespace attn::cli {
 namespace {
@@ -39,20 +38,12 @@ std::vector<std::string_view> all_names(const Program& program) {
 }
 
 std::string list_of_all(const Program& program, std::size_t columns) {
-    const auto entry = [&](std::string_view name, std::string_view summary) {
-        constexpr std::size_t column = 15;
-        std::string line = "  " + std::string(name);
-        line.resize(column, ' ');
-        return line + io::wrapped(summary, columns, column, column) + '\n';
-    };
-    std::string page =
-        "attn help WORD shows one of these, or a flag, an array or a model type.\n\nCommands:\n";
-    for (const CommandRow* command : program.commands)
-        page += entry(command->name, command->summary);
+    std::string page = "attn help WORD shows one of these, or a flag, an array or a model type.\n" +
+                       command_list(program, columns);
     page += "\nTopics of the manual:\n";
     for (const Topic& topic : manual)
         if (find_command(program, topic.name) == nullptr)
-            page += entry(topic.name, title_of(topic));
+            page += list_entry(topic.name, title_of(topic), columns);
     return page;
 }
 
