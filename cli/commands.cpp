@@ -98,11 +98,12 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear --query q.npy --key k.npy --value v.npy --decay g.npy --beta b.npy --qk-norm\n"
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
+// In the order of the groups of help.
 constexpr const CommandRow* commands[] = {
-    &self_command,   &causal_command,  &multihead_command, &cross_command, &sdpa_command,
-    &linear_command, &model_command,   &batch_command,     &scan_command,  &partial_command,
-    &merge_command,  &explain_command, &compare_command,   &check_command, &repro_command,
-    &plot_command,   &inspect_command, &tokenize_command,  &help_command,  &completion_command};
+    &self_command,    &causal_command, &multihead_command, &cross_command,   &sdpa_command,
+    &linear_command,  &model_command,  &tokenize_command,  &batch_command,   &scan_command,
+    &partial_command, &merge_command,  &explain_command,   &compare_command, &check_command,
+    &repro_command,   &plot_command,   &inspect_command,   &help_command,    &completion_command};
 
 std::string version() {
     return version_text() + "MPI: " + mpi_library() + "\n";

@@ -1,7 +1,6 @@
 #include "cli/args/help.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +30,15 @@ constinit const Option version_option{
 
 namespace {
 
-constexpr std::size_t help_column = 30, short_help_column = 24, widest_page = 100;
+constexpr std::size_t list_column = 14, help_column = 30, short_help_column = 24, widest_page = 100;
+
+/// Groups of commands, by the first command of each.
+constexpr std::pair<std::string_view, const char*> command_groups[] = {
+    {"self", "Compute"},
+    {"model", "Models"},
+    {"batch", "Many requests, texts or processes"},
+    {"explain", "Examine results"},
+    {"inspect", "Files and help"}};
 
 /// A flag and its description, in two columns; a long flag has a separate line.
 std::string entry(const std::string& flag, std::string_view help, std::size_t at,
@@ -127,13 +134,25 @@ std::string spelling_of(const Option& option) {
                                    : " " + argument);
 }
 
+std::string list_entry(std::string_view name, std::string_view summary, std::size_t columns) {
+    return entry(std::string(name), summary, list_column, columns);
+}
+
+std::string command_list(const Program& program, std::size_t columns) {
+    std::string list;
+    for (const CommandRow* command : program.commands) {
+        for (const auto& [first, title] : command_groups)
+            if (command->name == first) list += std::string("\n") + title + ":\n";
+        list += list_entry(command->name, command->summary, columns);
+    }
+    return list;
+}
+
 std::string program_page(const Program& program, std::size_t columns) {
     columns = std::min(columns, widest_page);
     std::string page = std::string("attn: ") + program.summary + "\n\nExamples:\n" +
-                       program.examples + "\nUsage: attn COMMAND [INPUT] [FLAGS]\n\nCommands:\n";
-    constexpr std::size_t command_column = 14;
-    for (const CommandRow* command : program.commands)
-        page += entry(std::string(command->name), command->summary, command_column, columns);
+                       program.examples + "\nUsage: attn COMMAND [INPUT] [FLAGS]\n" +
+                       command_list(program, columns);
     return page + "\n" +
            io::wrapped(
                "attn COMMAND -h shows its flags, attn help the manual, attn -V the version.",

@@ -59,7 +59,7 @@ ArrayId array_of(const std::string& name, const std::string& where) {
     const std::string near = did_you_mean(name, names);
     throw Error(ErrorKind::usage, where,
                 io::shortened(name) + " is not an array of attn" +
-                    (near.empty() ? "; expected one of those that attn help arrays lists"
+                    (near.empty() ? "; expected one of those that attn help requests lists"
                                   : "; did you mean " + near + "?"));
 }
 

@@ -34,11 +34,13 @@ std::vector<PageTable> tables_of(std::string_view topic) {
     return tables;
 }
 
-/// The last cell of the row whose first cell names the word; empty if there is none.
-std::string meaning_in(std::string_view topic, std::string_view word) {
+/// The last cell of the row whose first cell names the word, in a table whose first header is
+/// `header`; empty if there is none.
+std::string meaning_in(std::string_view topic, std::string_view header, std::string_view word) {
     for (const PageTable& table : tables_of(topic))
-        for (std::size_t row = table.headers; row < table.cells.size(); ++row)
-            if (names(table.cells[row].front(), word)) return bare(table.cells[row].back());
+        if (table.cells.front().front() == header)
+            for (std::size_t row = table.headers; row < table.cells.size(); ++row)
+                if (names(table.cells[row].front(), word)) return bare(table.cells[row].back());
     return "";
 }
 
@@ -48,16 +50,16 @@ struct GroupPages {
     std::vector<std::string_view> topics;
 };
 
-const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "models", "numbers"}},
+const GroupPages pages_of_groups[] = {{"Input", {"requests", "formats", "model", "numbers"}},
                                       {"Dimensions", {"flags"}},
-                                      {"Weights", {"numbers", "models"}},
+                                      {"Weights", {"numbers", "model"}},
                                       {"Masking", {"operator"}},
                                       {"Scores", {"operator"}},
-                                      {"Recurrence", {"linear"}},
+                                      {"Recurrence", {"operator"}},
                                       {"Cache", {"operator"}},
                                       {"Dropout", {"operator", "numbers"}},
-                                      {"Output", {"formats", "arrays", "requests"}},
-                                      {"Pictures", {"pictures"}},
+                                      {"Output", {"formats", "requests"}},
+                                      {"Pictures", {"plot"}},
                                       {"Numerics", {"numbers"}}};
 
 /// How often the prose of a page, without its blocks of commands, mentions a flag.
@@ -93,9 +95,7 @@ std::string topic_about(const Option& option, const CommandRow* command) {
         if (command == nullptr && option.group != nullptr && row.group == option.group)
             return topic_about(flag_of(option), row.topics);
     if (command == nullptr) return "flags";
-    const std::string_view own(command->name);
-    const std::string name(own == "plot" ? "pictures" : own);
-    return find_topic(name) != nullptr ? name : "flags";
+    return find_topic(command->name) != nullptr ? std::string(command->name) : "flags";
 }
 
 bool is_flag(const Option& option, const std::string& word) {
@@ -144,7 +144,7 @@ std::string axes_of(const ArrayRow& array) {
 }
 
 void add_key(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
-    const std::string meaning = meaning_in("requests", word);
+    const std::string meaning = meaning_in("requests", "key", word);
     if (!meaning.empty())
         entries.push_back({"key \"" + word + "\"", paragraph(meaning, columns), "requests"});
 }
@@ -155,12 +155,12 @@ void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::si
     if (found == emitted_arrays.end()) return;
     const bool has_batch = found->axes.front() == Axis::batch;
     entries.push_back({"array " + word,
-                       paragraph(meaning_in("arrays", word), columns) +
+                       paragraph(meaning_in("requests", "name", word), columns) +
                            paragraph("Axes " + axes_of(*found) +
                                          (has_batch ? ", without batch for a single input" : "") +
                                          "; written with --emit " + word + ".",
                                      columns),
-                       "arrays"});
+                       "requests"});
 }
 
 /// Tables of pages whose first column holds names that only one command has.
@@ -200,8 +200,8 @@ void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::s
              paragraph((is_type ? "Read from config.json; its" : "Its") +
                            std::string(" tensors are those of --family ") + name + ".",
                        columns) +
-                 paragraph(meaning_in("models", name), columns),
-             "models"});
+                 paragraph(meaning_in("model", "`--family`", name), columns),
+             "model"});
     }
 }
 

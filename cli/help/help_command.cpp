@@ -19,7 +19,6 @@
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
-#include "io/text/wrap.hpp"
 
 namespace attn::cli {
 namespace {
@@ -39,20 +38,12 @@ std::vector<std::string_view> all_names(const Program& program) {
 }
 
 std::string list_of_all(const Program& program, std::size_t columns) {
-    const auto entry = [&](std::string_view name, std::string_view summary) {
-        constexpr std::size_t column = 15;
-        std::string line = "  " + std::string(name);
-        line.resize(column, ' ');
-        return line + io::wrapped(summary, columns, column, column) + '\n';
-    };
-    std::string page =
-        "attn help WORD shows one of these, or a flag, an array or a model type.\n\nCommands:\n";
-    for (const CommandRow* command : program.commands)
-        page += entry(command->name, command->summary);
+    std::string page = "attn help WORD shows one of these, or a flag, an array or a model type.\n" +
+                       command_list(program, columns);
     page += "\nTopics of the manual:\n";
     for (const Topic& topic : manual)
         if (find_command(program, topic.name) == nullptr)
-            page += entry(topic.name, title_of(topic));
+            page += list_entry(topic.name, title_of(topic), columns);
     return page;
 }
 
@@ -87,24 +78,6 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
     return page.empty() ? entry_page(entries) : page + list_of(entries, 0);
 }
 
-/// Words that people look up, and the page about them.
-struct TopicWords {
-    std::string_view topic;
-    std::string_view words;  // as listed
-};
-
-constexpr TopicWords topic_words[] = {
-    {"exit-codes", " error errors exit exit_code exitcode status "},
-    {"formats", " csv tsv json npy npz numpy safetensors gguf gz gzip zip excel file files input "},
-    {"golden", " port porting python pytorch "},
-    {"hardware", " c verilog memh readmemh fixed-point fpga quantize quantise store "},
-    {"models", " model gpt huggingface hf transformers weights_file "},
-    {"notebooks", " raschka book chapter "},
-    {"operator", " softmax attention masking rotary cache gqa mqa flash "},
-    {"requests", " result results request keys "},
-    {"speed", " performance benchmark benchmarks fast "},
-};
-
 /// Fails with what the word is called here, if it is another name.
 void check_other_names(const std::string& name, const std::string& where) {
     const std::string listed_word =
@@ -112,9 +85,6 @@ void check_other_names(const std::string& name, const std::string& where) {
     const auto fail = [&](const std::string& words) {
         throw Error(ErrorKind::usage, where, "unknown topic; " + words);
     };
-    for (const TopicWords& row : topic_words)
-        if (row.words.find(listed_word) != std::string_view::npos)
-            fail("expected attn help " + std::string(row.topic));
     const std::string_view key = key_of_other_name(listed_word);
     if (!key.empty()) fail("expected attn help " + flag_of_key(key));
     if (const char* const words = explanation_of(listed_word, "")) fail(words);

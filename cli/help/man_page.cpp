@@ -57,8 +57,16 @@ std::string own_flags(const Program& program, const CommandRow& command) {
     return out;
 }
 
-std::string page_section(const char* name, std::string_view topic) {
-    return section(name) + render_roff(parse_markdown(find_topic(topic)->text));
+/// The page, or one section of it.
+std::string page_section(const char* name, std::string_view topic, std::string_view heading = "") {
+    constexpr std::string_view mark = "\n## ";
+    std::string_view text = find_topic(topic)->text;
+    if (!heading.empty()) {
+        text.remove_prefix(text.find(std::string(mark) + std::string(heading)) + 1);
+        text.remove_prefix(text.find('\n'));
+        text = text.substr(0, text.find(mark));
+    }
+    return section(name) + render_roff(parse_markdown(text));
 }
 
 }  // namespace
@@ -79,8 +87,9 @@ std::string man_page(const Program& program) {
         if (command->mode == nullptr && !command->own.empty()) page += own_flags(program, *command);
     page += ".SS all commands\n" + tagged(spelling_of(config_option), config_option.help) +
             tagged("-h", "the common flags") + tagged("--help", "every flag");
-    page += page_section("FILES", "formats") + page_section("ENVIRONMENT", "environment") +
-            page_section("EXIT STATUS", "exit-codes") + section("EXAMPLES");
+    page += page_section("FILES", "formats") +
+            page_section("ENVIRONMENT", "scripts", "Environment") +
+            page_section("EXIT STATUS", "scripts", "Exit codes") + section("EXAMPLES");
     page += roff_code(program.examples);
     page += section("SEE ALSO");
     for (const Topic& topic : manual)

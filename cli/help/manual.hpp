@@ -14,7 +14,7 @@ struct Topic {
 /// By name.
 extern const std::span<const Topic> manual;
 
-/// Null for an unknown topic.
+/// By its name, an earlier name or a word that people look up. Null for an unknown topic.
 const Topic* find_topic(std::string_view name);
 
 std::string_view title_of(const Topic& topic);

@@ -138,7 +138,7 @@ constexpr CommandRow partial_command{
     .usage =
         "MODE [INPUT]\n\n--kv-range A:B is required. MODE is self, causal, multihead, cross or "
         "sdpa; INPUT and the flags are the\nmode's own: see attn MODE --help, and attn help "
-        "partial.",
+        "scaling.",
     .common_flags = common_partial_flags,
     .takes = in_explain | in_check,
     .shown_flags = partial_help,

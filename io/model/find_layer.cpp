@@ -114,7 +114,7 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
         examples += (examples.empty() ? "" : ", ") + std::string(family->name) + ": " +
                     with_number(names.layer, 0) + std::string(names.query.weight);
         if (++count < most) continue;
-        examples += ", or of another layout of attn help models";
+        examples += ", or of another layout of attn help model";
         break;
     }
     fail_in(file, "no attention layer in it; it has " + list_of(file.arrays) +

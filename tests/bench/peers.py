@@ -3,7 +3,7 @@
 
     peers.py                              every shape, on one thread and on two
     peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
-    peers.py --table                      then a table like that of `attn help speed`
+    peers.py --table                      then a table like that of `attn help numbers`
 
 Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
 peer straight after each other, their order turned round in every other pair, so that a machine

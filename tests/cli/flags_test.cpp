@@ -291,7 +291,7 @@ TEST_CASE("help: every short page fits a screen of 24 lines, and every page its 
         CHECK(std::count(page.begin(), page.end(), '\n') <= 24);
     }
     const std::string first = program_page(attn_program(), 80);
-    CHECK(std::count(first.begin(), first.end(), '\n') <= 31);
+    CHECK(std::count(first.begin(), first.end(), '\n') <= 39);
     for (std::size_t columns = 40; columns <= 140; ++columns)
         for (const CommandRow* command : attn_program().commands) {
             std::istringstream lines(full_page(attn_program(), *command, columns) +
