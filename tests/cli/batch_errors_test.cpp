@@ -1,4 +1,4 @@
-// `attn batch`: errors of a record, of the batch itself and of its command line.
+// `attn batch`: errors of a record and of the batch itself.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -12,19 +12,6 @@ namespace batch_errors_test {
 
 using namespace attn::test;
 using nlohmann::json;
-
-namespace {
-
-void check_usage(const std::vector<std::string>& flags, const std::string& part) {
-    const Outcome outcome = run_attn(batch_words(flags), good() + "\n");
-    CAPTURE(outcome.err);
-    CHECK(outcome.err.find(part) != std::string::npos);
-    CHECK(lines_of(outcome.err).size() == 1);
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out == "");
-}
-
-}  // namespace
 
 TEST_CASE("batch: errors of every kind name the line of the record, or the file that it names") {
     scratch_folder();
@@ -98,41 +85,6 @@ TEST_CASE("batch: errors of the batch itself are reported before anything is wri
     CHECK(run_attn({"batch", "r.ndjson", "-o", "answers.npz"}).code == 2);
     CHECK(run_attn({"batch", "r.ndjson", "--emit", "weights"}).code == 2);
     CHECK(run_attn({"batch", "r.ndjson", "--mode", "self", "--heads", "2"}).code == 2);
-}
-
-TEST_CASE("batch: a wrong command line is one line of error and no answer") {
-    scratch_folder();
-    write_text("requests.ndjson", good() + "\n");
-    std::filesystem::remove("results.ndjson");
-    for (const std::string jobs : {"0", "-1", "x", "1.5", "1025", ""})
-        check_usage({"--jobs", jobs}, "jobs");
-    for (const char* shard :
-         {"0/3", "4/3", "x", "1", "1/", "/2", "1/0", "1/2/3", "-1/3", "1/2x", ""})
-        check_usage({"--shard", shard}, "shard");
-    for (const std::string failures : {"0", "-1", "x"})
-        check_usage({"--max-failures", failures}, "max-failures");
-    check_usage({"--fail-fast", "--max-failures", "2"}, "--max-failures");
-    check_usage({"--resume", "results.ndjson", "-o", "other.ndjson"}, "--resume");
-    check_usage({"--resume", "results.ndjson", "--dry-run"}, "--resume");
-    check_usage({"--resume", "-"}, "--resume");
-    check_usage({"--format", "table"}, "format");
-    check_usage({"--format", "npz"}, "format");
-    check_usage({"--mode", "nonsense"}, "mode");
-    check_usage({"--no-such-flag"}, "--no-such-flag");
-    check_usage({"--pretty"}, "--pretty");
-    check_usage({"--save-weights", "w.npz"}, "--save-weights");
-    check_usage({"--each", "-"}, "REQUESTS '-'");
-    check_usage({"--mode", "cross", "--context", "-"}, "context");
-    for (const std::string same : {"requests.ndjson", "./requests.ndjson"}) {
-        check_usage({"requests.ndjson", "-o", same}, "requests.ndjson");
-        check_usage({"requests.ndjson", "--resume", same}, "requests.ndjson");
-        check_usage({"--mode", "self", "--each", "requests.ndjson", "-o", same}, "requests.ndjson");
-    }
-    const Outcome redirected = run_shell("attn batch -o requests.ndjson <requests.ndjson");
-    CHECK(redirected.code == 2);
-    CHECK(read_text("requests.ndjson") == good() + "\n");
-    CHECK_FALSE(std::filesystem::exists("results.ndjson"));
-    CHECK_FALSE(std::filesystem::exists("w.npz"));
 }
 
 }  // namespace batch_errors_test

@@ -230,7 +230,7 @@ bool mend(Batch& batch, Cases& cases) {
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
     scratch_folder();
     Count resumed, retried;
-    for (unsigned seed = 0; seed < cases(400); ++seed) {
+    for (unsigned seed = 0; seed < cases(120); ++seed) {
         CAPTURE(seed);
         Cases cases(seed);
         Batch batch{.records = cases.records(), .shards = 1 + cases.below(3)};
@@ -258,10 +258,10 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
         }
     }
     // Each outcome is met often, so that neither is what everything gives.
-    CHECK(resumed.completed > cases(150));
-    CHECK(resumed.refused > cases(50));
-    CHECK(retried.completed > cases(150));
-    CHECK(retried.refused > cases(50));
+    CHECK(resumed.completed > cases(45));
+    CHECK(resumed.refused > cases(15));
+    CHECK(retried.completed > cases(45));
+    CHECK(retried.refused > cases(15));
 }
 
 }  // namespace batch_ids_test

@@ -215,22 +215,4 @@ TEST_CASE("chosen heads: pictures and comparisons name them, and a page asks for
     CHECK(run_attn({"compare", "r.json", "b.ndjson"}).code == 0);
 }
 
-TEST_CASE("chosen heads: a mistake names the heads that there are") {
-    scratch_folder();
-    const auto error = [](const Words& words) { return run_attn(words).err; };
-    CHECK(
-        error({"self", "--example", "journey", "--head", "0"}) ==
-        "attn: error: --head: not a flag of attn self; attn multihead, cross, sdpa and linear have "
-        "it\n");
-    CHECK(error({"multihead", "--example", "pair", "--heads", "4", "--head", "0,4"}) ==
-          "attn: error: --head 0,4: there are 4 heads; expected 0 to 3\n");
-    CHECK(error({"multihead", "--example", "pair", "--head", "1"}) ==
-          "attn: error: --head 1: there is one head; expected 0, or --heads N for more\n");
-    write_text("m.json", "[[1, 2], [3, 4]]");
-    CHECK(error({"cross", "m.json", "--context", "m.json", "--head", "0"}) ==
-          "attn: error: --head 0: there is no heads axis; expected several heads\n");
-    for (const char* list : {"-1", "0,", "x", "1.5", ""})
-        CHECK(run_attn({"multihead", "--example", "pair", "--head", list}).code == 2);
-}
-
 }  // namespace chosen_heads_test

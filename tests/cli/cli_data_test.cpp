@@ -68,20 +68,6 @@ TEST_CASE("formats: lines of JSON are the rows of a matrix, or the matrices of a
     check_error({"self", "-"}, "[1,2]\n[3]\n", 3, "<stdin>:2:1");
 }
 
-TEST_CASE("formats: a result in any format is the input of the next layer") {
-    scratch_folder();
-    const json second = [&] {
-        CHECK(run_attn({"self", data_path("journey.csv"), "-o", "first.json"}).err == "");
-        return answer({"causal", "first.json"});
-    }();
-    for (const std::string suffix : {"npz", "safetensors", "ndjson"}) {
-        CHECK(run_attn({"self", data_path("journey.csv"), "-o", "first." + suffix}).err == "");
-        const json result = answer({"causal", "first." + suffix});
-        CHECK(result["context_vectors"] == second["context_vectors"]);
-        CHECK(result["tokens"] == second["tokens"]);
-    }
-}
-
 TEST_CASE("formats: the operator's arrays may be in one file, or be selected from several") {
     scratch_folder();
     write_text("request.json", R"({"query": [[1,0],[0,1]], "key": [[1,2],[0,1],[2,0]],

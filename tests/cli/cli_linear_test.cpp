@@ -336,32 +336,4 @@ TEST_CASE("linear: one token, one query, and other commands") {
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }
 
-TEST_CASE("linear: errors name what was found and what fits") {
-    const std::string qkv = R"("query": [[1,0],[0,1]], "key": [[1,2],[0,1]], "value": [[1],[2]])";
-    check_error({"linear", "-", "--rule", "gated"}, "{" + qkv + "}", 2,
-                "--rule gated: requires --decay");
-    check_error({"linear", "-", "--rule", "linear", "--beta", "1"}, "{" + qkv + "}", 2,
-                "--beta 1: --rule linear has no beta; expected --rule delta|gated_delta");
-    check_error({"linear", "-", "--decay", "1,2"}, "{" + qkv + "}", 2,
-                "--decay 1,2: 2 constants; expected 1, one per key head");
-    check_error({"linear"}, "{" + qkv + R"(, "decay": [[1, 2, 3], [1, 2, 3]]})", 3,
-                "<stdin>:1:77: shape (2, 3); expected (2, 1) or (2, 2)");
-    check_error({"linear"}, "{" + qkv + R"(, "past_state": [[1, 2]]})", 3,
-                "<stdin>:1:82: shape (1, 2); expected (2, 1)");
-    check_error({"linear"}, R"({"query": [[1]], "key": [[1],[2]], "value": [[1],[2]]})", 3,
-                "<stdin>:1:25: shape (2, 1); expected 1 rows as in query (1, 1): every token has "
-                "all three");
-    check_error({"linear", "-", "--kernel", "generic", "--emit", "states"}, "{" + qkv + "}", 2,
-                "--kernel generic: no fused kernel writes states; expected auto or reference");
-    check_error(
-        {"linear"}, "{" + qkv + R"(, "mask": [[1, 0]]})", 2,
-        "<stdin>:1:68: mode linear has no \"mask\"; attn self, causal, multihead, cross and "
-        "sdpa have it");
-    check_error({"linear", "-", "--example", "pair"}, "{" + qkv + "}", 2,
-                "--example pair: conflicts with query, key and value; expected inputs or these "
-                "three");
-    check_error({"linear"}, R"({"query": [[1]], "key": [[1]]})", 2,
-                "--value: missing; expected a file, or \"value\" in the request");
-}
-
 }  // namespace cli_linear_test

@@ -52,30 +52,6 @@ TEST_CASE("cli: a csv file, standard input, '-' and the built-in example give th
         CHECK(arrays_of(answer(with(arguments, flags), input)) == arrays_of(from_file));
 }
 
-TEST_CASE("cli: the result is the contract's document") {
-    const json result = answer({"multihead", "--example", "pair", "--heads", "2"});
-    CHECK(result["schema"] == "attn.result/1");
-    CHECK(result["mode"] == "multihead");
-    CHECK(result["shapes"] == json({{"batch", 2},
-                                    {"heads", 2},
-                                    {"kv_heads", 2},
-                                    {"q_len", 11},
-                                    {"kv_len", 11},
-                                    {"d_in", 8},
-                                    {"d_k", 4},
-                                    {"d_v", 4},
-                                    {"d_out", 8}}));
-    CHECK(shape_of(result["attention_weights"]) == std::vector<std::size_t>{2, 2, 11, 11});
-    CHECK(shape_of(result["context_vectors"]) == std::vector<std::size_t>{2, 11, 8});
-    const json& config = result["config"];
-    for (const char* key : {"mode", "d_out", "d_k", "d_v", "heads", "init", "seed", "rng_skip",
-                            "qkv_bias", "out_proj", "out_bias", "style", "causal", "mask_method",
-                            "scale", "dropout", "dropout_stream", "emit", "dtype"})
-        CHECK(config.contains(key));
-    CHECK(config["scale"] == 0.5);
-    CHECK(config["causal"] == true);
-}
-
 TEST_CASE("cli: one row of an earlier layer keeps the label of its token") {
     const Outcome row = run_shell("attn self --example journey --token 2 | attn self");
     CHECK(row.code == 0);

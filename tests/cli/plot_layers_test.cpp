@@ -136,15 +136,6 @@ TEST_CASE("plot: statistics that are never negative have colours from 0 up to th
     CHECK_EQ(run_attn({"plot", "s.json", "--array", "sink", "--layer", "1"}).code, 0);
 }
 
-TEST_CASE("plot: a list is refused with the form of a matrix") {
-    scratch_folder();
-    write_text("v.json", "[0.9,0.1]");
-    const Outcome refused = run_attn({"plot", "v.json"});
-    CHECK_EQ(refused.code, 3);
-    CHECK(contains(refused.err, "[[...]]"));
-    CHECK_EQ(run_attn({"plot", "-"}, "[[0.9,0.1]]").code, 0);
-}
-
 TEST_CASE("pieces of words are shown as they read") {
     using Pieces = std::vector<std::string>;
     const auto shown = [](const Pieces& pieces) { return attn::cli::readable_pieces(pieces); };

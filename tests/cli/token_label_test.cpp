@@ -98,33 +98,4 @@ TEST_CASE("token label: of words, CSV and a batch's default") {
     CHECK(Json::parse(answers[3])["error"]["kind"] == "usage");
 }
 
-TEST_CASE("token label: unknown and repeated ones name what there is") {
-    scratch_folder();
-    const auto error = [](const Words& words) { return run_attn(words).err; };
-    const Words journey{"self", "--example", "journey"};
-    const std::string all = "Your, journey, starts, with, one, step, or an integer from 0 to 5";
-    CHECK(error(journey + Words{"--token", "jurney"}) ==
-          "attn: error: --token jurney: no token has this label; expected " + all +
-              "; did you mean journey?\n");
-    CHECK(error(journey + Words{"--token", "elsewhere"}) ==
-          "attn: error: --token elsewhere: no token has this label; expected " + all + "\n");
-    CHECK(error(journey + Words{"--token", "6"}) ==
-          "attn: error: --token 6: there are 6 tokens; expected 0 to 5\n");
-    CHECK(error(journey + Words{"--tokens", "a,b,a,b,a,c", "--token", "a"}) ==
-          "attn: error: --token a: 3 tokens have this label; expected the index of one: 0, 2, 4\n");
-    write_text("m.json", "[[1, 2], [3, 4]]");
-    CHECK(error({"self", "m.json", "--token", "a"}) ==
-          "attn: error: --token a: the tokens have no labels; expected an integer from 0 to 1\n");
-    CHECK(
-        error({"self", "m.json", "--token", ""}).find("expected an integer from 0, or the label") !=
-        std::string::npos);
-    // In sdpa the labels may be those of the keys.
-    write_text("q.json",
-               R"({"query": [[1], [2]], "key": [[1], [2], [3]], "value": [[1], [2], [3]],)"
-               R"( "tokens": ["a", "b", "c"]})");
-    CHECK(error({"sdpa", "q.json", "--token", "b"}) ==
-          "attn: error: --token b: the labels are those of the keys; expected an integer from 0 to "
-          "1\n");
-}
-
 }  // namespace token_label_test
