@@ -17,16 +17,16 @@ import json
 import math
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+from golden_layers import read_tensors
+
 SUPPORTED = ["gpt2", "bert", "roberta", "camembert", "xlm-roberta", "llama", "mistral", "qwen2", "gpt_neox"]
 FAMILIES = ["gpt2", "llama", "bert", "neox"]
 TOLERANCE = 1e-7
-FLOATS = {"F64": "d", "F32": "f"}
 # All that tensors do not show, as files of the families mean it. Of another model it is wrong.
 SAID = {
     "llama": ["--causal", "--rope", "half", "--rope-base", "10000", "--norm", "rms", "--norm-eps", "1e-6",
@@ -93,20 +93,6 @@ def fitting(flags, arguments):
     return words
 
 
-def read_safetensors(path):
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    arrays = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__" or entry["dtype"] not in FLOATS:
-            continue
-        first, last = entry["data_offsets"]
-        count = math.prod(entry["shape"])
-        numbers = struct.unpack(f"<{count}{FLOATS[entry['dtype']]}", data[8 + length + first:8 + length + last])
-        arrays[name] = (entry["shape"], numbers)
-    return arrays
-
-
 def flat(value):
     if not isinstance(value, list):
         return [float(value)]
@@ -117,7 +103,7 @@ class Model:
     def __init__(self, folder, scratch):
         self.folder, self.name = folder, folder.name
         self.config = json.loads((folder / "config.json").read_text())
-        self.expected = read_safetensors(folder / "expected.safetensors")
+        self.expected = read_tensors(folder / "expected.safetensors")
         self.ids = ",".join(map(str, json.loads((folder / "case.json").read_text())["token_ids"] or [0])) \
             if "token_ids" in json.loads((folder / "case.json").read_text()) else "0,1,2"
         self.layers = sorted({int(name.rsplit(".", 1)[1]) for name in self.expected
@@ -152,7 +138,7 @@ class Model:
                 return True
         return False
 
-    def questions(self, old):
+    def questions(self):
         """(name, arguments, standard input, layer)"""
         first, last = 0, (self.layers or [0])[-1]
         scale_of = lambda heads, width: ["--scale", repr(1 / math.sqrt(width / heads))]
@@ -167,15 +153,15 @@ class Model:
             if (self.folder / "config.v4.json").exists():
                 ways.append((layer, "config v4", self.bare, ["--model-config", str(self.folder / "config.v4.json")]))
             own = true_flags(self.config, layer)
-            if not old and own is not None:
+            if own is not None:
                 ways.append((layer, "no config, its own settings", self.bare, own))
                 ways.append((layer, "config none, its own settings", self.folder, ["--model-config", "none", *own]))
-            elif not old and self.config["model_type"] not in SUPPORTED:
+            elif self.config["model_type"] not in SUPPORTED:
                 for name, flags in SAID.items():
                     ways.append((layer, f"config none, settings of {name}", self.folder,
                                  ["--model-config", "none", *some, *flags, *scale_of(heads, width)]))
         for layer, way, folder, flags in ways:
-            for family in [None, *FAMILIES]:
+            for family in [None, *(FAMILIES if layer == first else [])]:
                 base = ["multihead", "--dtype", "float64", "--emit", "attention_weights", "--weights", str(folder),
                         "--layer", str(layer), *flags, *(["--family", family] if family else [])]
                 label = f"{way}, layer {layer}, family {family}"
@@ -216,7 +202,6 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--only")
-    parser.add_argument("--old", action="store_true", help="a program without --norm and --position-offset")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
     if "ATTN_GOLDEN" not in os.environ:
@@ -230,7 +215,7 @@ def main():
             if not folder.is_dir() or (arguments.only and folder.name != arguments.only):
                 continue
             model = Model(folder, pathlib.Path(scratch))
-            results = list(pool.map(lambda question: ask(program, model, question), model.questions(arguments.old)))
+            results = list(pool.map(lambda question: ask(program, model, question), model.questions()))
             for verdict, label, detail in results:
                 total[verdict] += 1
                 by_way[(verdict, label.split(", layer")[0])] += 1

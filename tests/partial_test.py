@@ -4,8 +4,8 @@
     python3 tests/partial_test.py ATTN [SEED] [COUNT]
 
 Modes x masks x steps of the scores x dropout x caches x parameters x types x formats x ranges x groupings, at
-random. The truths: one process; NumPy in float64 for the bare operator; and for a third of the questions
-`attn check`, whose bound is that of plain arithmetic in the type. Needs NumPy. Exit code 77: skipped.
+random. The truths: one process; and for a third of the questions `attn check`, whose bound is that of plain arithmetic in
+the type. Needs NumPy. Exit code 77: skipped.
 """
 
 import json
@@ -174,27 +174,6 @@ def parts_are_the_whole():
     print(f"partial: {COUNT} questions, {judged} judged by check, largest errors {most}")
 
 
-def numpy_agrees():
-    """The operator in float64, causal from a corner, with a sink, from its formula."""
-    for _ in range(COUNT // 4):
-        heads, queries, keys, d, sink = 2, rng.choice((1, 9)), rng.choice((1, 9, 200)), 4, rng.choice((None, 0.7))
-        q, k, v = (numbers.normal(size=(heads, n, d)) for n in (queries, keys, keys))
-        for name, array in (("q.npy", q), ("k.npy", k), ("v.npy", v)):
-            numpy.save(name, array)
-        words = ["sdpa", "--query", "q.npy", "--key", "k.npy", "--value", "v.npy", "--dtype", "float64", "--causal",
-                 "--causal-align", "bottom-right", *([] if sink is None else ["--sink", sink])]
-        run("merge", *parts_of(words, keys), "-o", "merged.npz")
-        scores = q @ k.swapaxes(1, 2) / numpy.sqrt(d)
-        hidden = numpy.arange(keys) > numpy.arange(queries)[:, None] + keys - queries
-        scores[:, hidden] = -numpy.inf
-        powers = numpy.exp(scores - 3)
-        total = powers.sum(-1, keepdims=True) + (0 if sink is None else numpy.exp(sink - 3))
-        truth = powers / numpy.where(total == 0, 1, total) @ v
-        got = numpy.load("merged.npz")["context_vectors"]
-        check(numpy.allclose(got, truth, rtol=1e-12, atol=1e-12), words, numpy.abs(got - truth).max())
-    print("partial: NumPy agrees")
-
-
 def rows_of_a_range_alone_are_in_memory():
     arrays = {name: numbers.normal(size=(4, 40000, 32)).astype(numpy.float32) for name in "kv"}
     query = saved("q.npy", 4, 3, 32)
@@ -289,7 +268,6 @@ def interrupted_parts_leave_nothing():
 def main():
     os.chdir(tempfile.mkdtemp(prefix="partial-"))
     parts_are_the_whole()
-    numpy_agrees()
     rows_of_a_range_alone_are_in_memory()
     parts_of_other_questions_are_refused()
     changed_files_are_refused()

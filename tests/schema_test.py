@@ -84,10 +84,11 @@ def metadata(path):
 
 
 def results():
-    for mode, words in MODES.items():
+    for at, (mode, words) in enumerate(MODES.items()):
         emits = [[], ["--emit", "all"], ["--emit", "states" if mode == "linear" else "masked_scores"]]
-        for emit, nonfinite in itertools.product(emits, ("string", "null", "literal")):
-            asked = [mode, *words, *emit, "--nonfinite", nonfinite]
+        # Each way of showing infinities with each choice of arrays in two of the six modes.
+        for i, nonfinite in enumerate(("string", "null", "literal")):
+            asked = [mode, *words, *emits[(at + i) % 3], "--nonfinite", nonfinite]
             yield "result", attn(*asked)
             yield "result", attn(*asked, "--format", "ndjson", "--dtype", "float64", "--precision", "3")
         for more in (["--pretty"], ["--token", "0"], ["--kernel", "generic"], ["--seed", "-9223372036854775808"],
@@ -299,7 +300,8 @@ def main():
         if name == "answer" or form in seen:
             continue
         seen.add(form)
-        for where, mutant in mutated(name, document):
+        # Documents of one schema share most places: a third of each, another third of the next.
+        for where, mutant in itertools.islice(mutated(name, document), len(seen) % 3, None, 3):
             if isinstance(where, tuple) and is_open_key(name, where):
                 continue
             wrong += 1

@@ -100,7 +100,7 @@ def cut_anywhere_it_goes_on():
         whole = files_of("out")
         index = whole["index.ndjson"]
         ends = [0, *(m.end() for m in re.finditer(b"\n", index))]
-        cuts = {*rng.sample(ends, 6), *(rng.randrange(len(index)) for _ in range(8)), len(index)}
+        cuts = {*rng.sample(ends, 3), *(rng.randrange(len(index)) for _ in range(4)), len(index)}
         for cut in cuts:
             zeros = rng.choice((0, 0, 1, 5000))
             (pathlib.Path("out") / "index.ndjson").write_bytes(index[:cut] + bytes(zeros))
@@ -114,7 +114,7 @@ def cut_anywhere_it_goes_on():
             check(after == whole, form, n, bare, cut, zeros, done.stderr, sorted(set(after) ^ set(whole)))
         # Fewer records first: the last part grows.
         lines = pathlib.Path("r.ndjson").read_text().splitlines(keepends=True)
-        for count in rng.sample(range(1, 23), 4):
+        for count in rng.sample(range(1, 23), 2):
             shutil.rmtree("out", ignore_errors=True)
             pathlib.Path("r.ndjson").write_text("".join(lines[:count]))
             run(*words)
@@ -138,38 +138,37 @@ def stopped_at_any_time_it_goes_on():
         run(*words, code=0)
         seconds = time.monotonic() - begin
         whole = files_of("out")
-        for _ in range(2):
-            shutil.rmtree("out", ignore_errors=True)
-            for _ in range(40):
-                sent = rng.choice(list(stopped))
-                process = subprocess.Popen([ATTN, *map(str, words), *(["--resume"] if os.path.exists("out") else [])],
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                try:
-                    process.communicate(timeout=rng.uniform(0.1, 0.6) * seconds)
-                except subprocess.TimeoutExpired:
-                    process.send_signal(sent)
-                    process.communicate()
-                if process.returncode == 0:
-                    break
-                if process.returncode in (-signal.SIGKILL, -signal.SIGTERM):
-                    stopped[sent] += 1
-                if not os.path.exists("out/index.ndjson"):
-                    shutil.rmtree("out", ignore_errors=True)
-                    continue
-                lines = pathlib.Path("out/index.ndjson").read_bytes().split(b"\n")[:-1]
-                whole_lines = whole["index.ndjson"].split(b"\n")
-                for line, wanted in zip(lines, whole_lines):  # all that is in the index can be read
-                    indexed = json.loads(line)
-                    check(indexed["id"] == json.loads(wanted)["id"], indexed["id"])
-                    data = pathlib.Path("out", indexed["file"]).read_bytes()
-                    of_whole = json.loads(wanted)
-                    for row, other in zip(indexed["arrays"], of_whole["arrays"]):
-                        there = data[row["offset"]:row["offset"] + row["bytes"]]
-                        wanted_bytes = whole[of_whole["file"]][other["offset"]:other["offset"] + other["bytes"]]
-                        check(there == wanted_bytes, form, n, row)
-            else:
-                run(*words, "--resume", code=0)
-            check(files_of("out") == whole, form, n, jobs, sorted(set(files_of("out")) ^ set(whole)))
+        shutil.rmtree("out", ignore_errors=True)
+        for _ in range(40):
+            sent = rng.choice(list(stopped))
+            process = subprocess.Popen([ATTN, *map(str, words), *(["--resume"] if os.path.exists("out") else [])],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            try:
+                process.communicate(timeout=rng.uniform(0.1, 0.6) * seconds)
+            except subprocess.TimeoutExpired:
+                process.send_signal(sent)
+                process.communicate()
+            if process.returncode == 0:
+                break
+            if process.returncode in (-signal.SIGKILL, -signal.SIGTERM):
+                stopped[sent] += 1
+            if not os.path.exists("out/index.ndjson"):
+                shutil.rmtree("out", ignore_errors=True)
+                continue
+            lines = pathlib.Path("out/index.ndjson").read_bytes().split(b"\n")[:-1]
+            whole_lines = whole["index.ndjson"].split(b"\n")
+            for line, wanted in zip(lines, whole_lines):  # all that is in the index can be read
+                indexed = json.loads(line)
+                check(indexed["id"] == json.loads(wanted)["id"], indexed["id"])
+                data = pathlib.Path("out", indexed["file"]).read_bytes()
+                of_whole = json.loads(wanted)
+                for row, other in zip(indexed["arrays"], of_whole["arrays"]):
+                    there = data[row["offset"]:row["offset"] + row["bytes"]]
+                    wanted_bytes = whole[of_whole["file"]][other["offset"]:other["offset"] + other["bytes"]]
+                    check(there == wanted_bytes, form, n, row)
+        else:
+            run(*words, "--resume", code=0)
+        check(files_of("out") == whole, form, n, jobs, sorted(set(files_of("out")) ^ set(whole)))
     check(min(stopped.values()) > 3, "too few runs were stopped", stopped)
     print(f"shards: {stopped[signal.SIGKILL]} killed and {stopped[signal.SIGTERM]} stopped runs went on")
 

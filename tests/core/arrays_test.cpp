@@ -177,15 +177,4 @@ TEST_CASE("arrays: the manual names each that can be emitted, and no step of a w
     }
 }
 
-TEST_CASE("arrays: names are found, and found once") {
-    for (std::size_t place = 0; place < all_arrays.size(); ++place) {
-        const auto found = find_array(all_arrays[place].name, all_arrays);
-        REQUIRE(found);
-        CHECK(found->index == place);
-        CHECK(find_array(all_arrays[place].name).has_value() == (place < emitted_arrays.size()));
-    }
-    CHECK(!find_array("weights"));
-    CHECK(ArrayId("token_ids").index == 0);
-}
-
 }  // namespace arrays_test

@@ -131,19 +131,6 @@ TEST_CASE("an element is kept where its uniform is below 1 - p, and not where th
             }
 }
 
-TEST_CASE("bits transposed: bit c of word r becomes bit r of word c, and twice is not at all") {
-    std::uint64_t block[64], transposed[64];
-    TorchGenerator generator(1);
-    for (std::uint64_t& word : block) word = generator.draw64();
-    std::copy(std::begin(block), std::end(block), transposed);
-    transpose_bits(transposed);
-    for (std::size_t r = 0; r < 64; ++r)
-        for (std::size_t c = 0; c < 64; ++c)
-            CHECK(((block[r] >> c) & 1) == ((transposed[c] >> r) & 1));
-    transpose_bits(transposed);
-    CHECK(std::equal(std::begin(block), std::end(block), transposed));
-}
-
 TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
     const auto golden = test::load_data("golden/torch_random.json");
     for (const auto& recorded : golden["seeds"]) {

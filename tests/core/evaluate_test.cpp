@@ -15,6 +15,7 @@
 #include "core/check/exact.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/drawn_layer.hpp"
+#include "tests/support/sample.hpp"
 
 namespace evaluate_test {
 
@@ -104,7 +105,7 @@ double median_of(std::vector<double> numbers) {
 
 TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the bounds are near") {
     std::map<Dtype, Ratios> ratios;
-    for (std::uint32_t seed = 1; seed <= 400; ++seed) {
+    for (std::uint32_t seed = 1; seed <= test::cases(150); ++seed) {
         const test::DrawnLayer layer = test::drawn_layer(seed);
         ThreadPool pool(1);
         const Plan plan = make_plan(layer.settings, shapes_of(layer.operands));
@@ -139,8 +140,9 @@ TEST_CASE("precisions: the narrowest that holds all numbers, and numbers that ov
 }
 
 TEST_CASE("evaluator: a question under the conventions of other settings is the one with these") {
+    const std::size_t seeds = test::cases(300);
     std::size_t changed = 0;
-    for (std::uint32_t seed = 1; seed <= 600; ++seed) {
+    for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
         const test::DrawnLayer layer = test::drawn_layer(seed);
         if (layer.settings.mode == Mode::linear) continue;
         test::DrawnLayer other = test::with_other_settings(layer, seed);
@@ -167,7 +169,7 @@ TEST_CASE("evaluator: a question under the conventions of other settings is the 
                           where);
         }
     }
-    CHECK(changed > 400);
+    CHECK(changed > seeds / 2);
 }
 
 }  // namespace evaluate_test

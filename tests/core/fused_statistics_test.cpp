@@ -125,8 +125,6 @@ void check_types_of_call() {
     check_kernels(banded);
     if (test::one_in != 1) return;
 
-    check_kernels(call_of<T>(1, 1));
-
     // Query 200 of each head is NaN, and so are the sums of the keys that it sees.
     AttentionCall<T> causal = call_of<T>(1, 3);
     causal.mask.add(BandRule(-1, 0, causal.offset));

@@ -92,7 +92,7 @@ bool same_bytes(const Tensor4<T>& a, const Tensor4<T>& b) {
 }  // namespace
 
 TEST_CASE("linear attention: steps and chunks are the recurrence, for generated questions") {
-    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(60));
+    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
     for (std::size_t tokens : lengths)
         for (std::uint32_t seed = 0; seed < seeds; ++seed) {
             const auto question =
@@ -108,7 +108,7 @@ TEST_CASE("linear attention: steps and chunks are the recurrence, for generated 
 }
 
 TEST_CASE("linear attention: chunks of float32 have at most twice the error of steps") {
-    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(60));
+    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
     for (std::size_t tokens : lengths)
         for (std::uint32_t seed = 0; seed < seeds; ++seed) {
             const auto question =
@@ -128,7 +128,7 @@ TEST_CASE("linear attention: chunks of float32 have at most twice the error of s
 }
 
 TEST_CASE("linear attention: values of every magnitude, up to states that chunks leave to steps") {
-    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(60));
+    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
     for (const float factor : {1e-30f, 1e-9f, 1e8f, 1e10f, 1e15f, 1e19f, 1e24f, 1e30f})
         for (std::uint32_t seed = 0; seed < seeds; ++seed) {
             auto question = question_of<float>(seed * 13 + 5, 70);
@@ -200,7 +200,7 @@ TEST_CASE(
 }
 
 TEST_CASE("linear attention: a sequence split anywhere continues from the state handed on") {
-    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(60)); ++seed) {
+    for (std::uint32_t seed = 0; seed < static_cast<std::uint32_t>(test::cases(20)); ++seed) {
         const auto q = question_of<double>(seed, 130);
         for (std::size_t cut : {std::size_t{1}, std::size_t{16}, std::size_t{47}, std::size_t{48},
                                 std::size_t{100}, std::size_t{129}}) {

@@ -30,16 +30,6 @@ Array<double> random_array(std::vector<std::size_t> shape, std::uint64_t seed) {
     return array;
 }
 
-/// The part of an array that has these first indices, without those axes.
-Array<double> part_of(const Array<double>& array, const std::vector<std::size_t>& first) {
-    const auto axis = array.shape().begin() + static_cast<std::ptrdiff_t>(first.size());
-    Array<double> part = Array<double>::from_shape({axis, array.shape().end()});
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < first.size(); ++i) index = index * array.shape(i) + first[i];
-    std::copy_n(array.data() + index * part.size(), part.size(), part.data());
-    return part;
-}
-
 /// Row `token` of every head.
 Array<double> token_of(const Array<double>& x, std::size_t token) {
     Array<double> rows = Array<double>::from_shape({x.shape(0), x.shape(1), 1, x.shape(3)});
@@ -294,37 +284,6 @@ TEST_CASE("rope: a scaling slows all angles, or Llama 3.1's only those that turn
     CHECK(llama[3] == plain[3] / 8);
 }
 
-TEST_CASE("rope: both pairings, partial dimensions, base") {
-    const Operands operands = random_operands();
-    for (Rope rope : {Rope::half, Rope::interleaved})
-        for (std::size_t dims : {2u, 4u}) {
-            Settings settings = settings_of();
-            settings.rope = rope;
-            settings.rope_dims = dims;
-            settings.rope_base = 50;
-            const test::Answered result = answer(settings, operands);
-            for (std::size_t position = 0; position < q_len; ++position)
-                for (std::size_t pair = 0; pair < dims / 2; ++pair) {
-                    const double angle = static_cast<double>(position) *
-                                         std::pow(50.0, -2.0 * static_cast<double>(pair) /
-                                                            static_cast<double>(dims));
-                    const std::size_t i = rope == Rope::half ? pair : 2 * pair;
-                    const std::size_t j = rope == Rope::half ? pair + dims / 2 : 2 * pair + 1;
-                    const double x = operands.query.in<double>()(1, 3, position, i),
-                                 y = operands.query.in<double>()(1, 3, position, j);
-                    CHECK(
-                        array_in(result, "queries")(1, 3, position, i) ==
-                        doctest::Approx(std::cos(angle) * x - std::sin(angle) * y).epsilon(1e-14));
-                    CHECK(
-                        array_in(result, "queries")(1, 3, position, j) ==
-                        doctest::Approx(std::sin(angle) * x + std::cos(angle) * y).epsilon(1e-14));
-                }
-            if (dims == 2)
-                CHECK(array_in(result, "queries")(1, 3, 2, 3) ==
-                      operands.query.in<double>()(1, 3, 2, 3));
-        }
-}
-
 TEST_CASE("scores that overflow show as NaN, not as a masked row") {
     Operands large = random_operands();
     Settings settings = settings_of({"attention_weights"});
@@ -333,71 +292,6 @@ TEST_CASE("scores that overflow show as NaN, not as a masked row") {
     large.key.in<double>().fill(1e200);
     const test::Answered result = answer(settings, large);
     for (double weight : array_in(result, "attention_weights")) CHECK(std::isnan(weight));
-}
-
-TEST_CASE("ranks: 3-D, 4-D and packed heads are one computation") {
-    const Operands full = random_operands();
-    const Settings settings = settings_of({"attention_weights", "context_vectors"});
-    const test::Answered four = answer(settings, full);
-    Operands three;
-    three.query = part_of(full.query.in<double>(), {1});
-    three.key = part_of(full.key.in<double>(), {1});
-    three.value = part_of(full.value.in<double>(), {1});
-    const test::Answered by_heads = answer(settings, three);
-    CHECK(array_in(by_heads, "context_vectors") == part_of(array_in(four, "context_vectors"), {1}));
-
-    const auto pack = [](const Array<double>& x) {
-        Array<double> packed =
-            Array<double>::from_shape({x.shape(0), x.shape(2), x.shape(1) * x.shape(3)});
-        double* to = packed.data();
-        for (std::size_t b = 0; b < x.shape(0); ++b)
-            for (std::size_t row = 0; row < x.shape(2); ++row)
-                for (std::size_t h = 0; h < x.shape(1); ++h)
-                    to = std::copy_n(&x(b, h, row, 0), x.shape(3), to);
-        return packed;
-    };
-    Operands columns;
-    columns.query = pack(full.query.in<double>());
-    columns.key = pack(full.key.in<double>());
-    columns.value = pack(full.value.in<double>());
-    Settings with_heads = settings;
-    with_heads.heads = heads;
-    with_heads.kv_heads = kv_heads;
-    const test::Answered packed = answer(with_heads, columns);
-    CHECK(array_in(packed, "attention_weights") == array_in(four, "attention_weights"));
-    CHECK(array_in(packed, "context_vectors") == pack(array_in(four, "context_vectors")));
-}
-
-TEST_CASE("cross: queries from one matrix, keys and values from another, of other width") {
-    Operands operands;
-    operands.inputs = random_array({3, 5}, 1);
-    operands.context = random_array({4, 2}, 2);
-    Settings settings = settings_of({"all"});
-    settings.mode = Mode::cross;
-    settings.d_out = 6;
-    const test::Answered one = answer(settings, operands);
-    CHECK(one.shapes.q_len == 3);
-    CHECK(one.shapes.kv_len == 4);
-    CHECK(array_in(one, "W_query").shape()[1] == 5);
-    CHECK(array_in(one, "W_key").shape()[1] == 2);
-    CHECK(array_in(one, "attention_weights").dimension() == 2);
-    for (std::size_t q = 0; q < 3; ++q)
-        for (std::size_t k = 0; k < 4; ++k) {
-            double score = 0;
-            for (std::size_t i = 0; i < 6; ++i) {
-                double query = 0, key = 0;
-                for (std::size_t j = 0; j < 5; ++j)
-                    query += operands.inputs.in<double>()(q, j) * array_in(one, "W_query")(i, j);
-                for (std::size_t j = 0; j < 2; ++j)
-                    key += operands.context.in<double>()(k, j) * array_in(one, "W_key")(i, j);
-                score += query * key;
-            }
-            CHECK(array_in(one, "scores")(q, k) == doctest::Approx(score).epsilon(1e-13));
-        }
-    settings.heads = 2;
-    const test::Answered two = answer(settings, operands);
-    CHECK(array_in(two, "attention_weights").dimension() == 3);
-    CHECK(array_in(two, "W_out").shape()[0] == 6);
 }
 
 }  // namespace operator_test

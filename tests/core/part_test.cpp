@@ -216,23 +216,4 @@ TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from th
     }
 }
 
-TEST_CASE("dropout: the columns of a range are those of the whole mask") {
-    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
-        TorchGenerator for_whole(3);
-        const auto whole = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 0, 5}, for_whole);
-        const std::uint32_t next = for_whole.draw32();
-        for (std::size_t first = 0; first < 7; ++first)
-            for (std::size_t count = 1; count <= 7 - first; ++count) {
-                TorchGenerator generator(3);
-                const auto part =
-                    dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 1, 3, first, count}, generator);
-                for (std::size_t i = 0; i < part.size(); ++i) {
-                    const std::size_t column = i % count, row = i / count % 3, m = i / count / 3;
-                    CHECK(part.data()[i] == whole.data()[(m * 5 + 1 + row) * 7 + first + column]);
-                }
-                CHECK(generator.draw32() == next);
-            }
-    }
-}
-
 }  // namespace part_test

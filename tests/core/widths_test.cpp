@@ -7,6 +7,7 @@
 #include "core/base/torch_random.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/planned.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace widths_test {
@@ -15,7 +16,7 @@ using namespace attn;
 
 namespace {
 
-constexpr std::size_t tokens = 3, d_in = 4, max_width = 7;
+constexpr std::size_t tokens = 3, d_in = 4, max_width = 5;
 
 using Width = std::optional<std::uint64_t>;
 
@@ -138,6 +139,7 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
     operands.inputs = std::move(inputs);
     std::vector<Width> widths{std::nullopt};
     for (std::uint64_t width = 1; width <= max_width; ++width) widths.emplace_back(width);
+    test::Sample sample;
     std::size_t computed = 0, all = 0;
     for (std::size_t heads = 1; heads <= 4; ++heads)
         for (const Width& kv_heads : std::vector<Width>{{}, {1}, {2}, {3}})
@@ -146,6 +148,7 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
                     for (const Width& d_out : widths)
                         for (const std::optional<bool> out_proj :
                              {std::optional<bool>(), {true}, {false}}) {
+                            if (!sample.takes()) continue;
                             const Combination c{heads, kv_heads, d_k, d_v, d_out, out_proj};
                             CAPTURE(heads);
                             CAPTURE(kv_heads.value_or(0));
@@ -157,7 +160,7 @@ TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or r
                             ++all;
                         }
     MESSAGE("computed ", computed, " of ", all);
-    CHECK(computed > 3000);
+    CHECK(computed > all / 10);
     CHECK(computed < all / 2);
 }
 

@@ -10,8 +10,6 @@
 
 #include "io/read/array_file.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/npy.hpp"
-#include "io/write/output_formats.hpp"
 #include "tests/support/support.hpp"
 
 namespace array_file_test {
@@ -50,17 +48,6 @@ void read_all(const InputFormat& format, const std::string& bytes) {
 
 bool same_bits(double a, double b) {
     return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
-}
-
-/// A result of one float32 and one float64 array, a vector of integers and a head.
-Report some_report() {
-    Report report;
-    report.head = {{"schema", R"("attn.result/1")"}, {"config", R"({"dtype":"float32"})"}};
-    report.arrays.push_back(
-        {"a", test::array_of<float>({{1.5f, -0.0f}, {3e-45f, 3.4028235e38f}}), {}});
-    report.arrays.push_back({"token_ids", test::array_of<std::int64_t>({7, -1, 5}), {}});
-    report.arrays.push_back({"b", test::array_of({{{0.1, 0.2}}}), {}});
-    return report;
 }
 
 const char* const examples[] = {"matrix_f4.npy",           "batch_f8_big.npy",
@@ -148,32 +135,6 @@ TEST_CASE("array files: damaged bytes give an error or numbers, never worse") {
     }
 }
 
-TEST_CASE("npy header: what NumPy would not write is refused with its reason") {
-    const auto complaint_of = [](std::string dictionary) {
-        dictionary += '\n';
-        std::string bytes(npy_magic);
-        bytes += {'\x01', '\x00', static_cast<char>(dictionary.size()), '\x00'};
-        bytes += dictionary + std::string(24, '\0');
-        return error_of([&] { open_npy(Bytes::of("x.npy", bytes)); });
-    };
-    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }") == "");
-    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4)}") ==
-          "x.npy: shape (2, 4) of <f4 takes 32 bytes, but 24 follow the header; expected as many");
-    CHECK(
-        complaint_of("{'descr': '<f8', 'fortran_order': False, 'shape': "
-                     "(1000000000, 1000000000, 1000000000)}") ==
-        "x.npy: shape (1000000000, 1000000000, 1000000000) of <f8 takes more than 2^64 bytes, but "
-        "24 follow the header; expected as many");
-    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3)}") ==
-          "x.npy: npy header: fortran_order is '0'; expected True or False");
-    CHECK(complaint_of("{'descr': '<f4', 'shape': (2, 3)}") ==
-          "x.npy: npy header: no descr, fortran_order or shape in it; expected all three");
-    CHECK(complaint_of("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3)}") ==
-          "x.npy: npy header: found '-2' in the shape; expected a size");
-    CHECK(complaint_of("__import__('os')") ==
-          "x.npy: npy header: found '__import__('os')'; expected '{'");
-}
-
 TEST_CASE("safetensors: what the format forbids is refused with the writer's quirk named") {
     const auto complaint_of = [](const std::string& header, std::size_t data) {
         std::string bytes(8, '\0');
@@ -213,45 +174,6 @@ TEST_CASE("safetensors: what the format forbids is refused with the writer's qui
     long_header.append(100'000'000, ' ');
     CHECK(complaint_of(long_header, 0) ==
           "x: safetensors: a header of 100000001 bytes; expected at most 33554432");
-}
-
-TEST_CASE("npz and safetensors: what is written is read back to the bit, with its metadata") {
-    for (const Writer writer : {&write_npz, &write_safetensors}) {
-        const std::string bytes = written([&](Output& out) { writer(out, some_report(), {}); });
-        const ArrayFile file = writer == &write_npz ? open_npz(Bytes::of("x", bytes))
-                                                    : open_safetensors(Bytes::of("x", bytes));
-        REQUIRE(file.arrays.size() == 3);
-        CHECK((*file.metadata)["config"]["dtype"] == "float32");
-        const NumberArray a = read_numbers(*file.find("a"), anything());
-        CHECK(a.shape() == std::vector<std::size_t>{2, 2});
-        CHECK(std::signbit(a.values(0, 1)));
-        CHECK(a.values(1, 0) == double{3e-45f});
-        CHECK(a.values(1, 1) == double{3.4028235e38f});
-        const NumberArray ids = read_numbers(*file.find("token_ids"), anything());
-        CHECK(ids.integers);
-        CHECK(ids.values(1) == -1);
-        CHECK(read_numbers(*file.find("b"), anything()).shape() ==
-              std::vector<std::size_t>{1, 1, 2});
-    }
-}
-
-TEST_CASE("npz: an entry whose bytes have changed fails its checksum") {
-    std::string bytes = written([](Output& out) { write_npz(out, some_report(), {}); });
-    const std::size_t data = bytes.find("shape");
-    bytes[bytes.find('\n', data) + 3] ^= 1;
-    const ArrayFile file = open_npz(Bytes::of("x", bytes));
-    CHECK(error_of([&] { read_numbers(*file.find("a"), anything()); }) ==
-          "x:a: fails its checksum; the file is damaged");
-}
-
-TEST_CASE("npz: an entry that unpacks to implausibly much is refused before it is unpacked") {
-    std::string bytes = read_text(data_path("arrays/several_deflated.npz"));
-    const std::size_t entry = bytes.find("PK\x01\x02");
-    const std::uint32_t size = 0xfffffff0;
-    std::memcpy(bytes.data() + entry + 24, &size, sizeof size);
-    CHECK(error_of([&] {
-              open_npz(Bytes::of("x", bytes));
-          }).find("expected at most 200 times as many") != std::string::npos);
 }
 
 TEST_CASE("names: a colon parts file and array, unless a file has that whole name") {

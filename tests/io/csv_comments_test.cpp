@@ -1,6 +1,7 @@
 // Lines of CSV that begin with '#': comments, rows whose label begins so, or errors of
 // spreadsheets.
 #include "tests/support/csv_tables.hpp"
+#include "tests/support/sample.hpp"
 
 namespace csv_comments_test {
 
@@ -77,6 +78,7 @@ TEST_CASE("csv reading: lines that begin with '#' are comments above the first r
 }
 
 TEST_CASE("csv reading: a first line that begins with a spreadsheet's error value is refused") {
+    test::Sample sample;
     std::size_t refused = 0;
     const Words tails{"",      ",2", ",2,3",  ",2,3,4", ",",    ",,", ",#REF!",
                       ",NA,5", ";2", "\t2,5", " 2",     ", ,-", "|7"};
@@ -89,6 +91,7 @@ TEST_CASE("csv reading: a first line that begins with a spreadsheet's error valu
             for (const std::string& rows : below)
                 for (const std::string& before : above)
                     for (const std::string blank : {"", "  ", "\t"}) {
+                        if (!sample.takes()) continue;
                         std::string text = before + blank;
                         text += value + tail + "\n" + rows;
                         CAPTURE(text);
@@ -112,7 +115,7 @@ TEST_CASE("csv reading: a first line that begins with a spreadsheet's error valu
                                         by_flags.meaning.labels.front().starts_with(value))));
                             }
                     }
-    CHECK(refused > 10000);
+    CHECK(refused > test::cases(10000));
 }
 
 TEST_CASE("csv reading: error values that begin a text are comments") {

