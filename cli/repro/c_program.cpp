@@ -1,316 +1,307 @@
 // C99 with loops over all axes: (batch, heads, rows, columns), of size 1 where the question has
-// none. The steps on scores are in one loop over (b, h, i): batch, head and query.
+// none. The program is templates/attention.c; here are its values. The steps on scores are in one
+// loop over (b, h, i): batch, head and query.
+#include <algorithm>
 #include <bit>
 #include <string>
-#include <tuple>
+#include <string_view>
+#include <vector>
 
-#include "cli/repro/c_text.hpp"
+#include "cli/page/fill_template.hpp"
+#include "cli/repro/language.hpp"
+#include "cli/repro/literal.hpp"
 
 namespace attn::cli {
 namespace {
 
-class CLanguage : public CText {
+/// `text` with the words in place of each $1, $2.
+std::string worded(std::string_view text, std::initializer_list<std::string_view> words) {
+    std::string all;
+    for (std::size_t at; (at = text.find('$')) != text.npos; text.remove_prefix(at + 2))
+        (all += text.substr(0, at)) += words.begin()[text[at + 1] - '1'];
+    return all += text;
+}
+
+std::string joined(const std::vector<std::string>& texts, std::string_view between) {
+    std::string all;
+    for (const std::string& text : texts) (all += all.empty() ? "" : between) += text;
+    return all;
+}
+
+std::string size(std::size_t n) {
+    return std::to_string(n);
+}
+
+std::string number(double x) {
+    return number_literal(x, Dtype::float64, "INFINITY");
+}
+
+/// In the program's type; "(float)0.5" rounds as attn does.
+std::string real(double x) {
+    return worded("(real)$1", {number(x)});
+}
+
+std::string extents(const std::vector<std::size_t>& shape) {
+    std::string text;
+    for (const std::size_t n : shape) text += worded("[$1]", {size(n)});
+    return text;
+}
+
+class CProgram {
 public:
-    using CText::CText;
+    explicit CProgram(const Repro& program)
+        : p(program), plan(program.plan), case_{step_conditions(program), {}} {}
 
-    void norm() override {
-        const std::vector<std::size_t>& shape = p.find("inputs")->full;
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int t = 0; t < " + size(shape[1]) + "; ++t)");
-        line("            norm(" + size(shape[2]) + ", inputs[b][t], " + arguments(*p.input_norm) +
-             ", normed_inputs[b][t]);");
+    std::string text() {
+        arrays();
+        projections();
+        norms();
+        rotation();
+        scores();
+        linear_attention();
+        return fill_template(c_template, case_);
     }
 
-    void project() override {
-        const std::string x(plan.projects ? p.tokens() : "query"),
-            key(plan.projects ? p.source() : "key"), value(plan.projects ? p.source() : "value");
-        project_to("queries", x, "H", "D_K", "W_query", "b_query");
-        project_to("keys", key, "KV_H", "D_K", "W_key", "b_key");
-        project_to("values", value, "KV_H", "D_V", "W_value", "b_value");
+private:
+    void is(std::string_view name, bool condition) { case_.conditions[name] = condition; }
+    void set(std::string_view name, std::string value) { case_.values[name] = std::move(value); }
+
+    bool is_float() const { return plan.dtype == Dtype::float32; }
+
+    /// The program's own array has the name of the expected one.
+    std::string name_in_c(const ProgramArray& array) const {
+        const auto& all = p.expected;
+        const bool is_expected =
+            std::any_of(all.begin(), all.end(), [&](const auto& x) { return &x == &array; });
+        return is_expected ? worded("expected_$1", {array.name}) : array.name;
     }
 
-    void norm_heads() override {
-        for (const auto& [x, norm, heads] :
-             {std::tuple("queries", &p.query_norm, "H"), {"keys", &p.key_norm, "KV_H"}}) {
-            if (!*norm) continue;
-            open_rows(x, heads, (*norm)->spans_all_heads);
-            if (!(*norm)->spans_all_heads) {
-                line("                norm(D_K, " + row_of_heads(x) + ", " + arguments(**norm) +
-                     ", " + row_of_heads(x) + ");");
-                continue;
-            }
-            line("            real merged[" + std::string(heads) + " * D_K];");
-            copy_merged(x, heads, true);
-            line("            norm(" + std::string(heads) + " * D_K, merged, " + arguments(**norm) +
-                 ", merged);");
-            copy_merged(x, heads, false);
-            line("        }");
+    std::string declared(const ProgramArray& array) const {
+        const std::string_view type = array.is_boolean ? "unsigned char" : "real";
+        const std::string name = name_in_c(array), axes = extents(array.full);
+        if (p.has_data_file) return worded("static $1 $2$3;", {type, name, axes});
+        const std::string before = worded("static const $1 $2$3 = ", {type, name, axes});
+        return worded("$1$2;", {before, array_literal(array.full, array.values, plan.dtype,
+                                                      before.size(), {"{", "}", "INFINITY"})});
+    }
+
+    std::string declared(const std::vector<ProgramArray>& arrays) const {
+        std::vector<std::string> lines;
+        for (const ProgramArray& array : arrays) lines.push_back(declared(array));
+        return joined(lines, "\n");
+    }
+
+    void arrays() {
+        set("command", p.command);
+        set("type", is_float() ? "float" : "double");
+        set("f", is_float() ? "f" : "");
+        for (const auto& [name, n] : {std::pair("B", plan.batch),
+                                      {"H", plan.heads},
+                                      {"KV_H", plan.kv_heads},
+                                      {"Q", plan.q_len},
+                                      {"PAST", plan.past_len},
+                                      {"K", plan.kv_len},
+                                      {"D_K", plan.d_k},
+                                      {"D_V", plan.d_v},
+                                      {"D_OUT", plan.d_out}})
+            set(name, size(n));
+        set("operands", declared(p.operands));
+        set("extents_of_context", extents(p.expected.back().full));
+        set("tolerances_and_expected",
+            worded("$1\n$2", {declared(p.tolerances), declared(p.expected)}));
+        is("head_outputs", p.heads_name() == "head_outputs");
+        set("heads", p.heads_name());
+        is("data_file", p.has_data_file);
+        std::vector<std::string> reads, checks;
+        p.for_each_array([&](const ProgramArray& array) {
+            reads.push_back(worded("    read_numbers(data, $1, sizeof $1);", {name_in_c(array)}));
+        });
+        for (std::size_t i = 0; i < p.expected.size(); ++i) {
+            const ProgramArray& expected = p.expected[i];
+            checks.push_back(worded(
+                "    check(\"$1\", $2, (const int[]){$3}, &$1[0][0][0][0], &$4[0][0][0][0],\n"
+                "          &$5[0][0][0][0]);",
+                {expected.name, size(expected.shape.size()), listed_integers(expected.shape),
+                 name_in_c(expected), p.tolerances[i].name}));
+        }
+        set("reads", joined(reads, "\n"));
+        set("checks", joined(checks, "\n"));
+    }
+
+    void projections() {
+        const std::string_view x = plan.projects ? p.tokens() : "query",
+                               key = plan.projects ? p.source() : "key",
+                               value = plan.projects ? p.source() : "value";
+        project({"query", "W_query", "b_query", "width_of_query", "tokens_of_query"}, x,
+                plan.heads == 1 ? "c" : "h * D_K + c", "W_query");
+        project({"key", "W_key", "b_key", "width_of_key", "tokens_of_key"}, key, "h * D_K + c",
+                "W_key");
+        project({"value", "W_value", "b_value", "width_of_value", "tokens_of_value"}, value,
+                "h * D_V + c", "W_value");
+        set("b_out", p.has("b_out") ? "b_out[0][o]" : "0");
+        if (p.has("W_out"))
+            set("W_out",
+                p.is_in_out("W_out") ? "W_out[0][h * D_V + c][o]" : "W_out[0][o][h * D_V + c]");
+    }
+
+    /// The names, in the template, of the heads, their weight, bias, width and tokens.
+    struct Projection {
+        std::string_view heads, weight, bias, width, tokens;
+    };
+
+    void project(const Projection& names, std::string_view from, std::string_view column,
+                 ArrayId weight) {
+        const bool grouped = plan.independent_heads();
+        const ProgramArray* const w = p.find(names.weight);
+        is(names.weight, w != nullptr);
+        if (w == nullptr) {
+            const bool by_head = p.find(from) != nullptr && p.find(from)->full.size() == 4;
+            set(names.heads, by_head   ? worded("$1[b][h][t][c]", {from})
+                             : grouped ? worded("$1[b][t][c]", {from})
+                                       : worded("$1[b][t][$2]", {from, column}));
+            return;
+        }
+        const bool in_out = p.is_in_out(weight);
+        const std::string_view out = grouped ? "c" : column, head = grouped ? "h" : "0";
+        set(names.bias, p.has(names.bias) ? worded("$1[$2][$3]", {names.bias, head, out}) : "0");
+        set(names.weight,
+            worded(in_out ? "$1[$2][i][$3]" : "$1[$2][$3][i]", {names.weight, head, out}));
+        set(names.width, size(w->full[in_out ? 1 : 2]));
+        set(names.tokens, std::string(from));
+    }
+
+    /// The arguments of a norm after x.
+    static std::string arguments(const ProgramNorm& norm) {
+        return worded(
+            norm.norm.bias.empty() ? "$1_weight, NULL, $2, $3" : "$1_weight, $1_bias, $2, $3",
+            {norm.name, norm.norm.is_rms ? "1" : "0", real(norm.norm.eps)});
+    }
+
+    void norms() {
+        is("any_norm", p.input_norm || p.query_norm || p.key_norm);
+        if (p.input_norm) {
+            const std::vector<std::size_t>& shape = p.find("inputs")->full;
+            set("extents_of_inputs", extents(shape));
+            set("rows_of_inputs", size(shape[1]));
+            set("width_of_inputs", size(shape[2]));
+            set("input_norm", arguments(*p.input_norm));
+        }
+        is("query_norm", p.query_norm.has_value());
+        is("key_norm", p.key_norm.has_value());
+        if (p.query_norm) {
+            is("query_norm_spans_all_heads", p.query_norm->spans_all_heads);
+            set("query_norm", arguments(*p.query_norm));
+        }
+        if (p.key_norm) {
+            is("key_norm_spans_all_heads", p.key_norm->spans_all_heads);
+            set("key_norm", arguments(*p.key_norm));
         }
     }
 
-    void qk_norm() override {
-        for (const auto& [x, heads] : {std::pair("queries", "H"), {"keys", "KV_H"}}) {
-            open_rows(x, heads, false);
-            line("            {");
-            line("                real squares = 0, *x = " + row_of_heads(x) + ";");
-            line("                for (int c = 0; c < D_K; ++c) squares += x[c] * x[c];");
-            line("                for (int c = 0; c < D_K; ++c) x[c] /= " + function("sqrt") +
-                 "(squares + " + real(1e-6) + ");");
-            line("            }");
-        }
-    }
-
-    void rotate() override {
+    void rotation() {
         const RopeSettings& rope = plan.rope;
         const bool half = rope.pairs == Rope::half;
         const std::string pairs = size(rope.dims / 2);
-        line("    for (int n = 0; n < " + pairs +
-             "; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency");
-        line("        double frequency = pow(" + number(rope.base) + ", -2.0 * n / " +
-             size(rope.dims) + ");");
-        if (rope.scaling.size() == 1) line("        frequency /= " + number(rope.scaling[0]) + ";");
-        if (rope.scaling.size() == 4) {
-            const std::string low = number(rope.scaling[1]);
-            line("        const double turns = frequency * " + number(rope.scaling[3]) +
-                 " / (2 * acos(-1.0));");
-            line("        const double kept = fmin(fmax((turns - " + low + ") / (" +
-                 number(rope.scaling[2]) + " - " + low + "), 0), 1);");
-            line("        frequency = (1 - kept) * frequency / " + number(rope.scaling[0]) +
-                 " + kept * frequency;");
-        }
-        const std::string first = half ? "n" : "2 * n",
-                          second = half ? "n + " + pairs : "2 * n + 1";
-        for (const auto& [x, heads] : {std::pair("queries", "H"), {"keys", "KV_H"}}) {
-            const bool is_key = heads == std::string_view("KV_H");
-            line("        for (int b = 0; b < B; ++b)");
-            line(std::string("            for (int h = 0; h < ") + heads + "; ++h)");
-            line(is_key ? "                for (int t = PAST; t < K; ++t) {"
-                        : "                for (int t = 0; t < Q; ++t) {");
-            line(std::string("                    const double angle = ") +
-                 (is_key ? "t" : "(PAST + t)") + " * frequency;");
-            line(std::string("                    real *x = ") + x + "[b][h][t], a = x[" + first +
-                 "], b_ = x[" + second + "];");
-            line("                    const real c = (real)cos(angle), s = (real)sin(angle);");
-            line("                    x[" + first + "] = a * c - b_ * s, x[" + second +
-                 "] = a * s + b_ * c;");
-            line("                }");
-        }
-        line("    }");
+        set("pairs", pairs);
+        set("rope_base", number(rope.base));
+        set("rope_dims", size(rope.dims));
+        set("first_of_pair", half ? "n" : "2 * n");
+        set("second_of_pair", half ? worded("n + $1", {pairs}) : "2 * n + 1");
+        is("rope_linear", rope.scaling.size() == 1);
+        is("rope_by_parts", rope.scaling.size() == 4);
+        if (!rope.scaling.empty()) set("rope_factor", number(rope.scaling[0]));
+        if (rope.scaling.size() != 4) return;
+        set("rope_low", number(rope.scaling[1]));
+        set("rope_high", number(rope.scaling[2]));
+        set("rope_length", number(rope.scaling[3]));
     }
 
-    void append_cache() override {
-        for (const auto& [x, past, columns] :
-             {std::tuple("keys", "past_key", "D_K"), {"values", "past_value", "D_V"}}) {
-            line("    for (int b = 0; b < B; ++b)");
-            line("        for (int h = 0; h < KV_H; ++h)");
-            line("            for (int t = 0; t < PAST; ++t)");
-            line(std::string("                for (int c = 0; c < ") + columns + "; ++c) " + x +
-                 "[b][h][t][c] = " + past + "[b][h][t][c];");
-        }
-    }
-
-    void product() override {
-        if (!plan.offset.values().empty() && p.uses_positions()) {
-            std::string offsets;
-            for (const std::int64_t x : plan.offset.values())
-                offsets += (offsets.empty() ? "" : ", ") + std::to_string(x);
-            line("    static const int offset[] = {" + offsets +
-                 "};  // from a query to its position among the keys");
-        }
-        if (!plan.kv_lengths.empty()) {
-            std::string lengths;
-            for (const std::uint64_t n : plan.kv_lengths)
-                lengths += (lengths.empty() ? "" : ", ") + std::to_string(n);
-            line("    static const int kv_lengths[] = {" + lengths + "};");
-        }
-        if (!plan.sink.empty())
-            line("    static const real sinks[] = {" + listed(plan.sink) + "};");
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int h = 0; h < H; ++h)");
-        line("            for (int i = 0; i < Q; ++i) {");
-        line(std::string(body) + "const int g = h / (H / KV_H);  // the key head");
-        if (p.uses_positions())
-            line(std::string(body) + "const int p = i + offset[" +
-                 (plan.offset.values().size() > 1 ? "b" : "0") + "];");
-        line(std::string(body) + "real scores[K], *weights = attention_weights[b][h][i];");
-        line(each_key + " {");
-        line(std::string(body) + "    scores[j] = 0;");
-        line(std::string(body) +
-             "    for (int c = 0; c < D_K; ++c) scores[j] += queries[b][h][i][c] * "
-             "keys[b][g][j][c];");
-        line(std::string(body) + "}");
-    }
-
-    void scale() override {
-        line(each_key + (p.divides_by_root() ? " scores[j] /= " + function("sqrt") + "(D_K);"
-                                             : " scores[j] *= " + real(plan.scale) + ";"));
-    }
-
-    void softcap() override {
-        const std::string cap = real(plan.softcap);
-        line(each_key + " scores[j] = " + cap + " * " + function("tanh") + "(scores[j] / " + cap +
-             ");");
-    }
-
-    void alibi() override {
-        const std::size_t power = std::bit_floor(plan.heads);
-        const auto slope = [this](const std::string& i, const std::string& of) {
-            return function("pow") + "(2, " + real(-8) + " * (" + i + ") / " + of + ")";
-        };
-        std::string list;
-        for (double given : plan.alibi_slopes) list += (list.empty() ? "{" : ", ") + real(given);
-        if (!list.empty()) line(std::string(body) + "static const real slopes[H] = " + list + "};");
-        const std::string first = std::to_string(power);
-        line(std::string(body) + "const real slope = " +
-             (!list.empty() ? "slopes[h]"
-              : plan.slope_formula == SlopeFormula::geometric || power == plan.heads
-                  ? slope("h + 1", "H")
-                  : "h < " + first + " ? " + slope("h + 1", first) + " : " +
-                        slope("2 * (h - " + first + ") + 1", std::to_string(2 * power))) +
-             ";");
-        line(each_key + " scores[j] += slope * (j - p);");
-    }
-
-    void add_masks() override {
+    void scores() {
+        const std::vector<std::int64_t>& offsets = plan.offset.values();
+        is("positions", p.uses_positions());
+        is("offsets", !offsets.empty() && p.uses_positions());
+        set("offsets", listed_integers(offsets));
+        set("sequence_of_offset", offsets.size() > 1 ? "b" : "0");
+        is("kv_lengths", !plan.kv_lengths.empty());
+        set("kv_lengths", listed_integers(plan.kv_lengths));
+        is("sinks", !plan.sink.empty());
+        set("sinks", listed_numbers(plan.sink, number));
+        set("sink", plan.sink.size() > 1 ? "sinks[h]" : "sinks[0]");
+        is("divides_by_root", p.divides_by_root());
+        set("scale", real(plan.scale));
+        set("softcap", real(plan.softcap));
+        is("alibi_slopes", !plan.alibi_slopes.empty());
+        set("alibi_slopes", listed_numbers(plan.alibi_slopes, real));
+        set("slope", slope());
+        std::vector<std::string> added;
         for (const std::string& mask : p.additive_masks)
-            line(each_key + " scores[j] += " + element(mask) + ";");
+            added.push_back(worded("                for (int j = 0; j < K; ++j) scores[j] += $1;",
+                                   {element(mask)}));
+        set("add_masks", joined(added, "\n"));
+        is("rules", p.has_rules());
+        is("masks_before_softmax", p.has_rules() && !p.renormalizes());
+        set("rules", rules());
+        set("least_row_max", plan.sink.empty() ? "-INFINITY" : case_.values["sink"]);
+        is("masked_rows", p.has_masked_rows);
+        is("row_may_be_empty", p.has_masked_rows && plan.sink.empty());
+        set("kept_weight", real(p.kept_weight));
+        if (p.has("dropout_kept")) set("dropout_kept", element("dropout_kept"));
     }
 
-    void apply_rules() override {
-        if (p.renormalizes()) return;
-        line(each_key);
-        line(std::string(body) + "    if (!(" + rules() + ")) scores[j] = -INFINITY;");
+    std::string slope() const {
+        if (!plan.alibi_slopes.empty()) return "slopes[h]";
+        const std::string_view f = is_float() ? "f" : "";
+        const std::size_t power = std::bit_floor(plan.heads);
+        if (plan.slope_formula == SlopeFormula::geometric || power == plan.heads)
+            return worded("pow$1(2, (real)-8 * (h + 1) / H)", {f});
+        return worded(
+            "h < $2 ? pow$1(2, (real)-8 * (h + 1) / $2) : "
+            "pow$1(2, (real)-8 * (2 * (h - $2) + 1) / $3)",
+            {f, size(power), size(2 * power)});
     }
 
-    void softmax() override {
-        const std::string maximum = plan.sink.empty() ? "-INFINITY" : sink();
-        line(std::string(body) + "real row_max = " + maximum + ", total = 0;");
-        line(each_key + " row_max = " + function("fmax") + "(row_max, scores[j]);");
-        const bool may_be_empty = p.has_masked_rows && plan.sink.empty();
-        if (may_be_empty)
-            line(std::string(body) +
-                 "if (row_max == -INFINITY) row_max = 0;  // no key: weights 0");
-        if (!plan.sink.empty())
-            line(std::string(body) + "total = " + function("exp") + "(" + sink() + " - row_max);");
-        line(each_key + " total += weights[j] = " + function("exp") + "(scores[j] - row_max);");
-        line(each_key + " weights[j] /= " + (may_be_empty ? "total == 0 ? 1 : total" : "total") +
-             ";");
+    /// Of an operand that broadcasts to (batch, heads, q_len, kv_len).
+    std::string element(const std::string& operand) const {
+        const std::vector<std::size_t>& full = p.find(operand)->full;
+        const auto index = [&](std::size_t axis, std::string_view name) {
+            return full[axis] == 1 ? "0" : name;
+        };
+        return worded("$1[$2][$3][$4][$5]",
+                      {operand, index(0, "b"), index(1, "h"), index(2, "i"), index(3, "j")});
     }
 
-    void renormalize() override {
-        if (p.has_rules()) {
-            line(each_key);
-            line(std::string(body) + "    if (!(" + rules() + ")) weights[j] = 0;");
+    std::string rules() const {
+        std::vector<std::string> all;
+        for (const std::string& mask : p.boolean_masks)
+            all.push_back(worded(plan.keeps_true ? "$1" : "!$1", {element(mask)}));
+        if (plan.causal) all.emplace_back("j <= p");
+        if (p.has_window()) {
+            const auto& window = plan.window;
+            if (window[0] >= 0) all.push_back(worded("p - $1 <= j", {std::to_string(window[0])}));
+            if (window[1] >= 0) all.push_back(worded("j <= p + $1", {std::to_string(window[1])}));
         }
-        line(std::string(body) + "total = 0;");
-        line(each_key + " total += weights[j];");
-        line(each_key +
-             " weights[j] /= " + (p.has_masked_rows ? "total == 0 ? 1 : total" : "total") + ";");
+        if (!plan.kv_lengths.empty())
+            all.emplace_back(plan.kv_lengths.size() > 1 ? "j < kv_lengths[b]"
+                                                        : "j < kv_lengths[0]");
+        return joined(all, " && ");
     }
 
-    void drop() override {
-        line(each_key + " weights[j] *= " + element("dropout_kept") + " * " + real(p.kept_weight) +
-             ";");
+    void linear_attention() {
+        set("first_state", p.has("past_state") ? "past_state[b][g][i][c]" : "0");
+        is("beta", p.has("beta"));
+        is("decay", p.has("decay"));
+        if (p.has("decay")) set("column_of_decay", p.find("decay")->full[3] == 1 ? "0" : "i");
     }
 
-    void multiply_values() override {
-        const std::string to = p.heads_name() + "[b][h][i][c]";
-        line(std::string(body) + "for (int c = 0; c < D_V; ++c) {");
-        line(std::string(body) + "    " + to + " = 0;");
-        line(std::string(body) + "    for (int j = 0; j < K; ++j) " + to +
-             " += weights[j] * values[b][g][j][c];");
-        line(std::string(body) + "}");
-        line("            }");
-    }
-
-    void recurrence() override {
-        const bool corrects = p.has("beta");
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int g = 0; g < KV_H; ++g) {");
-        line("            real state[D_K][D_V];");
-        line("            for (int i = 0; i < D_K; ++i)");
-        line("                for (int c = 0; c < D_V; ++c) state[i][c] = " +
-             std::string(p.has("past_state") ? "past_state[b][g][i][c]" : "0") + ";");
-        line("            for (int t = 0; t < Q; ++t) {");
-        line("                const real *k = keys[b][g][t], *v = values[b][g][t];");
-        if (p.has("decay")) {
-            line(states);
-            line("                        state[i][c] *= " + decay("t") + ";");
-        }
-        line("                for (int c = 0; c < D_V; ++c) {");
-        line("                    real written = v[c];");
-        if (corrects) {
-            line(
-                "                    for (int i = 0; i < D_K; ++i) written -= k[i] * state[i][c];");
-            line("                    written *= beta[b][g][t][0];");
-        }
-        line("                    for (int i = 0; i < D_K; ++i) state[i][c] += k[i] * written;");
-        line("                }");
-        line("                for (int h = g * (H / KV_H); h < (g + 1) * (H / KV_H); ++h)");
-        line("                    for (int c = 0; c < D_V; ++c) {");
-        line("                        real output = 0;");
-        line(
-            "                        for (int i = 0; i < D_K; ++i) output += "
-            "queries[b][h][t][i] * state[i][c];");
-        line("                        " + p.heads_name() + "[b][h][t][c] = " + real(plan.scale) +
-             " * output;");
-        line("                    }");
-        line("            }");
-        line("        }");
-    }
-
-    void recurrence_weights() override {
-        line("    // The factor of the value of token s in the output of token t.");
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int h = 0; h < H; ++h)");
-        line("            for (int t = 0; t < Q; ++t) {");
-        line(std::string(body) + "const int g = h / (H / KV_H);  // the key head");
-        line(std::string(body) + "real r[D_K];");
-        line(std::string(body) + "for (int i = 0; i < D_K; ++i) r[i] = queries[b][h][t][i];");
-        line(std::string(body) + "for (int s = t; s >= 0; --s) {");
-        line(std::string(body) + "    real w = 0;");
-        line(std::string(body) + "    for (int i = 0; i < D_K; ++i) w += r[i] * keys[b][g][s][i];");
-        if (p.has("beta")) line(std::string(body) + "    w *= beta[b][g][s][0];");
-        line(std::string(body) + "    attention_weights[b][h][t][s] = " + real(plan.scale) +
-             " * w;");
-        if (p.has("beta"))
-            line(std::string(body) +
-                 "    for (int i = 0; i < D_K; ++i) r[i] -= w * keys[b][g][s][i];");
-        if (p.has("decay"))
-            line(std::string(body) + "    for (int i = 0; i < D_K; ++i) r[i] *= " + decay("s") +
-                 ";");
-        line(std::string(body) + "}");
-        line("            }");
-    }
-
-    void merge_heads() override {
-        if (p.has("W_out")) return;  // its product reads the heads
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int h = 0; h < H; ++h)");
-        line("            for (int i = 0; i < Q; ++i)");
-        line(std::string(body) + "for (int c = 0; c < D_V; ++c)");
-        line(std::string(body) +
-             "    context_vectors[b][0][i][h * D_V + c] = head_outputs[b][h][i][c];");
-    }
-
-    void project_out() override {
-        line("    for (int b = 0; b < B; ++b)");
-        line("        for (int i = 0; i < Q; ++i)");
-        line("            for (int o = 0; o < D_OUT; ++o) {");
-        line(std::string(body) + "real sum = " + (p.has("b_out") ? "b_out[0][o]" : "0") + ";");
-        line(std::string(body) + "for (int h = 0; h < H; ++h)");
-        line(std::string(body) + "    for (int c = 0; c < D_V; ++c)");
-        line(std::string(body) + "        sum += head_outputs[b][h][i][c] * W_out[0]" +
-             (p.is_in_out("W_out") ? "[h * D_V + c][o]" : "[o][h * D_V + c]") + ";");
-        line(std::string(body) + "context_vectors[b][0][i][o] = sum;");
-        line("            }");
-    }
+    const Repro& p;
+    const Plan& plan;
+    TemplateCase case_;
 };
 
 }  // namespace
 
-std::unique_ptr<Language> c_program(const Repro& program) {
-    return std::make_unique<CLanguage>(program);
+std::string c_program(const Repro& program) {
+    return CProgram(program).text();
 }
 
 }  // namespace attn::cli

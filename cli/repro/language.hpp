@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <memory>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,15 +78,15 @@ private:
 struct LanguageRow {
     std::string_view name;
     std::array<std::string_view, 1> suffixes;  ///< of a program's file
-    std::unique_ptr<Language> (*make)(const Repro&);
-    std::string_view data_suffix;  ///< of the file of its numbers, in place of its own
+    std::string (*text)(const Repro&);         ///< the whole program
+    std::string_view data_suffix;              ///< of the file of its numbers, in place of its own
     void (*write_data)(io::Output&, const Repro&);
 };
 
-std::unique_ptr<Language> numpy_program(const Repro& program);
-std::unique_ptr<Language> torch_program(const Repro& program);
-std::unique_ptr<Language> onnx_program(const Repro& program);
-std::unique_ptr<Language> c_program(const Repro& program);
+std::string numpy_program(const Repro& program);
+std::string torch_program(const Repro& program);
+std::string onnx_program(const Repro& program);
+std::string c_program(const Repro& program);
 
 inline constexpr std::array<LanguageRow, 4> language_rows{
     {{"numpy", {".py"}, numpy_program, ".npz", write_npz_data},
@@ -94,7 +94,12 @@ inline constexpr std::array<LanguageRow, 4> language_rows{
      {"onnx", {".py"}, onnx_program, ".npz", write_npz_data},
      {"c", {".c"}, c_program, ".bin", write_raw_data}}};
 
-/// The whole program.
-std::string program_text(const LanguageRow& row, const Repro& program);
+/// The program whose steps `language` writes.
+std::string written_by(Language& language, const Repro& program);
+
+/// Which steps a question has, by the names of their functions.
+std::map<std::string_view, bool> step_conditions(const Repro& program);
+
+extern const std::string_view c_template;  ///< templates/attention.c
 
 }  // namespace attn::cli

@@ -18,8 +18,9 @@ public:
 
 }  // namespace
 
-std::unique_ptr<Language> numpy_program(const Repro& program) {
-    return std::make_unique<NumpyLanguage>(program);
+std::string numpy_program(const Repro& program) {
+    NumpyLanguage language(program);
+    return written_by(language, program);
 }
 
 }  // namespace attn::cli

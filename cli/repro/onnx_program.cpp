@@ -382,8 +382,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Language> onnx_program(const Repro& program) {
-    return std::make_unique<OnnxLanguage>(program);
+std::string onnx_program(const Repro& program) {
+    OnnxLanguage language(program);
+    return written_by(language, program);
 }
 
 }  // namespace attn::cli

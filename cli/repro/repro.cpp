@@ -117,7 +117,7 @@ std::size_t number_count(const Repro& program) {
 
 void write_program(const LanguageRow& language, const Repro& program, const Request& request,
                    const DataFile& file) {
-    const std::string text = program_text(language, program);
+    const std::string text = language.text(program);
     std::optional<io::OutputFile> data;
     if (program.has_data_file) {
         data.emplace(file.path());

@@ -97,8 +97,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Language> torch_program(const Repro& program) {
-    return std::make_unique<TorchLanguage>(program);
+std::string torch_program(const Repro& program) {
+    TorchLanguage language(program);
+    return written_by(language, program);
 }
 
 }  // namespace attn::cli
