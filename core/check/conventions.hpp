@@ -163,8 +163,8 @@ struct BandConvention {
     bool operator==(const BandConvention&) const = default;
 };
 
-struct Conventions {
-    // Projections.
+/// From the sources to the queries, keys and values, and from the outputs of heads to the output.
+struct ProjectionConvention {
     /// The weight, which is then stored as (d_in, d_out) and read as (d_out, d_in), or the other
     /// way round; without projections the operand, of whose matrices (len, columns) are read as
     /// (columns, len). Where both sizes are equal that is the transpose.
@@ -181,6 +181,10 @@ struct Conventions {
     HeadGroups groups = HeadGroups::blocks;
     RopeConvention rope;
 
+    bool operator==(const ProjectionConvention&) const = default;
+};
+
+struct Conventions : ProjectionConvention {
     // Scores. Each stage is applied to what the one before gives, masked scores included.
     double scale = 1;
     double softcap = 0;              ///< 0 is off

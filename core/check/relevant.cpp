@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "core/check/departures.hpp"
 
@@ -22,29 +23,10 @@ Reach reach_of(ArrayId array) {
 }
 
 void forget_after_projections(Conventions& c) {
-    const Conventions usual;
-    c.scale = usual.scale;
-    c.softcap = usual.softcap;
-    c.alibi = usual.alibi;
-    c.band = usual.band;
-    c.kv_lengths.clear();
-    c.first_key = usual.first_key;
-    c.true_keeps = usual.true_keeps;
-    c.boolean_use = usual.boolean_use;
-    c.bias_factor = usual.bias_factor;
-    c.bias_use = usual.bias_use;
-    c.mask_transposed = usual.mask_transposed;
-    c.mask_tiled = usual.mask_tiled;
-    c.padding = usual.padding;
-    c.blocking = usual.blocking;
-    c.masked_value = usual.masked_value;
-    c.masked_value_is_added = usual.masked_value_is_added;
-    c.empty_rows_are_nan = usual.empty_rows_are_nan;
-    c.order = usual.order;
-    c.axis = usual.axis;
-    c.sink.clear();
-    c.drops = usual.drops;
-    c.weight_factor = usual.weight_factor;
+    Conventions kept;
+    static_cast<ProjectionConvention&>(kept) = c;
+    kept.roundings = std::move(c.roundings);
+    c = std::move(kept);
     std::erase_if(c.roundings,
                   [](const Conventions::Rounding& one) { return one.what > Rounded::products; });
 }

@@ -226,17 +226,16 @@ private:
     /// Numbers that no list has: of each convention the first that fits.
     std::vector<Found> try_fitted() {
         std::vector<Found> found;
-        for (FittedNumber& number : fitted_numbers(comparison_)) {
-            std::optional<Fit> fit;
+        for (FittedNumber& number : fitted_numbers(comparison_))
             for (Alternative& one : number.alternatives) {
-                if (fit) break;
                 options_.push_back({number.convention, std::move(one)});
                 probe_errors_.push_back({});
                 const Combination change{options_.size() - 1};
-                fit = fit_of(change);
-                if (fit) found.push_back({change, *fit});
+                const auto fit = fit_of(change);
+                if (!fit) continue;
+                found.push_back({change, *fit});
+                break;
             }
-        }
         return found;
     }
 
