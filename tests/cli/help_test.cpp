@@ -190,10 +190,10 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
 }
 
 TEST_CASE("manual: earlier names of pages show the pages that they have joined") {
-    for (const auto& [name, page] : earlier_names) {
-        CAPTURE(name);
-        CHECK(run_attn({"help", name}).out.find(text_page(find_topic(page)->text, 80)) !=
-              std::string::npos);
+    for (const auto& earlier : earlier_names) {
+        CAPTURE(earlier.first);
+        const std::string page = text_page(find_topic(earlier.second)->text, 80);
+        CHECK(run_attn({"help", earlier.first}).out.find(page) != std::string::npos);
     }
 }
 
