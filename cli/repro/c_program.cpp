@@ -87,6 +87,7 @@ private:
 
     std::string declared(const std::vector<ProgramArray>& arrays) const {
         std::vector<std::string> lines;
+        lines.reserve(arrays.size());
         for (const ProgramArray& array : arrays) lines.push_back(declared(array));
         return joined(lines, "\n");
     }
