@@ -193,15 +193,6 @@ void JsonDocument::for_each_entry(const JsonMember& list,
     }
 }
 
-std::vector<JsonMember> JsonDocument::entries(const JsonMember& list, std::size_t most) const {
-    std::vector<JsonMember> entries;
-    for_each_entry(list, [&](const JsonMember& entry) {
-        entries.push_back(entry);
-        return entries.size() <= most;
-    });
-    return entries;
-}
-
 bool JsonDocument::is_short_whole(const JsonMember& member) const {
     return io::is_short_whole(text(member));
 }

@@ -71,9 +71,6 @@ public:
     /// true.
     void for_each_entry(const JsonMember& list, FunctionRef<bool(const JsonMember&)> take) const;
 
-    /// These entries: at most one more than `most`.
-    std::vector<JsonMember> entries(const JsonMember& list, std::size_t most) const;
-
     bool holds_array(const JsonMember& member) const { return source_.text[member.begin] == '['; }
     bool holds_object(const JsonMember& member) const { return source_.text[member.begin] == '{'; }
 

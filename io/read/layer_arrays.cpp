@@ -83,7 +83,11 @@ std::vector<std::size_t> layer_numbers_of(const JsonDocument& document) {
 std::vector<LayerMember> layers_in(const JsonDocument& document, const JsonMember& member,
                                    const std::vector<std::size_t>& layers) {
     if (layers.empty() || !holds_layers(document.text(member))) return {};
-    std::vector<JsonMember> entries = document.entries(member, layers.size() + 1);
+    std::vector<JsonMember> entries;
+    document.for_each_entry(member, [&](const JsonMember& entry) {
+        entries.push_back(entry);
+        return entries.size() <= layers.size() + 1;
+    });
     if (entries.size() < layers.size() || entries.size() > layers.size() + 1)
         fail(document, member,
              "has " +
