@@ -47,6 +47,7 @@ void Pieces::sort() {
     by_text_ = entries_;
     std::stable_sort(by_text_.begin(), by_text_.end(),
                      [this](const Entry& a, const Entry& b) { return is_less(a, b); });
+    // Of equal texts the last remains, as in the table.
     const auto kept =
         std::unique(by_text_.rbegin(), by_text_.rend(),
                     [this](const Entry& a, const Entry& b) { return text_of(a) == text_of(b); });
