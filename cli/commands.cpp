@@ -98,12 +98,17 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear --query q.npy --key k.npy --value v.npy --decay g.npy --beta b.npy --qk-norm\n"
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
-// In the order of the groups of help.
 constexpr const CommandRow* commands[] = {
     &self_command,    &causal_command, &multihead_command, &cross_command,   &sdpa_command,
     &linear_command,  &model_command,  &tokenize_command,  &batch_command,   &scan_command,
     &partial_command, &merge_command,  &explain_command,   &compare_command, &check_command,
     &repro_command,   &plot_command,   &inspect_command,   &help_command,    &completion_command};
+
+constexpr CommandGroup groups[] = {{&self_command, "Compute"},
+                                   {&model_command, "Models"},
+                                   {&batch_command, "Many requests, texts or processes"},
+                                   {&explain_command, "Examine results"},
+                                   {&inspect_command, "Files and help"}};
 
 std::string version() {
     return version_text() + "MPI: " + mpi_library() + "\n";
@@ -119,6 +124,7 @@ const Program& attn_program() {
             "  attn explain self --example journey --token 1\n",
         .version = version,
         .commands = commands,
+        .groups = groups,
         .options = options()};
     return program;
 }

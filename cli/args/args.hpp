@@ -57,11 +57,18 @@ struct CommandRow {
 bool takes(const CommandRow& command, const Option& option);
 
 /// The grammar of the command line.
+/// A heading of the list of commands.
+struct CommandGroup {
+    const CommandRow* first;  ///< the command under it
+    const char* title;
+};
+
 struct Program {
     const char* summary;
     const char* examples;
     std::string (*version)();
     std::span<const CommandRow* const> commands;
+    std::span<const CommandGroup> groups;  ///< of the commands, in their order
     std::span<const Option> options;
 };
 

@@ -32,14 +32,6 @@ namespace {
 
 constexpr std::size_t list_column = 14, help_column = 30, short_help_column = 24, widest_page = 100;
 
-/// Groups of commands, by the first command of each.
-constexpr std::pair<std::string_view, const char*> command_groups[] = {
-    {"self", "Compute"},
-    {"model", "Models"},
-    {"batch", "Many requests, texts or processes"},
-    {"explain", "Examine results"},
-    {"inspect", "Files and help"}};
-
 /// A flag and its description, in two columns; a long flag has a separate line.
 std::string entry(const std::string& flag, std::string_view help, std::size_t at,
                   std::size_t columns) {
@@ -141,8 +133,8 @@ std::string list_entry(std::string_view name, std::string_view summary, std::siz
 std::string command_list(const Program& program, std::size_t columns) {
     std::string list;
     for (const CommandRow* command : program.commands) {
-        for (const auto& [first, title] : command_groups)
-            if (command->name == first) list += std::string("\n") + title + ":\n";
+        for (const CommandGroup& group : program.groups)
+            if (group.first == command) list += std::string("\n") + group.title + ":\n";
         list += list_entry(command->name, command->summary, columns);
     }
     return list;
