@@ -257,11 +257,12 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
                           retried);
         }
     }
+    if (one_in > 1) return;  // too few cases to count
     // Each outcome is met often, so that neither is what everything gives.
-    CHECK(resumed.completed > cases(45));
-    CHECK(resumed.refused > cases(15));
-    CHECK(retried.completed > cases(45));
-    CHECK(retried.refused > cases(15));
+    CHECK(resumed.completed > 45);
+    CHECK(resumed.refused > 15);
+    CHECK(retried.completed > 45);
+    CHECK(retried.refused > 15);
 }
 
 }  // namespace batch_ids_test
