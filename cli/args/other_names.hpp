@@ -1,11 +1,28 @@
+// Names that other programs use, and what attn has instead.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// Names that other programs use, and what attn has instead.
 namespace attn::cli {
+
+/// A row of names.tsv, which has these tables: other names of an option; of a flag that means
+/// several options, a choice or none, in the command `of` or in all; of a value of the option `of`;
+/// of a value that it does not have; of a command; of an array; of a page of help. `words` are what
+/// to use instead, if that is not `of`.
+struct NameRow {
+    std::string_view table, of;
+    std::string_view names;  ///< as listed, with a blank before and after each
+    const char* words;
+};
+extern const std::span<const NameRow> all_other_names;
+
+/// The first row of the table with this name; or null.
+const NameRow* find_other_name(std::string_view table, const std::string& listed_word,
+                               std::optional<std::string_view> of = {});
 
 /// In lower case, with '_' for '-', between blanks: how the tables list names.
 std::string as_listed(std::string_view word);
