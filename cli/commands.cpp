@@ -1,22 +1,17 @@
 // The rows of the modes are here; each other command has its row in its own module.
 #include "cli/commands.hpp"
 
-#include "cli/batch/batch_command.hpp"
 #include "cli/check/check_command.hpp"
 #include "cli/compare/compare_command.hpp"
 #include "cli/explain/explain_command.hpp"
 #include "cli/help/help_command.hpp"
-#include "cli/inspect/inspect_command.hpp"
-#include "cli/merge/merge_command.hpp"
 #include "cli/model/model_command.hpp"
 #include "cli/mpi/ranks.hpp"
-#include "cli/partial/partial_command.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/repro/repro_command.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/version.hpp"
 #include "cli/run_mode.hpp"
-#include "cli/scan/scan_command.hpp"
 #include "cli/tokenize/tokenize_command.hpp"
 
 namespace attn::cli {

@@ -177,8 +177,8 @@ def problem_of(scenario, fault, call, got, whole, before):
         return f"exit code {got.code}: {got.err.strip()}"
     elif (fault, name) != ("ENOSPC+", "write") and not re.fullmatch(about + r"attn: error: [^\n]*\n", got.err):
         return f"error is not one line: {got.err!r}"
-    # A stopped batch ends its part early, which the next run completes. Where a folder cannot be listed, the parts of
-    # an unfinished repair stay until then.
+    # A stopped batch ends its part early. Where a folder cannot be listed, the parts of an unfinished repair stay until
+    # the next run.
     is_part = {n: "--out-dir" in scenario.words and "/part-" in n for n in files}
     files = {n: b for n, b in files.items()
              if not (is_part[n] and (fault in SIGNALS or (name, fault) == ("newfstatat", "EIO+")))}
@@ -209,7 +209,7 @@ def try_fault(job):
     tracer = ("strace", "-qq", "-o", str(log), "-e", f"trace={call[0]}", "-e", f"inject={call[0]}:{what}:{when}")
     got = run(scenario, folder, before, tracer)
     problem = problem_of(scenario, fault, call, got, whole, before)
-    if not problem and (fault == "SIGKILL" or fault in SIGNALS and "--out-dir" in scenario.words):
+    if not problem and fault == "SIGKILL":
         again = run(scenario, folder, before)
         left = {n: b for n, b in again.files.items() if not pathlib.PurePath(n).name.startswith(".attn-")}
         words = {"--out-dir", "--retry-failed"} & {*scenario.words}

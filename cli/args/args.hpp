@@ -54,15 +54,19 @@ struct CommandRow {
     int (*run)(const Args&) = nullptr;
 };
 
+/// Rows that are defined in their modules.
+extern const CommandRow batch_command, inspect_command, merge_command, partial_command,
+    scan_command;
+
 bool takes(const CommandRow& command, const Option& option);
 
-/// The grammar of the command line.
 /// A heading of the list of commands.
 struct CommandGroup {
     const CommandRow* first;  ///< the command under it
     const char* title;
 };
 
+/// The grammar of the command line.
 struct Program {
     const char* summary;
     const char* examples;

@@ -1,10 +1,8 @@
-#include "cli/batch/answer.hpp"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "cli/batch/index_line.hpp"
+#include "cli/batch/batch.hpp"
 #include "cli/model/model_plan.hpp"
 #include "cli/output/answer_cost.hpp"
 #include "cli/output/output_plan.hpp"
@@ -15,10 +13,12 @@
 #include "core/base/error.hpp"
 #include "core/base/free_memory.hpp"
 #include "core/base/memory.hpp"
+#include "core/base/threads.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
+#include "io/write/stored_type.hpp"
 
 namespace attn::cli {
 namespace {
@@ -36,30 +36,46 @@ std::string error_line(const Record& record, const ErrorReport& failure) {
 /// A result as a line of about `bytes` bytes, or as arrays.
 RecordOutcome outcome_of(const Request& request, const io::Report& report, std::size_t bytes) {
     if (!request.format->json)
-        return {io::TextBuffer(head_text(report.head)),
-                {},
-                {},
-                pack(request, report.arrays, *report.workers)};
+        return {.line = io::TextBuffer(head_text(report.head)),
+                .packed = pack(request, report.arrays, *report.workers)};
     io::BufferOutput out;
     constexpr std::size_t of_config = 2048;
     out.text().reserve(bytes + of_config);
     write_report(out, request, report);
-    return {std::move(out.text()), {}};
+    return {std::move(out.text())};
 }
 
 }  // namespace
 
+PackedArrays pack(const Request& request, const std::vector<NamedArray>& arrays,
+                  ThreadPool& workers) {
+    std::optional<io::StoredArrays> stored;
+    if (request.store) stored = io::stored_arrays(arrays, *request.store);
+    PackedArrays packed;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        packed.arrays.push_back(
+            {arrays[i].name, io::describe(arrays[i], stored), stored ? stored->saturated[i] : 0});
+        bytes += packed.arrays.back().type.size();
+    }
+    packed.bytes.reserve(static_cast<std::size_t>(bytes));
+    for (const NamedArray& array : arrays)
+        io::write_bytes(array, stored, &workers,
+                        [&](std::string_view piece) { packed.bytes += piece; });
+    return packed;
+}
+
 std::string start_of_result(const Record& record, bool is_index) {
     std::string start = "{";
     io::append_member(start, "schema", is_index ? schemas::index : schemas::result);
-    io::append_member(start, "id", io::JsonText{id_of(record)});
+    io::append_member(start, "id", io::JsonText{record.id()});
     return start;
 }
 
 std::string start_of_bare(const Record& record) {
     std::string start = "{";
-    io::append_member(start, "id", io::JsonText{id_of(record)});
-    const std::string meta = meta_of(record);
+    io::append_member(start, "id", io::JsonText{record.id()});
+    const std::string meta = record.meta();
     if (!meta.empty()) io::append_member(start, "meta", io::JsonText{meta});
     return start;
 }
@@ -86,19 +102,25 @@ void check_answer_format(const Request& request, const io::OutputFormat* packed)
                             "expected --out-dir DIR as well, or no such setting");
 }
 
+Answerer::Answerer(const BatchRequest& batch, io::LoadedModels& models)
+    : batch_(batch), defaults_(batch.defaults),
+      packed_(batch.parts ? batch.parts->format : nullptr),
+      threads_(std::max<std::size_t>(1, processors() / batch.jobs)), workers_(threads_),
+      models_(models) {}
+
 RecordOutcome Answerer::answer(const Record& record) {
-    if (record.answer) return known_answer(*record.answer);
+    if (record.answer) return {io::TextBuffer(*record.answer)};
     keep_memory_aside();
     try {
-        const Line line = line_of(record);
+        const Line line = record.open_line();
         if (Line model = model_request(record, line))
             return answer_model(record, std::move(*model));
-        Prepared* const alike = line && !dry_run_ ? alike_to(*line) : nullptr;
+        Prepared* const alike = line && !batch_.dry_run ? alike_to(*line) : nullptr;
         if (alike != nullptr)
             if (auto known = answer_as_before(record, *line, *alike)) return std::move(*known);
         return answer_line(record, line, alike);
     } catch (const io::WrittenFile&) {
-        return {{}, {}, std::current_exception()};
+        return {.line = {}, .end = std::current_exception()};
     } catch (const BeyondShare&) {
         throw;
     } catch (...) {
@@ -112,7 +134,7 @@ RecordOutcome Answerer::answer(const Record& record) {
 
 std::string Answerer::beginning(const Record& record) {
     try {
-        const Line line = line_of(record);
+        const Line line = record.open_line();
         if (Line model = model_request(record, line)) {
             const ModelAsked asked = ask_model(record, std::move(*model));
             const ModelPlan plan(asked, files_of(asked));
@@ -127,37 +149,6 @@ std::string Answerer::beginning(const Record& record) {
     }
 }
 
-const io::OutputFormat* Answerer::packed_format() const {
-    return folder_.empty() ? nullptr : defaults_.format;
-}
-
-RecordOutcome Answerer::known_answer(const std::string& line) const {
-    RecordOutcome known;
-    if (folder_.empty()) {
-        known.line += line;
-        return known;
-    }
-    const std::string_view text = std::string_view(line).substr(0, line.size() - 1);
-    const io::Source source = io::source_of_line(folder_, text, 0);
-    const std::optional<IndexLine> read = read_index_line(io::JsonDocument(source), source);
-    if (!read) throw Error(ErrorKind::input, folder_, "a line of the index that was read is not");
-    return load_answer(folder_, *read);
-}
-
-bool Answerer::is_answer(const RecordOutcome& outcome, const std::string& line) const {
-    const RecordOutcome known = known_answer(line);
-    if (known.packed.has_value() != outcome.packed.has_value() ||
-        known.line.text() != outcome.line.text())
-        return false;
-    if (!known.packed) return true;
-    const auto is_same = [](const PackedArray& a, const PackedArray& b) {
-        return a.name == b.name && a.type.dtype == b.type.dtype && a.type.shape == b.type.shape;
-    };
-    const std::vector<PackedArray>&a = known.packed->arrays, &b = outcome.packed->arrays;
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), is_same) &&
-           known.packed->bytes.text() == outcome.packed->bytes.text();
-}
-
 Answerer::Line Answerer::model_request(const Record& record, const Line& line) const {
     if (line) return is_model_request(*line) ? line : Line();
     if (io::suffix_of_name(record.file) != ".json") return {};
@@ -166,9 +157,9 @@ Answerer::Line Answerer::model_request(const Record& record, const Line& line) c
 }
 
 ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
-    ModelAsked asked = model_of_record(defaults_, program_, std::move(file));
-    if (asked.request.id.empty()) asked.request.id = record.id;
-    check_answer_format(asked.request, packed_format());
+    ModelAsked asked = model_of_record(defaults_, *batch_.program, std::move(file));
+    if (asked.request.id.empty()) asked.request.id = record.default_id;
+    check_answer_format(asked.request, packed_);
     return asked;
 }
 
@@ -180,23 +171,21 @@ RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
     const ModelAsked asked = ask_model(record, std::move(file));
     workers_.set_threads(asked.request.threads.value_or(threads_));
     const ModelPlan plan(asked, files_of(asked));
-    if (dry_run_) return {io::TextBuffer(plan.cost_line(true)), {}};
+    if (batch_.dry_run) return {io::TextBuffer(plan.cost_line(true))};
     plan.require_memory(true);
     return outcome_of(plan.request(), plan.run(workers_, nullptr), 0);
 }
 
-RequestWithInput Answerer::open(const Record& record, Line line) const {
-    if (line) return open_request(defaults_, std::move(line));
-    Request request = defaults_;
-    request.input = record.file;
-    return open_request(request);
-}
-
 PlannedQuestion Answerer::plan(const Record& record, Line line) {
     workers_.set_threads(threads_);
-    RequestWithInput asked = open(record, std::move(line));
-    if (asked.request.id.empty()) asked.request.id = record.id;
-    check_answer_format(asked.request, packed_format());
+    const auto open_file = [&] {
+        Request request = defaults_;
+        request.input = record.file;
+        return open_request(request);
+    };
+    RequestWithInput asked = line ? open_request(defaults_, std::move(line)) : open_file();
+    if (asked.request.id.empty()) asked.request.id = record.default_id;
+    check_answer_format(asked.request, packed_);
     const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
 }
@@ -214,7 +203,7 @@ std::optional<RecordOutcome> Answerer::answer_as_before(const Record& record,
                                                         Prepared& alike) {
     workers_.set_threads(threads_);
     try {
-        return alike.answer(line, record.id, {workers_, models_});
+        return alike.answer(line, record.default_id, {workers_, models_});
     } catch (const Error&) {
         return {};
     }
@@ -235,7 +224,7 @@ void Answerer::remember(const io::InputFile& line, Answer&& answered, double mem
 RecordOutcome Answerer::answer_line(const Record& record, const Line& line, Prepared* alike) {
     PlannedQuestion planned = plan(record, line);
     const Request& request = planned.question.request;
-    if (dry_run_) return {io::TextBuffer(cost_line(request, planned.plan, planned.cost)), {}};
+    if (batch_.dry_run) return {io::TextBuffer(cost_line(request, planned.plan, planned.cost))};
     const AnswerCost cost = answer_cost(request, planned.plan, planned.cost);
     at_locations(request,
                  [&] { require_memory(cost.memory, "emit", "the answer's text and its arrays"); });

@@ -8,29 +8,17 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <thread>
 #include <utility>
 
-#include "cli/batch/answer.hpp"
-#include "cli/batch/overwritten.hpp"
-#include "cli/batch/parts.hpp"
-#include "cli/batch/progress.hpp"
-#include "cli/batch/results.hpp"
-#include "cli/batch/resume.hpp"
-#include "cli/batch/resumed_parts.hpp"
-#include "cli/batch/stop.hpp"
 #include "core/base/error.hpp"
-#include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
-#include "io/file/durable_file.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/line_output.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
-#include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {
@@ -48,20 +36,13 @@ struct Run {
 constexpr std::size_t longest_run = 64;
 constexpr auto quick_run = 500us;
 
-/// Jobs share the processors; a single job may use all of them.
-Answerer make_answerer(const BatchRequest& request, io::LoadedModels& models) {
-    return {request.defaults, *request.program,
-            request.dry_run,  std::max<std::size_t>(1, processors() / request.jobs),
-            models,           request.parts ? request.parts->folder : std::string()};
-}
-
 class Batch {
 public:
     /// `known` holds answers that need not be computed; null: none.
     Batch(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
           GoodAnswers* known, BatchResults& results, Progress& progress, Stop& stop)
         : request_(request), models_(models), records_(records), known_(known), results_(results),
-          progress_(progress), stop_(stop) {}
+          progress_(progress), stop_(stop), memory_(request.jobs) {}
 
     /// Runs all jobs to the end. An exception in one job ends all jobs and is rethrown here.
     void run() {
@@ -85,30 +66,17 @@ private:
     }
 
     void answer_runs() {
-        Answerer answerer = make_answerer(request_, models_);
+        Answerer answerer(request_, models_);
         Run run;
         for (std::size_t length = 1; take(run, length);) {
             const auto begin = std::chrono::steady_clock::now();
             std::vector<RecordOutcome> answers;
             for (std::size_t i = 0; i < run.count && (i == 0 || !stop_.wanted()); ++i)
-                answers.push_back(answer(answerer, run.records[i]));
+                answers.push_back(memory_.run([&] { return answerer.answer(run.records[i]); }));
             const bool quick = std::chrono::steady_clock::now() - begin < quick_run;
             length =
                 quick ? std::min(2 * length, longest_run) : std::max<std::size_t>(1, length / 2);
             results_.put(run.first, std::move(answers));
-        }
-    }
-
-    /// Jobs have equal shares of the memory. A record that needs more waits until it is the only
-    /// one.
-    RecordOutcome answer(Answerer& answerer, const Record& record) {
-        try {
-            const std::shared_lock beside_others(large_record_);
-            const MemoryShare share(request_.jobs);
-            return answerer.answer(record);
-        } catch (const BeyondShare&) {
-            const std::unique_lock alone(large_record_);
-            return answerer.answer(record);
         }
     }
 
@@ -165,7 +133,7 @@ private:
     Progress& progress_;
     Stop& stop_;
 
-    std::shared_mutex large_record_;  // exclusive for a large record, shared for the others
+    SharedMemory memory_;
     std::mutex taking_;
     std::uint64_t taken_ = 0;
     std::exception_ptr unread_;  // the error in place of the next record
@@ -184,10 +152,14 @@ bool all_regular(const BatchRequest& request) {
     return std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file);
 }
 
-/// Answers must not overwrite the requests, or the files that flags and requests name. Only files
-/// known in advance are checked here. Reading the output later ends the batch.
-void check_output(const BatchRequest& request, io::LoadedModels& models) {
+/// Answers must not overwrite the requests, or the files that flags name. Reading the output later
+/// ends the batch.
+void check_output(const BatchRequest& request) {
     for (const BatchInput& input : request.inputs) io::guard_read(input.path);
+    for (const std::string& file : request.flag_files) io::guard_read(file);
+    for (const auto& [key, path] : request.defaults.operand_files)
+        io::guard_read(io::split_data_path(path).file);
+    if (request.defaults.model_config) io::guard_read(*request.defaults.model_config);
     io::require_unread(request.output);
     struct stat status {};
     const bool holds_answers = request.resume && ::stat(request.output.c_str(), &status) == 0;
@@ -198,7 +170,6 @@ void check_output(const BatchRequest& request, io::LoadedModels& models) {
     if (holds_answers && !S_ISREG(status.st_mode))
         throw Error(ErrorKind::io, request.output,
                     "is not a regular file; expected a file of answers, or a new one");
-    check_flags(request, models);
 }
 
 /// A resumed batch finds answers by id. Repeated ids in regular files are found before anything is
@@ -224,93 +195,81 @@ void report_failures(const BatchRequest& request, const BatchCount& count, std::
 }
 
 void end_by_signal(const BatchRequest& request, const Stop& stop, std::uint64_t records) {
-    const int signal = stop.signal();
-    if (signal == 0) return;
-    report("ended by a signal after " + std::to_string(records) + " records" +
-           (request.output == "-" ? ""
-            : request.parts       ? "; --resume goes on"
-                                  : "; --resume " + request.output + " goes on"));
-    io::end_by_signal(signal);
+    stop.end_by_signal(records, request.output == "-" ? ""
+                                : request.parts       ? "; --resume goes on"
+                                                : "; --resume " + request.output + " goes on");
 }
 
-/// The parts that --retry-failed writes: they replace the old ones, or are removed.
-class NewGeneration {
-public:
-    explicit NewGeneration(const PartLayout& layout)
-        : layout_(layout), old_(generation_of(layout)) {}
-    NewGeneration(const NewGeneration&) = delete;
-    NewGeneration& operator=(const NewGeneration&) = delete;
-    ~NewGeneration() {
-        remove_other_parts(layout_, is_whole_ ? old_ + 1 : old_,
-                           std::numeric_limits<std::uint64_t>::max());
-    }
+/// Removes new parts of --out-dir that no index names.
+struct NewParts {
+    const PartLayout* layout;  // null: none
+    std::uint64_t first = layout == nullptr ? 0 : parts_in_index(*layout);
+    bool is_kept = false;
 
-    PartsSoFar parts() const {
-        PartsSoFar none(layout_.records_per_file);
-        none.generation = old_ + 1;
-        return none;
+    explicit NewParts(const BatchRequest& request)
+        : layout(request.parts ? &*request.parts : nullptr) {
+        remove();
     }
-
-    /// To be called when the new index has replaced the old one.
-    void replaces_old() {
-        io::sync_folder(layout_.folder);
-        is_whole_ = true;
+    NewParts(const NewParts&) = delete;
+    NewParts& operator=(const NewParts&) = delete;
+    ~NewParts() {
+        if (!is_kept) remove();
     }
-
-private:
-    const PartLayout& layout_;
-    std::uint64_t old_;
-    bool is_whole_ = false;
+    void remove() const {
+        if (layout != nullptr) remove_parts(*layout, first);
+    }
 };
 
-/// Answers the records without a successful answer, in order. The output is replaced once all
-/// answers are complete.
-BatchCount retry_failed(const BatchRequest& request, io::LoadedModels& models,
-                        RecordReader& records, Stop& stop) {
-    GoodAnswers good(request.output, request.parts.has_value());
-    std::optional<NewGeneration> made;
-    if (request.parts) made.emplace(*request.parts);
+/// Writes the answers, new or known, to a file that replaces the output at the end. So a record may
+/// not lose a file by naming the output, and a repair that ends early changes nothing.
+BatchCount replace_output(const BatchRequest& request, io::LoadedModels& models,
+                          RecordReader& records, Stop& stop) {
+    std::optional<GoodAnswers> good;
+    if (request.retry_failed) good.emplace(request);
+    NewParts made(request);
     io::OutputFile out(request.output);
     BatchCount count;
+    std::exception_ptr fault;
     out.fill([&](io::Output& answers) {
         Progress progress;
         std::optional<Parts> parts;
-        if (made) parts.emplace(*request.parts, made->parts(), answers, [] {});
+        if (made.layout != nullptr) parts.emplace(*made.layout, made.first, 0, answers);
         BatchResults results(answers, parts ? &*parts : nullptr, {}, request.max_failures, progress,
                              stop);
-        Batch(request, models, records, &good, results, progress, stop).run();
+        try {
+            Batch(request, models, records, good ? &*good : nullptr, results, progress, stop).run();
+        } catch (const Error& error) {
+            // The answers before damaged requests are kept.
+            if (good || error.kind() != ErrorKind::input) throw;
+            fault = std::current_exception();
+        }
         count = results.count();
     });
-    if (!stop.wanted()) {
-        Answerer answerer = make_answerer(request, models);
-        good.check_end(answerer);
-        out.commit();
-        if (made) made->replaces_old();
+    if (good && stop.wanted()) return count;
+    if (good) {
+        Answerer answerer(request, models);
+        good->check_end(answerer);
     }
+    out.commit();
+    made.is_kept = true;
+    if (fault) std::rethrow_exception(fault);
     return count;
 }
 
 /// Appends answers to those that the output already holds.
 BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordReader& records,
-                 io::LineOutput& out, const Answered& answered, const ResumedParts* resumed,
-                 Stop& stop) {
+                 io::LineOutput& out, const Answered& answered, Stop& stop) {
     const bool has_failed = request.max_failures && answered.count.failed >= *request.max_failures;
     if (stop.wanted() || has_failed) return answered.count;
+    NewParts made(request);
+    made.is_kept = true;
+    std::optional<Parts> parts;
+    if (request.parts) parts.emplace(*request.parts, made.first, answered.count.records, out);
     out.start_at(answered.bytes);
     // Truncates the output now, unless records come through a pipe: the first of those may still
     // read the output unchanged.
     if (all_regular(request)) out << "";
     Progress progress;
-    std::optional<Parts> parts;
-    bool is_cut = false;
-    // A longer part may replace one whose answers the index has.
-    const auto before_file = [&] {
-        if (std::exchange(is_cut, true)) return;
-        out.start_at(resumed->begin(answered.bytes));
-        out << "";
-        out.sync();
-    };
-    if (resumed != nullptr) parts.emplace(*request.parts, resumed->so_far(), out, before_file);
     BatchResults results(out, parts ? &*parts : nullptr, answered.count, request.max_failures,
                          progress, stop);
     Batch(request, models, records, nullptr, results, progress, stop).run();
@@ -324,50 +283,41 @@ BatchCount go_on(const BatchRequest& request, io::LoadedModels& models, RecordRe
 bool run_batch(BatchRequest request) {
     io::LoadedModels models;
     request.defaults.access.regular_only = true;
-    check_output(request, models);
+    check_output(request);
     Stop stop;
     RecordReader records(request.inputs, request.shard, stop);
-    if (request.parts) {  // of inputs that can be read
-        make_folder(request.parts->folder);
-        if (!io::path_exists(request.parts->index())) require_no_parts(*request.parts);
-    }
-    if (holds_something(request)) check_records(request, models, stop);
+    if (request.parts) make_folder(*request.parts);  // of inputs that can be read
     check_ids(request, records, stop);
-    std::optional<io::LineOutput> opened;
+    const bool has_answers = holds_something(request);
+    std::optional<io::LineOutput> out;
     try {
-        opened.emplace(request.output, stop.signal_file());
+        out.emplace(request.output, stop.signal_file());
     } catch (const Error&) {
         end_by_signal(request, stop, 0);  // if the signal ended the wait for a pipe's reader
         throw;
     }
-    io::LineOutput& out = *opened;
-    if (request.resume && out.is_inherited())
+    if (request.resume && out->is_inherited())
         throw Error(ErrorKind::io, request.output,
                     "is open already, and answers are appended to it; expected the name of "
                     "a file, or --output in place of --resume");
-    if (request.parts && !request.resume && holds_something(request))
+    if (request.parts && !request.resume && has_answers)
         throw Error(ErrorKind::io, request.output,
                     "has answers of an earlier run; expected --resume as well, which goes on, or "
                     "another --out-dir");
+    const bool replaces =
+        !request.resume && has_answers && !out->is_inherited() && all_regular(request);
     BatchCount count;
-    std::uint64_t failed_before = 0;
-    if (request.retry_failed) {
-        count = retry_failed(request, models, records, stop);
+    Answered answered;
+    if (request.retry_failed || replaces) {
+        count = replace_output(request, models, records, stop);
     } else {
-        Answered answered;
-        std::optional<ResumedParts> resumed;
-        if (request.parts) resumed.emplace(*request.parts);
-        ResumedParts* const of_index = resumed ? &*resumed : nullptr;
         if (request.resume) {
-            Answerer answerer = make_answerer(request, models);
-            answered = skip_answered(records, request.output, answerer, of_index);
+            Answerer answerer(request, models);
+            answered = skip_answered(records, request, answerer);
         }
-        // A stop may have ended the reading of the index early.
-        if (of_index != nullptr && !stop.wanted()) of_index->remove_others();
-        failed_before = answered.count.failed;
-        count = go_on(request, models, records, out, answered, of_index, stop);
+        count = go_on(request, models, records, *out, answered, stop);
     }
-    report_failures(request, count, failed_before);
+    report_failures(request, count, answered.count.failed);
     end_by_signal(request, stop, count.records);
     return count.failed == 0;
 }

@@ -1,10 +1,7 @@
 // `attn batch`: its own flags, and every flag of the modes as a default for records.
-#include "cli/batch/batch_command.hpp"
-
 #include <algorithm>
 #include <utility>
 
-#include "cli/batch/answer.hpp"
 #include "cli/batch/batch.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/question/missing_input.hpp"
@@ -22,7 +19,7 @@ namespace {
 constexpr int some_failed = 1;
 
 /// Refuses a name whose suffix implies another format.
-void check_output(const BatchRequest& batch) {
+void check_output_name(const BatchRequest& batch) {
     const OutputName name{batch.output, (batch.resume ? "--resume " : "--output ") + batch.output,
                           "answers of a batch are lines of JSON", ", or --format ndjson as well"};
     if (batch.defaults.has("format"))
@@ -147,7 +144,7 @@ BatchRequest batch_of(const Args& args) {
     if (batch.output.empty() || (batch.resume && batch.output == "-"))
         throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
                     "no name of a file; expected one");
-    check_output(batch);
+    check_output_name(batch);
     return batch;
 }
 

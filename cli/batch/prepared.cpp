@@ -1,10 +1,9 @@
-#include "cli/batch/prepared.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <span>
 #include <utility>
 
+#include "cli/batch/batch.hpp"
 #include "cli/output/report.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/request/document.hpp"
@@ -153,16 +152,14 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
     if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
     const Result result = compute(planned->plan, std::move(operands), runtime.pool);
     if (!request_.format->json)
-        return RecordOutcome{io::TextBuffer(head_of(*planned, seed)),
-                             {},
-                             {},
-                             pack(request_, result.arrays, runtime.pool)};
+        return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed)),
+                             .packed = pack(request_, result.arrays, runtime.pool)};
     io::BufferOutput out;
     out.text().reserve(planned->longest + planned->longest / 8);
     out << head_of(*planned, seed);
     write_after_head(out, request_, result.arrays, runtime.pool);
     planned->longest = std::max(planned->longest, out.text().size());
-    return RecordOutcome{std::move(out.text()), {}};
+    return RecordOutcome{std::move(out.text())};
 }
 
 }  // namespace attn::cli

@@ -1,5 +1,5 @@
 // Debian has no C++ library for progress lines.
-#include "cli/batch/progress.hpp"
+#include "cli/batch/records.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

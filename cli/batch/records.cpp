@@ -28,6 +28,10 @@ namespace {
 
 constexpr io::Access regular_only{.regular_only = true};
 
+std::string place_of(const std::string& file, std::size_t line) {
+    return line == 0 ? file : file + ":" + std::to_string(line);
+}
+
 /// A JSON file is one record, unless its first line is a complete record.
 bool holds_lines(const std::string& path) {
     constexpr std::size_t enough = std::size_t{1} << 16;
@@ -94,6 +98,26 @@ void check_line(const Record& record) {
                     "a list of requests; expected one request a line, as jq -c '.[]' writes them");
 }
 
+bool is_utf8(std::string_view text) {
+    return io::find_invalid_utf8(text) == std::string_view::npos;
+}
+
+/// What `read` makes of a member of the record, whose text may be invalid after it; empty if it
+/// cannot be read, which the record's answer reports.
+template <class Read>
+std::string read_member(const Record& record, std::string_view key, const Read& read) {
+    try {
+        const io::Source source = record.line == 0
+                                      ? io::read_source(record.file, regular_only)
+                                      : io::Source{record.file, record.text, nullptr, record.line};
+        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(source);
+        const io::JsonMember* const member = document.find(std::string(key));
+        return member == nullptr ? std::string() : read(document, *member);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 }  // namespace
 
 std::optional<Shard> shard_of(const std::string& text) {
@@ -107,54 +131,36 @@ std::optional<Shard> shard_of(const std::string& text) {
     return fits ? std::optional(shard) : std::nullopt;
 }
 
-std::optional<io::InputFile> line_of(const Record& record) {
-    if (record.line == 0) return {};
-    check_line(record);
-    return io::input_file_of_line(io::source_of_line(record.file, record.text, record.line));
+std::string Record::place() const {
+    return place_of(file, line);
 }
 
-std::string record_place(const std::string& file, std::size_t line) {
-    return line == 0 ? file : file + ":" + std::to_string(line);
+std::optional<io::InputFile> Record::open_line() const {
+    if (line == 0) return {};
+    check_line(*this);
+    return io::input_file_of_line(io::source_of_line(file, text, line));
+}
+
+const std::string& Record::own_id() const {
+    if (!own_id_)
+        own_id_ = read_member(*this, "id", [](const auto& document, const auto& member) {
+            const nlohmann::json id = document.read_value(member);
+            const bool is_id = id.is_number_integer() ||
+                               (id.is_string() && is_utf8(id.template get<std::string>()));
+            return is_id ? io::json_text(id) : std::string();
+        });
+    return *own_id_;
+}
+
+std::string Record::meta() const {
+    return read_member(*this, io::passed_on_key, [](const auto& document, const auto& member) {
+        std::string meta = document.copied(member);
+        return is_utf8(meta) ? meta : std::string();
+    });
 }
 
 bool is_regular_file(const BatchInput& input) {
     return input.path != "-" && io::file_id(input.path).has_value();
-}
-
-io::Source source_of(const Record& record) {
-    if (record.line == 0) return io::read_source(record.file, regular_only);
-    return {record.file, record.text, nullptr, record.line};
-}
-
-std::optional<std::string> given_id(const Record& record) {
-    try {
-        const io::Source line = source_of(record);
-        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
-        const io::JsonMember* member = document.find("id");
-        if (member == nullptr) return {};
-        const nlohmann::json id = document.read_value(*member);
-        const bool is_text =
-            id.is_string() && io::find_invalid_utf8(id.get<std::string>()) == std::string::npos;
-        return is_text || id.is_number_integer() ? std::optional(io::json_text(id)) : std::nullopt;
-    } catch (const Error&) {
-        return {};  // the record's answer reports the problem
-    }
-}
-
-std::string id_of(const Record& record) {
-    return given_id(record).value_or(record.id);
-}
-
-std::string meta_of(const Record& record) {
-    try {
-        const io::Source line = source_of(record);
-        const io::JsonDocument document = io::JsonDocument::as_far_as_it_reads(line);
-        const io::JsonMember* member = document.find(std::string(io::passed_on_key));
-        std::string text = member == nullptr ? std::string() : document.copied(*member);
-        return io::find_invalid_utf8(text) == std::string::npos ? text : std::string();
-    } catch (const Error&) {
-        return {};
-    }
 }
 
 RecordReader::RecordReader(std::vector<BatchInput> inputs, const Shard& shard, const Stop& stop)
@@ -172,10 +178,26 @@ io::Next RecordReader::next(Record& record, bool may_wait) {
         const io::Next next = next_of_any_shard(record, may_wait);
         if (next != io::Next::found) return next;
         if (given_++ % shard_.shards != shard_.shard - 1) continue;
-        if (ids_) ids_->add(record);
+        record.forget();
+        if (ids_) require_new_id(record);
         return next;
     }
     return io::Next::end;
+}
+
+void RecordReader::require_new_id(const Record& record) {
+    if (files_.empty() || files_.back() != record.file) files_.push_back(record.file);
+    const auto [found, is_new] =
+        ids_->try_emplace(record.id(), Location{files_.size() - 1, record.line});
+    if (is_new) return;
+    const Location& other = found->second;
+    throw Error(
+        ErrorKind::input, record.place(),
+        std::string(!record.own_id().empty() ? ""
+                                             : "has no \"id\" that can be read; its default ") +
+            "id " + io::shortened(record.id()) + " is also the id of " +
+            place_of(files_[other.file], other.line) +
+            "; --resume expects a different \"id\" for each record");
 }
 
 io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
@@ -183,7 +205,7 @@ io::Next RecordReader::next_of_any_shard(Record& record, bool may_wait) {
         const BatchInput& input = inputs_[input_];
         if (lines_ == nullptr && is_one_record(input)) {
             record.file = input.path;
-            record.id = id_of_text(io::one_line(input.path));
+            record.default_id = id_of_text(io::one_line(input.path));
             record.line = 0;
             ++input_;
             return io::Next::found;
@@ -211,8 +233,8 @@ io::Next RecordReader::next_line(Record& record, bool may_wait) {
         } catch (const std::bad_alloc&) {
             record.text.clear();  // treated like a line that is too long
         }
-        record.id = inputs_.size() > 1 ? id_of_text(io::one_line(record.place()))
-                                       : std::to_string(line.number);
+        record.default_id = inputs_.size() > 1 ? id_of_text(io::one_line(record.place()))
+                                               : std::to_string(line.number);
         return next;
     }
 }

@@ -1,20 +1,108 @@
-// The requests of a batch in order: lines of files, or whole files.
+// The requests of a batch or a corpus in order, and what runs of many records share: a stop by
+// signals, the progress, and the memory.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "cli/batch/stop.hpp"
-#include "cli/batch/unique_ids.hpp"
+#include "core/base/memory.hpp"
 #include "io/file/line_reader.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 
 namespace attn::cli {
+
+/// During its lifetime, SIGINT, SIGTERM and SIGHUP request a stop. A second signal ends the program
+/// at once, by `io::end_by_signal`. Signals that were ignored when the program started stay
+/// ignored. Only one object may exist at a time.
+class Stop {
+public:
+    Stop();
+    Stop(const Stop&) = delete;
+    Stop& operator=(const Stop&) = delete;
+    ~Stop();
+
+    bool wanted() const;
+    void want();
+
+    /// After a signal, reports it, with the way to go on, and ends the program by that signal.
+    void end_by_signal(std::uint64_t records, const std::string& way) const;
+
+    /// A file descriptor that is readable once a stop is requested, to wait for together with
+    /// others.
+    int file() const;
+
+    /// The same, only for a stop that a signal requested.
+    int signal_file() const;
+
+private:
+    std::array<struct sigaction, 3> before_{};
+};
+
+/// One line on standard error, rewritten at most ten times per second. Nothing if standard error is
+/// not a terminal.
+class Progress {
+public:
+    Progress();
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    /// Sets the completed part, 0 to 1, if known. May be called while another thread calls `show`.
+    void set_part(std::optional<double> part) { part_ = part.value_or(unknown); }
+
+    void show(std::uint64_t records);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    static constexpr double unknown = -1;
+
+    std::atomic<double> part_{unknown};
+    bool on_terminal_;
+    bool shown_ = false;
+    Clock::time_point begin_ = Clock::now(), last_ = begin_;
+};
+
+/// Writes "attn: TEXT", one line, to standard error.
+void report(const std::string& text);
+
+/// "[=====>    ]  52 %  52,000 records  104,000/s  0:00:01 left", at most `columns` wide.
+std::string progress_text(std::uint64_t records, double seconds, std::optional<double> part,
+                          std::size_t columns);
+
+/// Jobs have equal shares of the memory. Work that needs more waits until it is the only one.
+class SharedMemory {
+public:
+    explicit SharedMemory(std::size_t jobs) : jobs_(jobs) {}
+
+    template <class Work>
+    auto run(const Work& work) {
+        try {
+            const std::shared_lock beside_others(large_);
+            const MemoryShare share(jobs_);
+            return work();
+        } catch (const BeyondShare&) {
+            const std::unique_lock alone(large_);
+            return work();
+        }
+    }
+
+private:
+    std::size_t jobs_;
+    std::shared_mutex large_;  // exclusive for large work
+};
 
 struct BatchInput {
     std::string path;  ///< "-" is standard input
@@ -32,36 +120,37 @@ struct Shard {
 /// "3/8": the third of eight shards; empty for other text.
 std::optional<Shard> shard_of(const std::string& text);
 
-/// "requests.ndjson:7", or the file if `line` is 0.
-std::string record_place(const std::string& file, std::size_t line);
-
-struct Record {
-    std::string file;      ///< that contains the record, or is the record
-    std::size_t line = 0;  ///< in the file; 0 if the record is the whole file
-    std::string text;      ///< of the line
-    std::size_t size = 0;  ///< bytes of the line; if the text is shorter, the line was too long
-    std::string id;        ///< as JSON: the default for a record that does not specify one
+class Record {
+public:
+    std::string file;        ///< that contains the record, or is the record
+    std::size_t line = 0;    ///< in the file; 0 if the record is the whole file
+    std::string text;        ///< of the line
+    std::size_t size = 0;    ///< bytes of the line; if the text is shorter, the line was too long
+    std::string default_id;  ///< as JSON
     std::optional<std::string> answer;  ///< its line, if already known
 
-    std::string place() const { return record_place(file, line); }
+    /// "requests.ndjson:7", or the file.
+    std::string place() const;
+
+    /// As JSON: the record's own id or the default one, and its meta; empty without one that can be
+    /// read. The rest of the text may be invalid.
+    const std::string& id() const { return own_id().empty() ? default_id : own_id(); }
+    const std::string& own_id() const;
+    std::string meta() const;
+
+    /// To be called when the text changes.
+    void forget() {
+        own_id_.reset();
+        answer.reset();
+    }
+
+    /// The line; empty for a record that is a file. Errors: kind input for a line that is too long,
+    /// is not JSON, or is only part of a request.
+    std::optional<io::InputFile> open_line() const;
+
+private:
+    mutable std::optional<std::string> own_id_;  // once it is read
 };
-
-/// The text of the record, whether valid or not. Errors: those of read_source, for a record that is
-/// a file.
-io::Source source_of(const Record& record);
-
-/// The line of a record; empty for a record that is a file. Errors: kind input for a line that is
-/// too long, is not JSON, or is only part of a request.
-std::optional<io::InputFile> line_of(const Record& record);
-
-/// The record's own id as JSON; empty if it has none that can be read.
-std::optional<std::string> given_id(const Record& record);
-
-/// The record's own id, or the default id.
-std::string id_of(const Record& record);
-
-/// The record's meta as JSON; empty if it has none that can be read.
-std::string meta_of(const Record& record);
 
 class RecordReader {
 public:
@@ -74,6 +163,7 @@ public:
     io::Next next(Record& record, bool may_wait = true);
 
     /// From now on `next` throws an error of kind input for a record with the id of an earlier one.
+    /// Memory holds every id, about 100 bytes each.
     void require_unique_ids() { ids_.emplace(); }
 
     /// Makes `next` return this record again.
@@ -85,8 +175,13 @@ public:
     std::optional<double> part() const;
 
 private:
+    struct Location {
+        std::size_t file, line;  // file: an index of `files_`
+    };
+
     io::Next next_of_any_shard(Record& record, bool may_wait);
     io::Next next_line(Record& record, bool may_wait);
+    void require_new_id(const Record& record);
 
     std::vector<BatchInput> inputs_;
     Shard shard_;
@@ -95,7 +190,9 @@ private:
     std::unique_ptr<io::LineReader> lines_;  // of this input; null if it is not open
     std::size_t given_ = 0;
     std::optional<Record> put_back_;
-    std::optional<UniqueIds> ids_;  // of this shard; empty if they may repeat
+    // The ids of this shard; empty if they may repeat.
+    std::optional<std::unordered_map<std::string, Location>> ids_;
+    std::vector<std::string> files_;  // one per run of consecutive records
 };
 
 }  // namespace attn::cli

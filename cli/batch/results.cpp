@@ -1,7 +1,6 @@
-#include "cli/batch/results.hpp"
-
 #include <utility>
 
+#include "cli/batch/batch.hpp"
 #include "io/file/line_output.hpp"
 
 namespace attn::cli {
@@ -81,7 +80,7 @@ void BatchResults::append(std::vector<RecordOutcome>& answers) {
 void BatchResults::add_to_parts(RecordOutcome& answer) {
     if (is_broken_) return;
     is_broken_ = true;
-    parts_->add({std::move(answer.line), {}, {}, std::move(answer.packed)});
+    parts_->add({.line = std::move(answer.line), .packed = std::move(answer.packed)});
     is_broken_ = false;
     progress_.show(count_.records - before_);
 }

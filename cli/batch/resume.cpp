@@ -1,11 +1,10 @@
-#include "cli/batch/resume.hpp"
-
 #include <algorithm>
 #include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/batch/batch.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
@@ -17,12 +16,6 @@
 
 namespace attn::cli {
 namespace {
-
-struct AnswerHead {
-    std::string id;                    ///< as JSON
-    std::string problem;               ///< of an error record, else empty
-    std::optional<IndexLine> indexed;  ///< of a good answer in an index
-};
 
 [[noreturn]] void fail(const std::string& path, std::size_t line, const std::string& what) {
     throw Error(
@@ -69,15 +62,6 @@ void check_start(const std::string& path) {
     if (!agree(text, "{\"schema\":\"attn.") && !agree(text, "{\"id\":")) fail(path, 1, no_answer);
 }
 
-/// Reads the next line with all of its text; false at the end.
-bool read_answer(io::LineReader& lines, io::Line& line) {
-    if (lines.next(line) != io::Next::found) return false;
-    if (line.text.size() < line.size)
-        fail(lines.name(), line.number,
-             "a line of " + std::to_string(line.size) + " bytes, for which there is no memory");
-    return true;
-}
-
 bool starts_with_id(std::string_view line) {
     return line.starts_with("{\"id\":");
 }
@@ -93,156 +77,165 @@ bool is_bare(const io::JsonDocument& document) {
     });
 }
 
-/// The head of a complete line, which must have the form that this program writes.
-AnswerHead head_of(const std::string& path, const io::Line& line, bool is_index) {
-    const bool is_whole = line.text.starts_with(is_index ? "{\"schema\":\"attn.index/"
-                                                         : "{\"schema\":\"attn.result/");
-    if (!(is_whole || starts_with_id(line.text)) || !line.text.ends_with('}'))
-        fail(path, line.number, no_answer);
-    const io::Source source = io::source_of_line(path, line.text, line.number);
-    const io::JsonDocument document(source);
-    const io::JsonMember* id = document.find("id");
-    const io::JsonMember* error = document.find("error");
-    if (id == nullptr || (!is_whole && error == nullptr && !is_index && !is_bare(document)))
-        fail(path, line.number, no_answer);
-    AnswerHead head{io::json_text(document.read_value(*id)), {}, {}};
-    if (is_whole || error == nullptr) {
-        if (!is_index) return head;
-        head.indexed = read_index_line(document, source);
-        if (!head.indexed) fail(path, line.number, no_answer);
-        return head;
-    }
-    const nlohmann::json what = document.read_value(*error);
-    const auto text = [&](const char* key) {
-        if (!what.is_object() || !what.contains(key) || !what[key].is_string())
-            fail(path, line.number, no_answer);
-        return what[key].get<std::string>();
-    };
-    head.problem = text("where") + ": " + text("message");
-    return head;
-}
-
 /// The answer must have the settings that its record has now. A default id is a line number, which
 /// belongs to another record after lines above it were added or removed. Such an answer, and one
 /// without its settings, must equal the one that the record gives now.
-void check_last(const std::string& path, const LastGood& last, Answerer& answerer) {
-    if (last.line.empty()) return;
-    if (!last.line.starts_with(answerer.beginning(last.record)))
-        fail(path, last.number,
-             "the answer's settings are not those that " + last.record.place() +
-                 " has in this batch");
-    const bool has_own_id = last.record.line == 0 || given_id(last.record);
-    if (has_own_id && !starts_with_id(last.line)) return;
+void check_last(const BatchRequest& batch, const LastGood& last, Answerer& answerer) {
+    const auto& [record, line] = last;
+    if (line.text.empty()) return;
+    if (!line.text.starts_with(answerer.beginning(record)))
+        fail(batch.output, line.number,
+             "the answer's settings are not those that " + record.place() + " has in this batch");
+    const bool has_own_id = record.line == 0 || !record.own_id().empty();
+    if (has_own_id && !starts_with_id(line.text)) return;
     try {
-        const RecordOutcome now = answerer.answer(last.record);
-        if (now.end || answerer.is_answer(now, last.line)) return;
+        const RecordOutcome now = answerer.answer(record);
+        if (now.end) return;
+        if (!line.indexed && !now.packed && now.line.text() == line.text) return;
+        if (line.indexed && now.packed && now.line.text() == line.indexed->head &&
+            holds(*batch.parts, *line.indexed, *now.packed))
+            return;
     } catch (const BeyondShare&) {
         return;  // not enough memory to answer it again
     }
-    fail(path, last.number,
-         "the answer is not the one that " + last.record.place() +
+    fail(batch.output, line.number,
+         "the answer is not the one that " + record.place() +
              (has_own_id ? "" : ", a record without an id,") + " has in this batch");
+}
+
+void check_parts(const BatchRequest& batch, const AnswerLine& line, std::uint64_t n) {
+    if (!line.indexed) return;
+    const std::string problem = problem_of(*batch.parts, *line.indexed, n);
+    if (!problem.empty()) fail(batch.output, line.number, problem);
 }
 
 }  // namespace
 
-Answered skip_answered(RecordReader& records, const std::string& path, Answerer& answerer,
-                       ResumedParts* parts) {
+AnswerReader::AnswerReader(const std::string& path, bool is_index)
+    : path_(path), is_index_(is_index), lines_(path, -1, io::LineReader::any_length) {
     check_start(path);
-    const bool is_index = parts != nullptr;
-    Answered answered;
-    io::LineReader lines(path, -1, io::LineReader::any_length);
+}
+
+bool AnswerReader::next(AnswerLine& answer) {
     io::Line line;
+    if (lines_.next(line) != io::Next::found) return false;
+    if (line.text.size() < line.size)
+        fail(path_, line.number,
+             "a line of " + std::to_string(line.size) + " bytes, for which there is no memory");
+    answer.text = line.is_whole ? line.text : without_zeros(line.text);
+    answer.number = line.number;
+    answer.is_whole = line.is_whole;
+    if (!line.is_whole) return !answer.text.empty();
+    read_head(answer);
+    answer.text += '\n';
+    return true;
+}
+
+/// Of a complete line, which must have the form that this program writes.
+void AnswerReader::read_head(AnswerLine& answer) const {
+    const bool is_whole = answer.text.starts_with(is_index_ ? "{\"schema\":\"attn.index/"
+                                                            : "{\"schema\":\"attn.result/");
+    if (!(is_whole || starts_with_id(answer.text)) || !answer.text.ends_with('}'))
+        fail(path_, answer.number, no_answer);
+    const io::Source source = io::source_of_line(path_, answer.text, answer.number);
+    const io::JsonDocument document(source);
+    const io::JsonMember* id = document.find("id");
+    const io::JsonMember* error = document.find("error");
+    if (id == nullptr || (!is_whole && error == nullptr && !is_index_ && !is_bare(document)))
+        fail(path_, answer.number, no_answer);
+    answer.id = io::json_text(document.read_value(*id));
+    answer.problem.clear();
+    answer.indexed.reset();
+    if (is_whole || error == nullptr) {
+        if (is_index_ && !(answer.indexed = read_index_line(document, source)))
+            fail(path_, answer.number, no_answer);
+        return;
+    }
+    const nlohmann::json what = document.read_value(*error);
+    const auto text = [&](const char* key) {
+        if (!what.is_object() || !what.contains(key) || !what[key].is_string())
+            fail(path_, answer.number, no_answer);
+        return what[key].get<std::string>();
+    };
+    answer.problem = text("where") + ": " + text("message");
+}
+
+Answered skip_answered(RecordReader& records, const BatchRequest& batch, Answerer& answerer) {
+    const std::string& path = batch.output;
+    Answered answered;
+    AnswerReader answers(path, batch.parts.has_value());
+    AnswerLine line;
     Record record;
     LastGood last;
-    while (read_answer(lines, line)) {
-        if (!line.is_whole && without_zeros(line.text).empty()) break;
+    while (answers.next(line)) {
         if (records.next(record) != io::Next::found) {
             if (!records.at_end()) return answered;  // a stop was requested
             fail(path, line.number, "an answer more than there are records");
         }
         if (!line.is_whole) {
-            if (!is_torn_answer(line.text, record, is_index)) fail(path, line.number, no_answer);
+            if (!is_torn_answer(line.text, record, batch.parts.has_value()))
+                fail(path, line.number, no_answer);
             records.put_back(std::move(record));
             break;
         }
-        AnswerHead head = head_of(path, line, is_index);
-        const std::string wanted = id_of(record);
-        if (head.id != wanted)
+        if (line.id != record.id())
             fail(path, line.number,
-                 "the answer has id " + io::shortened(head.id) + ", but " + record.place() +
-                     " has id " + io::shortened(wanted));
+                 "the answer has id " + io::shortened(line.id) + ", but " + record.place() +
+                     " has id " + io::shortened(record.id()));
+        check_parts(batch, line, answered.count.records);
         ++answered.count.records;
-        const std::uint64_t begin = std::exchange(answered.bytes, lines.position());
-        if (is_index) {
-            IndexedAnswer indexed;
-            if (head.indexed)
-                indexed.line = std::move(*head.indexed);
-            else
-                indexed.failed = std::string(line.text) + "\n";
-            const std::string problem = parts->pass(std::move(indexed), begin);
-            if (!problem.empty()) fail(path, line.number, problem);
-        }
-        if (head.problem.empty()) {
-            last.line = std::string(line.text) + "\n";
-            last.number = line.number;
+        answered.bytes = answers.position();
+        if (line.problem.empty()) {
+            std::swap(last.line, line);
             std::swap(last.record, record);
         } else if (answered.count.failed++ == 0) {
-            answered.count.first_problem = head.problem;
+            answered.count.first_problem = line.problem;
         }
     }
-    check_last(path, last, answerer);
+    check_last(batch, last, answerer);
     return answered;
 }
 
-GoodAnswers::GoodAnswers(const std::string& path, bool is_index)
-    : path_(path), is_index_(is_index), lines_(path, -1, io::LineReader::any_length) {
-    check_start(path);
+GoodAnswers::GoodAnswers(const BatchRequest& batch)
+    : batch_(batch), answers_(batch.output, batch.parts.has_value()) {
     find_next();
 }
 
 void GoodAnswers::find_next() {
-    io::Line line;
-    line_.clear();
-    while (line_.empty() && read_answer(lines_, line)) {
-        number_ = line.number;
-        if (!line.is_whole) {
-            torn_ = without_zeros(line.text);
-            return;
-        }
-        AnswerHead head = head_of(path_, line, is_index_);
-        if (!head.problem.empty()) {
-            failed_ids_.insert(std::move(head.id));
-            continue;
-        }
-        line_ = std::string(line.text) + "\n";
-        id_ = std::move(head.id);
+    line_ = {};
+    while (answers_.next(line_)) {
+        if (!line_.is_whole || line_.problem.empty()) return;
+        failed_ids_.insert(std::move(line_.id));
     }
+    line_ = {};
 }
 
 std::optional<std::string> GoodAnswers::take(const Record& record) {
-    ++records_;
-    if (line_.empty() && !torn_.empty() && is_torn_answer(torn_, record, is_index_)) torn_.clear();
-    if (line_.empty() || id_of(record) != id_) return std::nullopt;
-    if (number_ != records_) moved_.emplace_back(id_, number_);
-    last_ = {record, std::move(line_), number_};
-    last_.record.answer.reset();  // left over from an earlier record in the same buffer
+    const std::size_t n = records_++;
+    if (!line_.is_whole && is_torn_answer(line_.text, record, batch_.parts.has_value())) line_ = {};
+    if (line_.text.empty() || !line_.is_whole || record.id() != line_.id) return std::nullopt;
+    if (line_.number != records_) moved_.emplace_back(line_.id, line_.number);
+    // The names of arrays in a part have the number of the record.
+    const bool is_there = !line_.indexed || line_.indexed->record == batch_.parts->record_number(n);
+    if (is_there) check_parts(batch_, line_, n);
+    last_ = {record, std::move(line_)};
     find_next();
-    return last_.line;
+    return is_there ? std::optional(last_.line.text) : std::nullopt;
 }
 
 void GoodAnswers::check_end(Answerer& answerer) {
-    if (!line_.empty())
-        fail(path_, number_,
-             "an answer with id " + io::shortened(id_) +
+    const std::string& path = batch_.output;
+    if (!line_.is_whole) fail(path, line_.number, no_answer);
+    if (!line_.text.empty())
+        fail(path, line_.number,
+             "an answer with id " + io::shortened(line_.id) +
                  " that belongs to no record, or is out of order");
-    if (!torn_.empty()) fail(path_, number_, no_answer);
     for (const auto& [id, line] : moved_)
         if (failed_ids_.contains(id))
-            fail(path_, line,
+            fail(path, line,
                  "the answer has id " + io::shortened(id) +
                      ", as has a failed answer, and not the place of the record with this id");
-    check_last(path_, last_, answerer);
+    check_last(batch_, last_, answerer);
 }
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/batch/stop.hpp"
+#include "cli/batch/records.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -75,8 +75,10 @@ void Stop::want() {
     wake_up(wake);
 }
 
-int Stop::signal() const {
-    return came.load();
+void Stop::end_by_signal(std::uint64_t records, const std::string& way) const {
+    if (came == 0) return;
+    report("ended by a signal after " + std::to_string(records) + " records" + way);
+    io::end_by_signal(came);
 }
 
 int Stop::file() const {

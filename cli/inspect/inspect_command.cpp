@@ -1,6 +1,4 @@
 // `attn inspect`: it computes nothing and has its own flags.
-#include "cli/inspect/inspect_command.hpp"
-
 #include <unistd.h>
 
 #include <string>

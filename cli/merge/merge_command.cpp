@@ -1,6 +1,4 @@
 // `attn merge`: the files state what they are; a row of `kinds` joins those of one schema.
-#include "cli/merge/merge_command.hpp"
-
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,7 +7,7 @@
 #include "cli/args/option.hpp"
 #include "cli/partial/merge_parts.hpp"
 #include "cli/request/schemas.hpp"
-#include "cli/scan/merge_stats.hpp"
+#include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"

@@ -1,6 +1,4 @@
 // `attn partial`: a mode with its input and flags, and the range of keys.
-#include "cli/partial/partial_command.hpp"
-
 #include <algorithm>
 #include <string>
 #include <string_view>

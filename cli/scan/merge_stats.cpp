@@ -1,13 +1,13 @@
-#include "cli/scan/merge_stats.hpp"
-
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/question/notes.hpp"
-#include "cli/scan/scan_stats.hpp"
-#include "cli/scan/stats_file.hpp"
+#include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
@@ -29,15 +29,21 @@ std::string difference_of_configs(const io::InputFile& own, const io::InputFile&
     return "another config than " + first.place;
 }
 
-void join_stats(ScanStats& all, const ScanStats& other, const std::string& place) {
-    const HeldShards::Joined joined = all.shards.join(other.shards);
-    if (joined == HeldShards::Joined::overlap)
+/// `first` is the file that the division of `all` is of.
+void join_stats(ScanStats& all, const ScanStats& other, const std::string& place,
+                const std::string& first) {
+    if (other.shards.of != all.shards.of)
+        throw Error(ErrorKind::input, place,
+                    "is of a corpus in " + std::to_string(other.shards.of) + " shards, and " +
+                        first + " of one in " + std::to_string(all.shards.of) +
+                        "; expected shards of one division");
+    std::vector<std::uint64_t> held;
+    std::merge(all.shards.held.begin(), all.shards.held.end(), other.shards.held.begin(),
+               other.shards.held.end(), std::back_inserter(held));
+    if (std::adjacent_find(held.begin(), held.end()) != held.end())
         throw Error(ErrorKind::input, place,
                     "has records that a file before it has; expected each shard once");
-    if (joined == HeldShards::Joined::too_many)
-        throw Error(ErrorKind::input, place,
-                    "divides the corpus into another number of shards than the files before it, "
-                    "with too many combinations; expected shards of one division");
+    all.shards.held = std::move(held);
     if (__builtin_add_overflow(all.records, other.records, &all.records))
         throw Error(ErrorKind::input, place, "more than 2^64 records; expected fewer");
     all.digest += other.digest;
@@ -65,14 +71,16 @@ void merge_stats(const std::vector<io::InputFile>& files, const Args& args) {
             throw Error(ErrorKind::input, file.place,
                         "has " + difference_of_configs(file, files.front()) +
                             "; expected files of one scan");
-        join_stats(*all, stats, file.place);
+        join_stats(*all, stats, file.place, files.front().place);
     }
+    const std::size_t held = all->shards.held.size();
+    const std::uint64_t of = all->shards.of;
+    if (held == of) all->shards = {};
     io::OutputFile out(output);
     out.fill([&](io::Output& to) { to << stats_text(*all); });
     out.commit();
-    const std::size_t held = all->shards.held().size();
-    if (held != all->shards.of())
-        show_notes({std::to_string(held) + " of " + std::to_string(all->shards.of()) +
+    if (held != of)
+        show_notes({std::to_string(held) + " of " + std::to_string(of) +
                     " shards: attn merge joins the output with the others"});
 }
 

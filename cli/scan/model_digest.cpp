@@ -1,10 +1,9 @@
-#include "cli/scan/model_digest.hpp"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cli/request/digest.hpp"
+#include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"

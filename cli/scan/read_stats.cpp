@@ -3,14 +3,13 @@
 #include <cmath>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/request/digest.hpp"
 #include "cli/request/schemas.hpp"
-#include "cli/scan/stats_file.hpp"
+#include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 #include "io/file/source.hpp"
@@ -22,216 +21,149 @@ namespace {
 
 using nlohmann::json;
 
-/// The most layers of a file, and the most heads of all its layers together, that are believed: a
-/// short file must not cause a large allocation.
-constexpr std::size_t max_heads = std::size_t{1} << 16;
-
-class StatsReader {
-public:
-    explicit StatsReader(const io::InputFile& file) : file_(file) {
-        if (!file.holds_object() || io::schema_of(file) != schemas::stats)
-            fail("no statistics of attn scan");
-    }
-
-    ScanStats read() {
-        const io::JsonDocument& document = *file_.document;
-        read_config(document);
-        read_corpus(value(document, "corpus"));
-        const io::JsonMember& all = found(document, "sums");
-        if (!document.holds_object(all)) fail("sums is not an object");
-        const io::JsonDocument sums(*file_.source, all);
-        read_layers(value(sums, "layers"));
-        for (std::size_t i = 0; i < stats_.statistics.size(); ++i)
-            read_sums(value(sums, std::string(head_statistics()[stats_.statistics[i]].name)), i);
-        return std::move(stats_);
-    }
-
-private:
-    [[noreturn]] void fail(const std::string& what) const {
-        throw Error(ErrorKind::input, file_.place,
-                    what + "; expected a file as attn scan writes it");
-    }
-
-    const io::JsonMember& found(const io::JsonDocument& document, const std::string& key) const {
-        const io::JsonMember* const member = document.find(key);
-        if (member == nullptr) fail("no " + key);
-        return *member;
-    }
-
-    json value(const io::JsonDocument& document, const std::string& key) const {
-        return document.read_value(found(document, key));
-    }
-
-    const json& in(const json& object, const char* key) const {
-        if (!object.is_object() || !object.contains(key)) fail(std::string("no ") + key);
-        return object[key];
-    }
-
-    std::uint64_t whole(const json& object, const char* key) const {
-        const json& number = in(object, key);
-        if (!number.is_number_unsigned()) fail(std::string(key) + " is not an integer");
-        return number.get<std::uint64_t>();
-    }
-
-    std::string text(const json& object, const char* key) const {
-        const json& string = in(object, key);
-        if (!string.is_string()) fail(std::string(key) + " is not a string");
-        return string.get<std::string>();
-    }
-
-    void read_config(const io::JsonDocument& document) {
-        const io::JsonMember& member = found(document, "config");
-        if (!document.holds_object(member)) fail("config is not an object");
-        stats_.config = document.copied(member);
-        const json config = document.read_value(member);
-        const json& names = in(config, "stats");
-        if (!names.is_array() || names.empty()) fail("stats is not a list of names");
-        const auto all = head_statistics();
-        for (const json& name : names) {
-            const auto row = std::find_if(all.begin(), all.end(), [&](const HeadStatistic& known) {
-                return name == std::string(known.name);
-            });
-            if (row == all.end()) fail("unknown statistic " + io::shortened(name.dump()));
-            const auto place = static_cast<std::size_t>(row - all.begin());
-            if (!stats_.statistics.empty() && place <= stats_.statistics.back())
-                fail("the statistics are not in order");
-            stats_.statistics.push_back(place);
-        }
-    }
-
-    void read_corpus(const json& corpus) {
-        const json& shards = in(corpus, "shards");
-        const std::uint64_t of = whole(shards, "of");
-        std::vector<std::uint64_t> held;
-        const json& list = in(shards, "held");
-        if (!list.is_array()) fail("held is not a list");
-        for (const json& shard : list) {
-            if (!shard.is_number_unsigned()) fail("held is not a list of integers");
-            held.push_back(shard.get<std::uint64_t>());
-        }
-        if (!HeldShards::are_valid(of, held)) fail("held is not a list of shards");
-        stats_.shards = HeldShards(of, std::move(held));
-        const json& is_complete = in(corpus, "complete");
-        if (!is_complete.is_boolean()) fail("complete is not true or false");
-        stats_.is_complete = is_complete.get<bool>();
-        stats_.records = whole(corpus, "records");
-        if (!read_hex(text(corpus, "digest"), stats_.digest)) fail("digest is not a digest");
-        stats_.sums.tokens = whole(corpus, "tokens");
-        const json& failed = in(corpus, "failed");
-        stats_.failed.count = whole(failed, "count");
-        const json& first = in(failed, "first");
-        if (!first.is_array() ||
-            first.size() !=
-                std::min<std::uint64_t>(stats_.failed.count, FailedRecords::max_listed) ||
-            stats_.failed.count > stats_.records)
-            fail("the count of failed records is wrong");
-        for (const json& record : first) {
-            FailedRecord read{whole(record, "record"), io::json_text(in(record, "id")),
-                              text(record, "where"), text(record, "message")};
-            if (!stats_.failed.first.empty() && read.number <= stats_.failed.first.back().number)
-                fail("the failed records are not in order");
-            stats_.failed.first.push_back(std::move(read));
-        }
-    }
-
-    void read_layers(const json& layers) {
-        if (!layers.is_array() || layers.size() > max_heads) fail("layers is not a list");
-        for (const json& layer : layers) {
-            const LayerKey key(
-                layer.is_object() && layer.contains("part") ? text(layer, "part") : "",
-                static_cast<std::size_t>(whole(layer, "layer")));
-            if (!stats_.sums.layers.empty() && key <= stats_.sums.layers.rbegin()->first)
-                fail("the layers are not in order");
-            LayerSums& sums = stats_.sums.layers[key];
-            sums.heads = static_cast<std::size_t>(whole(layer, "heads"));
-            if (sums.heads == 0 || sums.heads > max_heads) fail("heads is not a number of heads");
-            heads_ += sums.heads;
-            if (heads_ > max_heads) fail("too many heads");
-        }
-        for (auto& [key, sums] : stats_.sums.layers)
-            sums.sums.resize(sums.heads * stats_.statistics.size());
-    }
-
-    /// Calls take(value, sums) for each head of a list of lists.
-    template <class Take>
-    void for_heads(const json& object, const char* key, std::size_t statistic, const Take& take) {
-        const json& layers = in(object, key);
-        const std::string shape = std::string(key) + " does not have a value for each head";
-        if (!layers.is_array() || layers.size() != stats_.sums.layers.size()) fail(shape);
-        std::size_t at = 0;
-        for (auto& [layer, sums] : stats_.sums.layers) {
-            const json& heads = layers[at++];
-            if (!heads.is_array() || heads.size() != sums.heads) fail(shape);
-            for (std::size_t head = 0; head < sums.heads; ++head)
-                take(heads[head], sums.sums[head * stats_.statistics.size() + statistic]);
-        }
-    }
-
-    void read_sums(const json& object, std::size_t statistic) {
-        for_heads(object, "count", statistic, [&](const json& count, FixedSums& sums) {
-            if (!count.is_number_unsigned()) fail("count is not an integer");
-            sums.count = count.get<std::uint64_t>();
-        });
-        const auto read_decimal = [&](const json& number, Int128& to) {
-            if (!number.is_string() || !read_decimal_of(number.get_ref<const std::string&>(), to))
-                fail("a sum is not an integer in quotes");
-        };
-        for_heads(object, "sum", statistic,
-                  [&](const json& sum, FixedSums& sums) { read_decimal(sum, sums.sum); });
-        for_heads(object, "squares", statistic,
-                  [&](const json& sum, FixedSums& sums) { read_decimal(sum, sums.squares); });
-        const auto read_fixed = [&](const json& number, const FixedSums& sums, std::int64_t& to) {
-            if (number.is_null() && sums.count == 0) return;
-            if (!number.is_number() || sums.count == 0) fail("an extreme is not a number");
-            const auto real = number.get<double>();
-            if (!(std::abs(real) < value_limit) || from_fixed(to_fixed(real)) != real)
-                fail("an extreme is not a multiple of 2^-24");
-            to = to_fixed(real);
-        };
-        for_heads(object, "least", statistic, [&](const json& number, FixedSums& sums) {
-            read_fixed(number, sums, sums.least);
-        });
-        for_heads(object, "most", statistic, [&](const json& number, FixedSums& sums) {
-            read_fixed(number, sums, sums.most);
-        });
-        for_heads(object, "histogram", statistic, [&](const json& bins, FixedSums& sums) {
-            if (!bins.is_array() || bins.size() != bin_count) fail("a histogram has not 64 bins");
-            std::uint64_t left = sums.count;
-            for (std::size_t i = 0; i < bin_count; ++i) {
-                if (!bins[i].is_number_unsigned() || bins[i].get<std::uint64_t>() > left)
-                    fail("a histogram does not add up to its count");
-                left -= sums.bins[i] = bins[i].get<std::uint64_t>();
-            }
-            if (left != 0) fail("a histogram does not add up to its count");
-        });
-        for_heads(object, "count", statistic, [&](const json&, FixedSums& sums) { check(sums); });
-    }
-
-    /// What holds for the sums of any values, so that mean and variance are within their range.
-    void check(const FixedSums& sums) const {
-        const auto count = static_cast<Int128>(sums.count);
-        const std::int64_t largest = std::max(std::abs(sums.least), std::abs(sums.most));
-        const bool is_within = sums.least <= sums.most && sums.sum >= count * sums.least &&
-                               sums.sum <= count * sums.most && sums.squares >= 0;
-        if (!is_within) fail("a sum is not one of values from least to most");
-        // From here on the mean is at most the largest magnitude, below 2^48.
-        const Int128 mean = count == 0 ? 0 : sums.sum / count;
-        Int128 fewest = 0, most = 0;
-        const bool is_spread =
-            multiply(mean * mean, count, fewest) && fewest <= sums.squares &&
-            (!multiply(Int128{largest} * largest, count, most) || sums.squares <= most);
-        if (!is_spread) fail("a sum is not one of values from least to most");
-    }
-
-    const io::InputFile& file_;
-    ScanStats stats_;
-    std::size_t heads_ = 0;
+/// What is wrong with a file, beyond what its values throw.
+struct WrongStats {
+    std::string what;
 };
+
+void require_stats(bool is_right, const char* what) {
+    if (!is_right) throw WrongStats{what};
+}
+
+/// All members. Those of sums are read one by one, since a value has a limit.
+json values_of(const io::JsonDocument& document, const io::Source& source) {
+    json values = json::object();
+    for (const io::JsonMember& member : document.members())
+        values[member.key] = member.key == "sums" && document.holds_object(member)
+                                 ? io::JsonDocument(source, member).read_values()
+                                 : document.read_value(member);
+    return values;
+}
+
+std::vector<std::size_t> statistics_in(const json& names) {
+    const auto all = head_statistics();
+    std::vector<std::size_t> places;
+    for (const auto& name : names.get<std::vector<std::string>>()) {
+        const auto row = std::find_if(all.begin(), all.end(),
+                                      [&](const auto& known) { return known.name == name; });
+        if (row == all.end()) throw WrongStats{"unknown statistic " + io::shortened(name)};
+        places.push_back(static_cast<std::size_t>(row - all.begin()));
+        require_stats(places.size() == 1 || places[places.size() - 2] < places.back(),
+                      "the statistics are not in order");
+    }
+    return places;
+}
+
+FailedRecords failed_in(const json& failed) {
+    FailedRecords read;
+    for (const json& record : failed.at("first"))
+        read.add({record.at("record"), io::json_text(record.at("id")), record.at("where"),
+                  record.at("message")});
+    read.count = failed.at("count");
+    require_stats(
+        read.first.size() == std::min<std::uint64_t>(read.count, FailedRecords::max_listed),
+        "the count of failed records is wrong");
+    return read;
+}
+
+std::int64_t fixed_in(const json& number) {
+    if (number.is_null()) return 0;
+    const auto real = number.get<double>();
+    require_stats(std::abs(real) < value_limit, "an extreme is out of range");
+    return to_fixed(real);
+}
+
+/// What holds for the sums of any values, so that mean and variance are within their range.
+bool is_possible(const FixedSums& sums) {
+    const auto count = static_cast<Int128>(sums.count);
+    const std::int64_t largest = std::max(std::abs(sums.least), std::abs(sums.most));
+    if (sums.least > sums.most || sums.sum < count * sums.least || sums.sum > count * sums.most ||
+        sums.squares < 0)
+        return false;
+    // From here on the mean is at most the largest magnitude, below 2^48.
+    const Int128 mean = count == 0 ? 0 : sums.sum / count;
+    Int128 fewest = 0, most = 0;
+    return multiply(mean * mean, count, fewest) && fewest <= sums.squares &&
+           (!multiply(Int128{largest} * largest, count, most) || sums.squares <= most) &&
+           std::accumulate(sums.bins.begin(), sums.bins.end(), std::uint64_t{0}) == sums.count;
+}
+
+/// The sums of one statistic of a head, from the values of the document by layer and head.
+FixedSums sums_in(const json& values, std::size_t layer, std::size_t head) {
+    const auto at = [&](const char* key) -> const json& {
+        return values.at(key).at(layer).at(head);
+    };
+    FixedSums sums;
+    sums.count = at("count");
+    const bool are_numbers =
+        read_decimal_of(at("sum").get_ref<const std::string&>(), sums.sum) &&
+        read_decimal_of(at("squares").get_ref<const std::string&>(), sums.squares);
+    require_stats(are_numbers, "a sum is not an integer in quotes");
+    sums.least = fixed_in(at("least"));
+    sums.most = fixed_in(at("most"));
+    sums.bins = at("histogram");
+    require_stats(is_possible(sums), "a sum is not one of values from least to most");
+    return sums;
+}
+
+TextSums sums_of(const json& document, const std::vector<std::size_t>& statistics) {
+    TextSums sums;
+    std::size_t number = 0;
+    for (const json& row : document.at("layers")) {
+        const LayerKey key(row.value("part", ""), row.at("layer"));
+        LayerSums& layer = sums.layers[key];
+        layer.heads = row.at("heads");
+        for (std::size_t head = 0; head < layer.heads; ++head)
+            for (const std::size_t statistic : statistics)
+                layer.sums.push_back(sums_in(
+                    document.at(std::string(head_statistics()[statistic].name)), number, head));
+        ++number;
+    }
+    return sums;
+}
+
+ScanStats stats_in(const io::InputFile& file) {
+    require_stats(file.holds_object() && io::schema_of(file) == schemas::stats,
+                  "no statistics of attn scan");
+    const json values = values_of(*file.document, *file.source);
+    const json &corpus = values.at("corpus"), &shards = corpus.at("shards");
+    ScanStats stats;
+    stats.statistics = statistics_in(values.at("config").at("stats"));
+    stats.config = file.document->copied(*file.document->find("config"));
+    const std::uint64_t of = shards.at("of");
+    stats.shards = {of, shards.at("held")};
+    const auto& held = stats.shards.held;
+    require_stats(
+        of <= HeldShards::most && !held.empty() && held.front() >= 1 && held.back() <= of &&
+            std::adjacent_find(held.begin(), held.end(), std::greater_equal<>()) == held.end(),
+        "held is not a list of shards");
+    stats.is_complete = corpus.at("complete");
+    stats.records = corpus.at("records");
+    require_stats(read_hex(corpus.at("digest").get<std::string>(), stats.digest),
+                  "digest is not a digest");
+    stats.failed = failed_in(corpus.at("failed"));
+    stats.sums = sums_of(values.at("sums"), stats.statistics);
+    stats.sums.tokens = corpus.at("tokens");
+    // Everything else, such as the order of lists and the means, as it would be written now.
+    const std::string text = stats_text(stats);
+    const io::Source again{"", text};
+    require_stats(values.dump() == values_of(io::JsonDocument(again), again).dump(),
+                  "not as attn scan writes it");
+    return stats;
+}
 
 }  // namespace
 
 ScanStats read_stats(const io::InputFile& file) {
-    return StatsReader(file).read();
+    std::string what;
+    try {
+        return stats_in(file);
+    } catch (const WrongStats& wrong) {
+        what = wrong.what;
+    } catch (const json::exception&) {
+        what = "a member is missing or has another type";
+    }
+    throw Error(ErrorKind::input, file.place, what + "; expected a file as attn scan writes it");
 }
 
 }  // namespace attn::cli

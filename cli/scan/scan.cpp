@@ -1,16 +1,11 @@
-#include "cli/scan/scan.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <utility>
 
-#include "cli/batch/progress.hpp"
-#include "cli/batch/stop.hpp"
 #include "cli/model/model_question.hpp"
 #include "cli/model/open_asked_model.hpp"
 #include "cli/request/digest.hpp"
@@ -18,9 +13,7 @@
 #include "cli/request/field.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/out_of_memory.hpp"
-#include "cli/scan/model_digest.hpp"
-#include "cli/scan/stats_file.hpp"
-#include "cli/scan/text_scanner.hpp"
+#include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
@@ -119,7 +112,10 @@ public:
     /// Of the record that was returned last.
     std::uint64_t number() const { return number_; }
     std::uint64_t digest(const Record& record) const {
-        return digest_of_record(number(), record.line == 0 ? record.file : record.text);
+        Digest digest;
+        digest.add(number());
+        digest.add(record.line == 0 ? record.file : record.text);
+        return digest.value();
     }
     bool at_end() const { return reader_.at_end(); }
     std::optional<double> part() const { return reader_.part(); }
@@ -155,7 +151,8 @@ struct ScannedText {
 class ChunkScanner {
 public:
     ChunkScanner(const ScanRequest& request, const Stop& stop)
-        : request_(request), stop_(stop), pool_(request.jobs), scanners_(request.jobs) {}
+        : request_(request), stop_(stop), pool_(request.jobs), scanners_(request.jobs),
+          memory_(request.jobs) {}
 
     /// Adds the records to the statistics; false, and they are unchanged, if a stop was requested.
     bool scan(const std::vector<ScannedText>& chunk, ScanStats& stats) {
@@ -181,7 +178,7 @@ private:
             own = scan_in_memory(text.record, job);
         } catch (...) {
             const ErrorReport failure = current_error(true);
-            FailedRecord problem{text.number, id_of(text.record), io::one_line(failure.where),
+            FailedRecord problem{text.number, text.record.id(), io::one_line(failure.where),
                                  io::one_line(failure.message)};
             const std::lock_guard lock(failing_);
             return failed.add(std::move(problem));
@@ -189,19 +186,11 @@ private:
         sums.add(own, request_.statistics, text.record.place());
     }
 
-    /// Jobs have equal shares of the memory. A text that needs more waits until it is the only one.
     TextSums scan_in_memory(const Record& record, std::size_t job) {
         if (scanners_[job] == nullptr)
             scanners_[job] = std::make_unique<TextScanner>(
                 request_, std::max<std::size_t>(1, threads() / request_.jobs));
-        try {
-            const std::shared_lock beside_others(large_text_);
-            const MemoryShare share(request_.jobs);
-            return scanners_[job]->scan(record);
-        } catch (const BeyondShare&) {
-            const std::unique_lock alone(large_text_);
-            return scanners_[job]->scan(record);
-        }
+        return memory_.run([&] { return scanners_[job]->scan(record); });
     }
 
     std::size_t threads() const {
@@ -212,7 +201,7 @@ private:
     const Stop& stop_;
     ThreadPool pool_;
     std::vector<std::unique_ptr<TextScanner>> scanners_;  // one per job
-    std::shared_mutex large_text_;  // exclusive for a large text, shared for the others
+    SharedMemory memory_;
     std::mutex failing_;
 };
 
@@ -281,13 +270,6 @@ void scan_records(const ScanRequest& request, ScannedRecords& records, const Sto
     stats.is_complete = true;
 }
 
-void end_scan_by_signal(const ScanRequest& request, const Stop& stop, const ScanStats& stats) {
-    if (stop.signal() == 0) return;
-    report("ended by a signal after " + std::to_string(stats.records) + " records" +
-           (request.resume ? "; --resume " + request.output + " goes on" : ""));
-    io::end_by_signal(stop.signal());
-}
-
 }  // namespace
 
 bool run_scan(const ScanRequest& request) {
@@ -295,7 +277,7 @@ bool run_scan(const ScanRequest& request) {
     ScannedRecords records(request, stop);
     ScanStats stats;
     stats.statistics = request.statistics;
-    stats.shards = HeldShards(request.shard.shard, request.shard.shards);
+    stats.shards = {request.shard.shards, {request.shard.shard}};
     {
         ModelFiles files(request.defaults, request.model);
         check_layers(request, files.model());
@@ -314,7 +296,8 @@ bool run_scan(const ScanRequest& request) {
         write_stats(*out, stats);
     }
     out.reset();
-    end_scan_by_signal(request, stop, stats);
+    stop.end_by_signal(stats.records,
+                       request.resume ? "; --resume " + request.output + " goes on" : "");
     if (stats.failed.count == 0) return true;
     const FailedRecord& first = stats.failed.first.front();
     report(std::to_string(stats.failed.count) + " of " + std::to_string(stats.records) +

@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/batch/records.hpp"
+#include "cli/model/model_asked.hpp"
+#include "cli/model/model_files.hpp"
 #include "cli/request/request.hpp"
+#include "cli/scan/stats.hpp"
+#include "core/base/thread_pool.hpp"
 
 namespace attn::cli {
 
@@ -28,5 +33,27 @@ struct ScanRequest {
 /// number of jobs and threads, nor on interruptions. Errors: kinds usage, input and io for the
 /// model, the corpus and the output.
 bool run_scan(const ScanRequest& request);
+
+/// Scans texts one by one; each job has its own. `request` must outlive it.
+class TextScanner {
+public:
+    TextScanner(const ScanRequest& request, std::size_t threads)
+        : request_(request), workers_(threads) {}
+
+    /// Errors: those of the record. Throws BeyondShare.
+    TextSums scan(const Record& record);
+
+private:
+    ModelAsked ask(const Record& record) const;
+
+    const ScanRequest& request_;
+    ThreadPool workers_;
+    ModelCache models_;
+};
+
+/// A number that tells models apart: of the config, of the names, types, shapes and bytes of all
+/// tensors, and of the tokenizer if there is one. It does not depend on how the tensors are divided
+/// into files. Errors: kind io.
+std::uint64_t digest_of_model(const io::OpenModel& model);
 
 }  // namespace attn::cli

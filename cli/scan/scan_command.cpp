@@ -1,6 +1,4 @@
 // `attn scan`: its flags.
-#include "cli/scan/scan_command.hpp"
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -10,7 +8,6 @@
 #include "cli/output/output_name.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/scan/held_shards.hpp"
 #include "cli/scan/scan.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"

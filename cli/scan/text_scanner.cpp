@@ -1,5 +1,3 @@
-#include "cli/scan/text_scanner.hpp"
-
 #include <algorithm>
 #include <array>
 #include <span>
@@ -8,6 +6,7 @@
 
 #include "cli/model/model_command.hpp"
 #include "cli/model/model_plan.hpp"
+#include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 
@@ -121,7 +120,7 @@ private:
 }  // namespace
 
 ModelAsked TextScanner::ask(const Record& record) const {
-    std::optional<io::InputFile> line = line_of(record);
+    std::optional<io::InputFile> line = record.open_line();
     io::InputFile file = line ? std::move(*line)
                               : io::open_input_file(record.file, nullptr, request_.defaults.access);
     if (!file.holds_object())

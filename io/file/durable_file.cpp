@@ -64,29 +64,28 @@ private:
     bool is_renamed_ = false;
 };
 
+/// Makes changes to a folder's names last through a failure of power.
+void sync_folder(const std::string& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
+    error_at_sync(fd);
+    error_at_close(fd);
+}
+
 }  // namespace
 
 std::string unfinished_name(const std::string& path) {
     return path_beside(path, ".attn-" + last_part(path));
 }
 
-void write_durably(const std::string& path, FunctionRef<void(Output&)> write,
-                   FunctionRef<void()> before_rename) {
+void write_durably(const std::string& path, FunctionRef<void(Output&)> write) {
     require_unread(path);
     UnfinishedFile file(path);
     write(file);
     file.finish();
-    before_rename();
     file.rename();
     const std::size_t slash = path.rfind('/');
     sync_folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
-}
-
-void sync_folder(const std::string& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
-    error_at_sync(fd);
-    error_at_close(fd);
 }
 
 }  // namespace attn::io

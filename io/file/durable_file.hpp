@@ -12,14 +12,9 @@ namespace attn::io {
 /// folder, and the same in every run, so that the next run replaces what a killed one has left.
 std::string unfinished_name(const std::string& path);
 
-/// Writes a file: everything that `write(Output&)` writes, then waits until it is on the disk,
-/// calls `before_rename`, and gives the file its name, replacing any earlier one. Only one program
-/// may write it at a time. Errors: kind io, and those of `write` and `before_rename`; then the
-/// earlier file is unchanged.
-void write_durably(const std::string& path, FunctionRef<void(Output&)> write,
-                   FunctionRef<void()> before_rename);
-
-/// Makes changes to a folder's names last through a failure of power.
-void sync_folder(const std::string& folder);
+/// Writes a file: everything that `write(Output&)` writes, then waits until it is on the disk, and
+/// gives the file its name, replacing any earlier one. Only one program may write it at a time.
+/// Errors: kind io, and those of `write`; then the earlier file is unchanged.
+void write_durably(const std::string& path, FunctionRef<void(Output&)> write);
 
 }  // namespace attn::io

@@ -43,25 +43,6 @@ TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end
     }
 }
 
-TEST_CASE("batch: a driver that writes one line and waits gets its answer") {
-    for (const std::string jobs : {"1", "2", "4"}) {
-        CAPTURE(jobs);
-        Process attn(batch_words({"--jobs", jobs}));
-        for (int i = 0; i < 200; ++i) {
-            const bool fails = i % 7 == 3;
-            attn.write(fails ? "broken\n" : good(R"("id": )" + std::to_string(-i)) + "\n");
-            const auto line = attn.read_line();
-            REQUIRE(line.has_value());
-            const json answer = json::parse(*line);
-            REQUIRE(answer["id"] == (fails ? i + 1 : -i));
-            REQUIRE(answer.contains("error") == fails);
-        }
-        attn.close_input();
-        CHECK(attn.read_line() == std::nullopt);
-        CHECK(attn.wait().code == 1);
-    }
-}
-
 TEST_CASE("batch: a driver may end its records with blank lines, or in the middle of the next") {
     for (const std::string jobs : {"1", "2"}) {
         CAPTURE(jobs);

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/batch/answer.hpp"
+#include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
 #include "tests/support/support.hpp"
 
@@ -105,12 +105,13 @@ std::vector<Change> changes() {
 
 TEST_CASE("batch: a record's answer does not depend on the records like it before") {
     test::scratch_folder();
-    Request defaults;
-    defaults.of_batch = true;
-    defaults.has_mode = false;
-    defaults.access.regular_only = true;
+    BatchRequest batch;
+    batch.program = &attn_program();
+    batch.defaults.of_batch = true;
+    batch.defaults.has_mode = false;
+    batch.defaults.access.regular_only = true;
     io::LoadedModels models;
-    Answerer of_all(defaults, attn_program(), false, 1, models);
+    Answerer of_all(batch, models);
     std::size_t line = 0;
     const auto check = [&](const std::string& text) {
         Record record;
@@ -118,10 +119,9 @@ TEST_CASE("batch: a record's answer does not depend on the records like it befor
         record.line = ++line;
         record.text = text;
         record.size = text.size();
-        record.id = std::to_string(line);
+        record.default_id = std::to_string(line);
         const RecordOutcome answer = of_all.answer(record);
-        const RecordOutcome alone =
-            Answerer(defaults, attn_program(), false, 1, models).answer(record);
+        const RecordOutcome alone = Answerer(batch, models).answer(record);
         CAPTURE(text);
         CHECK(answer.line.text() == alone.line.text());
         CHECK(answer.problem == alone.problem);

@@ -121,21 +121,6 @@ TEST_CASE("batch: --resume refuses answers with other line breaks, a mark, or ch
     check_refused(run_attn({"batch", requests, "--dry-run"}).out);
 }
 
-TEST_CASE("batch: --resume leaves every other file as it is") {
-    whole_answers();
-    std::size_t files = 0;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(data_path(""))) {
-        if (!entry.is_regular_file()) continue;
-        const std::string text = read_text(entry.path());
-        if (++files % 7 != 0 || text.empty()) continue;
-        check_refused(text);
-        // One brace is the beginning of an answer as well.
-        if (const std::string line = text.substr(0, text.find('\n')); line.size() > 1)
-            check_refused(line);
-    }
-    CHECK(files > 100);
-}
-
 TEST_CASE("batch: records without ids that stand on other lines get no other record's answer") {
     scratch_folder();
     std::mt19937 random(5);

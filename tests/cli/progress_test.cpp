@@ -1,7 +1,7 @@
 // How far a batch or a search has come, as one line fits a terminal.
 #include <doctest/doctest.h>
 
-#include "cli/batch/progress.hpp"
+#include "cli/batch/records.hpp"
 #include "cli/check/search_progress.hpp"
 
 namespace progress_test {

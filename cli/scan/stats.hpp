@@ -1,4 +1,5 @@
-// The statistics of a model's heads over the texts of a corpus, as sums that can be joined.
+// The statistics of a model's heads over the texts of a corpus, as sums that can be joined; and
+// their file, JSON that is plotted and compared as arrays.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/scan/held_shards.hpp"
+#include "cli/args/args.hpp"
 #include "core/scan/fixed_sums.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
 
@@ -52,18 +54,37 @@ struct TextSums {
 /// "layer 3, head 2", or "encoder layer 3, head 2".
 std::string head_place(const LayerKey& layer, std::size_t head);
 
+/// The records of a corpus whose number, from 1 on, is one of `held` modulo `of`. All of them are
+/// shard 1 of 1.
+struct HeldShards {
+    static constexpr std::uint64_t most = 1'000'000;
+
+    std::uint64_t of = 1;
+    std::vector<std::uint64_t> held{1};  ///< ascending, from 1 to `of`
+
+    bool operator==(const HeldShards&) const = default;
+};
+
 struct ScanStats {
     std::string config;                   ///< as JSON: the model and what is computed
     std::vector<std::size_t> statistics;  ///< their places in head_statistics(), ascending
-    HeldShards shards{1, 1};
+    HeldShards shards;
     bool is_complete = false;  ///< false: of an interrupted scan
     std::uint64_t records = 0;
-    std::uint64_t digest = 0;  ///< of the records: the sum of digest_of_record() of each
+    std::uint64_t digest = 0;  ///< of the records: the sum of a number of each
     FailedRecords failed;
     TextSums sums;
 };
 
-/// A number that depends on the number and the text of a record.
-std::uint64_t digest_of_record(std::uint64_t number, std::string_view text);
+/// One line. Equal statistics give equal bytes.
+std::string stats_text(const ScanStats& stats);
+
+/// Errors: kind input for anything that stats_text() does not write.
+ScanStats read_stats(const io::InputFile& file);
+
+/// Writes the sums of all files to --output: the bytes that one scan of all their texts writes, in
+/// any grouping and order. Errors: kind input for files of different models, statistics, corpora or
+/// divisions, for the same shard in two files, and for sums beyond their range.
+void merge_stats(const std::vector<io::InputFile>& files, const Args& args);
 
 }  // namespace attn::cli

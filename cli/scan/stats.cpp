@@ -1,7 +1,10 @@
-#include "cli/scan/stats_file.hpp"
+#include <algorithm>
+#include <string_view>
 
 #include "cli/request/digest.hpp"
 #include "cli/request/schemas.hpp"
+#include "cli/scan/stats.hpp"
+#include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 #include "io/text/json_text.hpp"
 
@@ -48,8 +51,8 @@ std::string layers_text(const ScanStats& stats) {
 
 std::string corpus_text(const ScanStats& stats) {
     std::string shards = "{";
-    io::append_member(shards, "of", stats.shards.of());
-    io::append_member(shards, "held", stats.shards.held());
+    io::append_member(shards, "of", stats.shards.of);
+    io::append_member(shards, "held", stats.shards.held);
     std::string first = "[";
     for (const FailedRecord& record : stats.failed.first) {
         first += first.back() == '[' ? "{" : ",{";
@@ -76,36 +79,75 @@ std::string corpus_text(const ScanStats& stats) {
 std::string sums_text(const ScanStats& stats, std::size_t i) {
     const Bins& bins = head_statistics()[stats.statistics[i]].bins;
     std::string text = "{";
-    io::append_member(text, "count",
-                      io::JsonText{by_head(stats, i, [](std::string& to, const FixedSums& sums) {
-                          to += std::to_string(sums.count);
-                      })});
-    io::append_member(text, "sum",
-                      io::JsonText{by_head(stats, i, [](std::string& to, const FixedSums& sums) {
-                          io::append_json_string(to, decimal_of(sums.sum));
-                      })});
-    io::append_member(text, "squares",
-                      io::JsonText{by_head(stats, i, [](std::string& to, const FixedSums& sums) {
-                          io::append_json_string(to, decimal_of(sums.squares));
-                      })});
-    io::append_member(text, "variance",
-                      io::JsonText{numbers_by_head(
-                          stats, i, [](const FixedSums& sums) { return sums.variance(); })});
-    io::append_member(text, "least",
-                      io::JsonText{numbers_by_head(
-                          stats, i, [](const FixedSums& sums) { return from_fixed(sums.least); })});
-    io::append_member(text, "most",
-                      io::JsonText{numbers_by_head(
-                          stats, i, [](const FixedSums& sums) { return from_fixed(sums.most); })});
+    const auto add = [&](const char* name, const std::string& values) {
+        io::append_member(text, name, io::JsonText{values});
+    };
+    add("count", by_head(stats, i, [](std::string& to, const FixedSums& sums) {
+            to += std::to_string(sums.count);
+        }));
+    for (const auto& [name, sum] :
+         {std::pair("sum", &FixedSums::sum), {"squares", &FixedSums::squares}}) {
+        const auto member = sum;
+        add(name, by_head(stats, i, [&](std::string& to, const FixedSums& sums) {
+                io::append_json_string(to, decimal_of(sums.*member));
+            }));
+    }
+    add("variance",
+        numbers_by_head(stats, i, [](const FixedSums& sums) { return sums.variance(); }));
+    add("least",
+        numbers_by_head(stats, i, [](const FixedSums& sums) { return from_fixed(sums.least); }));
+    add("most",
+        numbers_by_head(stats, i, [](const FixedSums& sums) { return from_fixed(sums.most); }));
     io::append_member(text, "bins", bins.is_logarithmic ? "half octaves" : "linear");
-    io::append_member(text, "histogram",
-                      io::JsonText{by_head(stats, i, [](std::string& to, const FixedSums& sums) {
-                          io::append_json(to, sums.bins);
-                      })});
+    add("histogram", by_head(stats, i, [](std::string& to, const FixedSums& sums) {
+            io::append_json(to, sums.bins);
+        }));
     return text += '}';
 }
 
 }  // namespace
+
+void FailedRecords::add(FailedRecord record) {
+    ++count;
+    const auto after = std::upper_bound(
+        first.begin(), first.end(), record,
+        [](const FailedRecord& a, const FailedRecord& b) { return a.number < b.number; });
+    first.insert(after, std::move(record));
+    if (first.size() > max_listed) first.pop_back();
+}
+
+void FailedRecords::add(const FailedRecords& others) {
+    for (const FailedRecord& record : others.first) add(record);
+    count += others.count - others.first.size();
+}
+
+std::string head_place(const LayerKey& layer, std::size_t head) {
+    return layer.first + (layer.first.empty() ? "layer " : " layer ") +
+           std::to_string(layer.second) + ", head " + std::to_string(head);
+}
+
+void TextSums::add(const TextSums& other, const std::vector<std::size_t>& statistics,
+                   const std::string& place) {
+    if (__builtin_add_overflow(tokens, other.tokens, &tokens))
+        throw Error(ErrorKind::input, place, "more than 2^64 tokens; expected fewer");
+    for (const auto& [key, from] : other.layers) {
+        const auto [at, is_new] = layers.try_emplace(key, from);
+        if (is_new) continue;
+        LayerSums& to = at->second;
+        if (to.heads != from.heads)
+            throw Error(ErrorKind::input, place,
+                        head_place(key, 0) + ": " + std::to_string(from.heads) +
+                            " heads, where other texts have " + std::to_string(to.heads) +
+                            "; expected one number");
+        for (std::size_t i = 0; i < to.sums.size(); ++i)
+            if (!to.sums[i].add(from.sums[i]))
+                throw Error(ErrorKind::input, place,
+                            std::string(head_statistics()[statistics[i % statistics.size()]].name) +
+                                " of " + head_place(key, i / statistics.size()) +
+                                " exceeds the range of its sums; expected fewer texts in one "
+                                "file");
+    }
+}
 
 std::string stats_text(const ScanStats& stats) {
     std::string text = "{";
