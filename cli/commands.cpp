@@ -9,8 +9,7 @@
 #include "cli/mpi/ranks.hpp"
 #include "cli/plot/plot_command.hpp"
 #include "cli/repro/repro_command.hpp"
-#include "cli/request/options.hpp"
-#include "cli/request/version.hpp"
+#include "cli/request/request.hpp"
 #include "cli/run_mode.hpp"
 #include "cli/tokenize/tokenize_command.hpp"
 

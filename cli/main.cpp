@@ -8,11 +8,10 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/args/parse.hpp"
+#include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "cli/mpi/ranks.hpp"
-#include "cli/request/error_report.hpp"
-#include "cli/request/out_of_memory.hpp"
+#include "cli/request/errors.hpp"
 #include "io/file/access.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/mapping.hpp"

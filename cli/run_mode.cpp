@@ -3,11 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/output/answer_cost.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/output/write_outputs.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 

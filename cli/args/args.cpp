@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-#include "cli/args/unknown.hpp"
+#include "cli/args/names.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"

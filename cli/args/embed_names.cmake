@@ -6,7 +6,7 @@ string(REGEX REPLACE "([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\t([^\t\n]*)\n"
     "    {\"\\1\", \"\\2\", \" \\3 \", R\"row(\\4)row\"},\n" rows "${text}")
 
 file(WRITE "${OUT}" "// Made of cli/args/names.tsv by embed_names.cmake.
-#include \"cli/args/other_names.hpp\"
+#include \"cli/args/names.hpp\"
 
 namespace attn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/args/flag_file.hpp"
+#include "cli/args/args.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/help.hpp"
-#include "cli/args/unknown.hpp"
+#include "cli/args/names.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/access.hpp"

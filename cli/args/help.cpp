@@ -1,4 +1,4 @@
-#include "cli/args/help.hpp"
+#include "cli/args/args.hpp"
 
 #include <algorithm>
 #include <utility>

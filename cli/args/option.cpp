@@ -1,4 +1,4 @@
-#include "cli/args/option.hpp"
+#include "cli/args/args.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cli/args/other_names.hpp"
+#include "cli/args/names.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 // The only file that uses CLI11.
-#include "cli/args/parse.hpp"
+#include "cli/args/args.hpp"
 
 #include <unistd.h>
 
@@ -12,9 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/args/flag_file.hpp"
-#include "cli/args/help.hpp"
-#include "cli/args/unknown.hpp"
+#include "cli/args/names.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/screen.hpp"

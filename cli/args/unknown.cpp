@@ -1,11 +1,10 @@
-#include "cli/args/unknown.hpp"
+#include "cli/args/names.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "cli/args/help.hpp"
-#include "cli/args/other_names.hpp"
+#include "cli/args/args.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/file/source.hpp"
 

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/request/array_hints.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"

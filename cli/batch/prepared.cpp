@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "cli/output/report.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/request/document.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "cli/check/report.hpp"
 #include "cli/check/search_progress.hpp"
-#include "cli/request/indexed_result.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/check/exact.hpp"

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/check/report.hpp"
-#include "cli/request/document.hpp"
-#include "cli/request/error_report.hpp"
-#include "cli/request/indexed_result.hpp"
+#include "cli/request/errors.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "cli/check/printed_digits.hpp"
-#include "cli/question/input.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/check/matches.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
 #include "io/text/display_width.hpp"

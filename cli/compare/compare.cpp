@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compared_arrays.hpp"
-#include "cli/request/indexed_result.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/read/json_document.hpp"

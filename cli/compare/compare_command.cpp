@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/compare/compare.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/compare/compared_arrays.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"

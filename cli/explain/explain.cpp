@@ -7,7 +7,7 @@
 
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/from_result.hpp"
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "cli/explain/explain.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
-#include "cli/request/options.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "cli/question/token_label.hpp"
-#include "cli/request/options.hpp"
+#include "cli/question/operands.hpp"
+#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/number_text.hpp"
 

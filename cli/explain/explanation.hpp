@@ -11,7 +11,7 @@
 
 #include "cli/explain/trace_arrays.hpp"
 #include "cli/page/page.hpp"
-#include "cli/question/labels.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/result.hpp"

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/explain/recompute.hpp"
-#include "cli/output/result_plan.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
-#include "cli/question/token_label.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"

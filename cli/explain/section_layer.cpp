@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 

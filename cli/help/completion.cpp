@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/args/help.hpp"
+#include "cli/args/args.hpp"
 #include "core/operator/arrays.hpp"
 
 namespace attn::cli {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/args/help.hpp"
-#include "cli/args/unknown.hpp"
+#include "cli/args/args.hpp"
+#include "cli/args/names.hpp"
 #include "cli/help/manual.hpp"
 #include "cli/page/blocks.hpp"
 #include "core/operator/arrays.hpp"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/args/help.hpp"
-#include "cli/args/other_names.hpp"
+#include "cli/args/args.hpp"
+#include "cli/args/names.hpp"
 #include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "cli/args/help.hpp"
+#include "cli/args/args.hpp"
 #include "cli/help/manual.hpp"
 #include "cli/page/render.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/args/other_names.hpp"
+#include "cli/args/names.hpp"
 
 namespace attn::cli {
 const Topic* find_topic(std::string_view name) {

@@ -7,12 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/option.hpp"
+#include "cli/args/args.hpp"
 #include "cli/question/model_source.hpp"
-#include "cli/request/document.hpp"
-#include "cli/request/error_report.hpp"
-#include "cli/request/options.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/errors.hpp"
+#include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/model/find_layer.hpp"

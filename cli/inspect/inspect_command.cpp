@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "cli/inspect/inspect.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/args/option.hpp"
-#include "cli/partial/merge_parts.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/args/args.hpp"
+#include "cli/partial/partial.hpp"
+#include "cli/request/request.hpp"
 #include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/output/head.hpp"
+#include "cli/output/output.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "cli/model/layers_head.hpp"
-#include "cli/output/head.hpp"
-#include "cli/output/layer_masks.hpp"
-#include "cli/output/readable_pieces.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/pictures.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "io/file/path.hpp"
 #include "io/read/layer_arrays.hpp"
 #include "io/text/json_text.hpp"

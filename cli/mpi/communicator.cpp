@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/mpi/ranks.hpp"
-#include "cli/request/error_report.hpp"
+#include "cli/request/errors.hpp"
 
 namespace attn::cli {
 namespace {

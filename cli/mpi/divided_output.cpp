@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/report.hpp"
+#include "cli/output/output.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/shared_file.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "cli/question/rows_in_file.hpp"
+#include "cli/question/question.hpp"
 #include "core/base/tensor.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"

@@ -7,7 +7,7 @@
 
 #include "cli/mpi/communicator.hpp"
 #include "cli/mpi/divided_mode.hpp"
-#include "cli/request/error_report.hpp"
+#include "cli/request/errors.hpp"
 #include "core/base/error.hpp"
 
 namespace attn::cli {

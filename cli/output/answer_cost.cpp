@@ -1,11 +1,10 @@
-#include "cli/output/answer_cost.hpp"
+#include "cli/output/output.hpp"
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 
-#include "cli/output/head.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output_file.hpp"
 #include "io/plot/array_colors.hpp"

@@ -1,7 +1,6 @@
-#include "cli/output/head.hpp"
+#include "cli/output/output.hpp"
 
-#include "cli/request/config.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/text/json_text.hpp"
 

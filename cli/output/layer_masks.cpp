@@ -1,10 +1,11 @@
-#include "cli/output/layer_masks.hpp"
+#include "cli/output/pictures.hpp"
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "io/read/layer_arrays.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/output/layer_stack.hpp"
+#include "cli/output/pictures.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 
 #include "cli/page/render.hpp"
 #include "core/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "cli/output/output_plan.hpp"
+#include "cli/output/output.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "cli/output/output_name.hpp"
 #include "cli/output/pictures.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"

@@ -8,8 +8,7 @@
 #include <functional>
 #include <numeric>
 
-#include "cli/output/layer_stack.hpp"
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/descriptor.hpp"

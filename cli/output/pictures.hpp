@@ -1,14 +1,19 @@
-// The pictures of a request: heat maps on the terminal and in files.
+// Pictures of results: their arrays, masks and plans.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/request/request.hpp"
+#include "core/operator/mask.hpp"
+#include "core/plan/plan.hpp"
 #include "io/file/output_file.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture_formats.hpp"
+#include "io/read/result_view.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::cli {
@@ -56,5 +61,52 @@ private:
     std::string text_;  // for the terminal
     int descriptor_;    // of the terminal text
 };
+
+/// Replaces arrays of one name and several layers by one array with the axis "layer" before the
+/// others. `layers` are those of the result; a name that begins with its stack's, as
+/// "encoder_queries", has only those up to its deepest. Elements that a layer does not have are
+/// NaN: layers may lack an array, or differ in heads and widths. The label of a layer states that
+/// it has none, or how many heads it has.
+/// Errors: OutOfMemory.
+void stack_layers(io::Report& report, const std::vector<std::size_t>& layers);
+
+/// The mask of one attention of a model.
+struct LayerMask {
+    std::string part;  ///< the prefix of its arrays: "encoder_", "decoder_", "cross_" or none
+    std::size_t layer = 0;
+    std::size_t heads = 1, kv_len = 0;
+    std::shared_ptr<const Mask> mask;
+};
+
+/// The masked cells of the arrays of these attentions: of an array of one layer, or stacked along
+/// an axis "layer", whose entries are `layers`. The arrays have `chosen` heads; empty: all.
+io::MaskedOf masked_in_layers(std::vector<LayerMask> attentions, std::vector<std::size_t> layers,
+                              std::vector<std::size_t> chosen);
+
+/// The plan of the result with this head and the settings of its config. Errors: kind input if the
+/// layout is malformed or differs from the plan.
+Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location);
+
+/// An attention of a model: that of a layer, in one of its stacks.
+struct LayerPart {
+    std::size_t layer = 0;
+    std::string stack = {};  ///< "encoder", "decoder" or "cross", for models with both; else empty
+};
+
+/// The settings of a layer's attention in a model's result, and its plan: the operator on the
+/// queries, keys and values that the layer makes. Nothing if the head does not describe the layer.
+/// Errors: kind input if the description is malformed or differs from the plan.
+struct PlannedLayer {
+    Request request;
+    Plan plan;
+};
+std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
+                                          const std::string& location, Request flags = {});
+
+/// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
+void check_labels(const Request& request, const Plan& plan, const std::string& location);
+
+/// Throws an Error of kind input if an array's shape differs from the plan's.
+void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location);
 
 }  // namespace attn::cli

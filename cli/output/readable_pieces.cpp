@@ -1,4 +1,4 @@
-#include "cli/output/readable_pieces.hpp"
+#include "cli/output/output.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "cli/output/report.hpp"
+#include "cli/output/output.hpp"
 
 #include <unistd.h>
 
@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "cli/output/head.hpp"
-#include "cli/question/labels.hpp"
+#include "cli/question/question.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/screen.hpp"

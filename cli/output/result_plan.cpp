@@ -1,4 +1,4 @@
-#include "cli/output/result_plan.hpp"
+#include "cli/output/pictures.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -6,10 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/output/head.hpp"
-#include "cli/question/operand_specs.hpp"
-#include "cli/request/array_hints.hpp"
-#include "cli/request/options.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/operands.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"

@@ -1,14 +1,11 @@
-#include "cli/output/write_outputs.hpp"
+#include "cli/output/output.hpp"
 
 #include <optional>
 #include <utility>
 #include <variant>
 
-#include "cli/output/output_plan.hpp"
 #include "cli/output/pictures.hpp"
-#include "cli/output/report.hpp"
-#include "cli/request/config.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/model/name_weights.hpp"

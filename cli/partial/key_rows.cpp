@@ -1,4 +1,4 @@
-#include "cli/partial/key_rows.hpp"
+#include "cli/partial/partial.hpp"
 
 #include <cstddef>
 #include <cstdint>

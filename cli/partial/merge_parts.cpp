@@ -1,16 +1,13 @@
-#include "cli/partial/merge_parts.hpp"
+#include "cli/partial/partial.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 
-#include "cli/output/output_name.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/output/result_plan.hpp"
-#include "cli/output/write_outputs.hpp"
-#include "cli/partial/part_file.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/question/question.hpp"
 #include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"

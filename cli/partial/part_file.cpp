@@ -1,12 +1,12 @@
-#include "cli/partial/part_file.hpp"
+#include "cli/partial/partial.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "cli/output/output_name.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/output/output.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"

@@ -5,15 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/head.hpp"
-#include "cli/partial/key_rows.hpp"
-#include "cli/partial/part_file.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/output/output.hpp"
+#include "cli/partial/partial.hpp"
 #include "cli/question/question.hpp"
-#include "cli/request/array_hints.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 

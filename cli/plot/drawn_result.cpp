@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/output/readable_pieces.hpp"
-#include "cli/output/result_plan.hpp"
-#include "cli/question/labels.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/pictures.hpp"
+#include "cli/question/question.hpp"
 #include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output/layer_masks.hpp"
+#include "cli/output/pictures.hpp"
 #include "cli/plot/plain_array.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"

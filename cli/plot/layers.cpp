@@ -6,8 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "cli/output/layer_stack.hpp"
-#include "cli/output/result_plan.hpp"
+#include "cli/output/pictures.hpp"
 #include "cli/plot/chosen.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"

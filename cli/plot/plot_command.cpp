@@ -8,10 +8,9 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 #include "cli/plot/plot.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "cli/question/input.hpp"
+#include "cli/question/question.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/operand_specs.hpp"
+#include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
-#include "cli/request/document.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/read/result_view.hpp"

@@ -1,4 +1,4 @@
-#include "cli/question/labels.hpp"
+#include "cli/question/question.hpp"
 
 namespace attn::cli {
 

@@ -1,4 +1,4 @@
-#include "cli/question/mask_kinds.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "cli/question/missing_input.hpp"
+#include "cli/question/question.hpp"
 
 #include <unistd.h>
 

@@ -8,7 +8,7 @@
 #include "cli/question/layers_before.hpp"
 #include "cli/question/more_keys.hpp"
 #include "cli/question/required_settings.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/rope.hpp"

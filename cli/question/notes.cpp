@@ -1,11 +1,11 @@
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 
 #include <unistd.h>
 
 #include <cstdio>
 #include <vector>
 
-#include "cli/question/text_input.hpp"
+#include "cli/question/operands.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 

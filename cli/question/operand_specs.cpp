@@ -1,4 +1,4 @@
-#include "cli/question/operand_specs.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <iterator>

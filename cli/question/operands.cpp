@@ -6,17 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/option.hpp"
-#include "cli/question/input.hpp"
+#include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/mask_kinds.hpp"
-#include "cli/question/notes.hpp"
-#include "cli/question/operand_specs.hpp"
-#include "cli/question/redact.hpp"
-#include "cli/question/text_input.hpp"
-#include "cli/request/document.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/path.hpp"

@@ -1,19 +1,87 @@
-// Reads the arrays of a question: inputs or operands, their labels, and parameters.
+// Reads the operands of a question, and finds what labels and words mean.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/question/input.hpp"
+#include "cli/args/args.hpp"
 #include "cli/question/model_source.hpp"
-#include "cli/question/rows_in_file.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/error.hpp"
+#include "core/base/real_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/operands.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/number_array.hpp"
 
 namespace attn::cli {
+
+/// The fields of a mask, the only operand that may be boolean.
+struct MaskFields {
+    Array<double> Operands::*values;
+    bool Operands::*is_boolean;
+};
+
+/// The axis that the labels in an operand's file name.
+enum class LabelsOf { none, queries, keys };
+
+/// An operand from a file of its own or from the request.
+struct OperandSpec {
+    const char* key;
+    Modes modes;
+    bool required;  ///< in a mode that starts from inputs or operands: without inputs
+    RealArray Operands::*reals;
+    const MaskFields* mask;  ///< instead of `reals`
+    std::size_t lowest_rank, highest_rank;
+    bool nonfinite;  ///< masks have infinities; masked keys and values may be anything
+    LabelsOf labels = LabelsOf::none;
+    std::vector<double> LinearSettings::*constants = nullptr;  ///< in place of the array
+
+    /// `projects`: the request has inputs, so that only a context is required.
+    bool is_required(bool projects) const {
+        return required && !(projects && (modes & in(Mode::cross)) == 0);
+    }
+};
+
+std::span<const OperandSpec> operand_rules();
+
+bool is_operand(std::string_view key, Mode mode);
+
+/// Takes booleans for a boolean mask, and asks for the kind of a mask of the numbers 0 and 1.
+class MaskKinds {
+public:
+    /// `layout`: of a result whose question is asked again, which holds booleans as 1 and 0, and
+    /// lists the masks that are boolean; or null.
+    MaskKinds(const Request& request, Operands& operands, const nlohmann::json* layout)
+        : request_(request), operands_(operands), layout_(layout) {}
+
+    /// Stores a mask as an operand; `file` is null for a mask in the request.
+    void take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file = nullptr);
+
+    /// Call this after all masks are taken. Errors: kind usage for a mask of 0 and 1 that neither
+    /// mask_kind nor mask_true, where no other mask is boolean, takes for one or the other.
+    void resolve();
+
+private:
+    struct Taken {
+        const OperandSpec* rule;
+        std::string file;  // empty for a mask in the request
+        bool is_0_or_1;
+    };
+    std::string place_of_mask(const Taken& mask) const;
+
+    const Request& request_;
+    Operands& operands_;
+    const nlohmann::json* layout_;
+    std::vector<Taken> taken_;  // masks of numbers
+};
 
 /// The operands, and what reading them determines.
 struct ReadOperands {
@@ -48,5 +116,58 @@ std::string path_of(const Request& request, const Input* input, const std::strin
 
 /// Whether the request's document, rather than a flag, names a file of the model.
 bool is_model_of_document(const Request& request);
+
+/// Rethrows an error in a file without the file's contents; call it from the handler of the error.
+/// Kind input keeps the file, line and column, and what was expected unless that contains a
+/// quotation. What was found is kept only if it consists of plain words and counts. Kinds shape and
+/// io lose only the member, key or value in their location. Other errors are rethrown unchanged.
+[[noreturn]] void throw_redacted(const Error& error);
+
+/// Runs `read`, which opens a file named by the request's document (`by_document`) or by a flag. A
+/// batch record may name a file that belongs to someone else, so errors do not show its contents.
+template <class Read>
+void read_named(const Request& request, bool by_document, const Read& read) {
+    try {
+        read();
+    } catch (const SettingError&) {
+        throw;
+    } catch (const Error& error) {
+        if (request.of_batch && by_document) throw_redacted(error);
+        throw;
+    }
+}
+
+struct TextInput {
+    RealArray inputs;  ///< of a text, and of random numbers: their shape, without elements
+    std::vector<std::int64_t> token_ids;  ///< of an embedded text; else empty
+    std::vector<std::string> tokens;      ///< labels
+};
+
+/// The request with the text of its example and all defaults of the text's embedding. Errors: kind
+/// usage for an unknown example.
+Request with_text(Request request);
+
+/// The words of the request's text. Without a text, the matrix of its example. Errors: kinds usage
+/// and input, at the setting's location.
+TextInput read_text(const Request& request);
+
+/// The shape of --rand or --randn. Errors: kind usage for a shape of another rank; kind input if it
+/// needs too much memory.
+RealArray shape_of_draw(const Request& request);
+
+/// Whether the inputs are drawn, once the memory of the whole question is known.
+bool draws_inputs(const Request& request);
+
+/// The matrix or batch of --rand or --randn; or the embedded words of the text, as from PyTorch's
+/// nn.Embedding: (words, embed_dim).
+RealArray draw_inputs(const Request& request, const std::vector<std::int64_t>& token_ids);
+
+/// A label without its surrounding blanks, with which tokenizers mark the start of words. A label
+/// of blanks only is quoted. Cut to at most `columns` columns.
+std::string shown_label(const std::string& label, std::size_t columns);
+
+/// The index of the query with the request's token_label: exactly this label, or else the same
+/// without surrounding blanks. Errors: kind usage if none or more than one matches.
+std::size_t token_labelled(const Request& request, std::size_t queries);
 
 }  // namespace attn::cli

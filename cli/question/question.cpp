@@ -6,13 +6,9 @@
 #include <utility>
 
 #include "cli/question/model_source.hpp"
-#include "cli/question/notes.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/question/redact.hpp"
 #include "cli/question/saved_question.hpp"
-#include "cli/question/text_input.hpp"
-#include "cli/question/token_label.hpp"
-#include "cli/request/array_hints.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {

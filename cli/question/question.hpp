@@ -1,20 +1,86 @@
-// From an open request to its answer: operands, plan and result.
+// From an open request to its answer: input, operands, plan and result.
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/question/input.hpp"
-#include "cli/question/rows_in_file.hpp"
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/layer/cost.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/operands.hpp"
+#include "core/plan/modes.hpp"
 #include "core/plan/plan.hpp"
 #include "io/model/loaded_models.hpp"
+#include "io/read/array_file.hpp"
+#include "io/read/input_file.hpp"
 
 namespace attn::cli {
+
+/// INPUT, or a line of a batch instead.
+struct Input {
+    io::InputFile file;
+    bool is_line = false;
+    bool holds_operands = false;  ///< a request's arrays, or a binary file of the operator's
+    bool has_own_inputs = false;  ///< a result that also has the inputs it was computed from
+    /// The layout of a result whose question is asked again; else null.
+    std::shared_ptr<const nlohmann::json> layout = {};
+    bool holds_parameters = false;  ///< such a result has those of its layer
+
+    /// The array of an operand, or of the weights, in a request's document; or null.
+    const io::JsonMember* member(const std::string& key) const;
+    /// The array of an operand in a binary file, or null.
+    const io::StoredArray* stored(const std::string& key) const;
+    /// The name of the operand's array: in a result `mask` is that of the joined masks.
+    std::string name_of(const std::string& key) const;
+};
+
+/// A request with the settings of its INPUT. Its arrays are not read yet.
+struct RequestWithInput {
+    Request request;
+    std::optional<Input> input;  ///< empty if it is not read
+};
+
+/// Opens INPUT, or uses `line` instead, and adds its settings unless a flag has set them. Errors:
+/// kinds usage, input and io.
+RequestWithInput open_request(const Request& flags, std::optional<io::InputFile> line = {});
+
+/// Whether a file, rather than an array that its path names, is a result of attn.
+bool is_result(const io::InputFile& file);
+
+/// Whether a member of a request is an array of its question.
+bool is_array_of(Mode mode, const io::JsonDocument& document, const io::JsonMember& member);
+
+/// Refuses two sources of the same matrix, and settings of an absent source, which would be
+/// ignored. Errors: kind usage.
+void check_sources(const RequestWithInput& asked);
+
+struct RowsInFile {
+    io::StoredArray array;
+    io::ArrayRules rules;  ///< for its numbers
+};
+
+struct OperandRows {
+    /// What stays in its file: every required operand, whose file must allow it, or keys, values
+    /// and the tokens they are projected from, where their files allow it.
+    enum class Of { required, keys };
+
+    Of of = Of::required;
+    std::map<std::string, RowsInFile, std::less<>> files = {};  ///< by the operand's key
+};
+
+/// Reads `count` rows of a matrix of the array to `to`; returns the end. Errors: those of
+/// io::read_array.
+template <class T>
+T* read_rows(const RowsInFile& file, std::size_t matrix, std::size_t first, std::size_t count,
+             T* to, ThreadPool& pool);
 
 /// The resources that questions share.
 struct Runtime {
@@ -26,7 +92,7 @@ struct Runtime {
 struct Question {
     Request request;    ///< with the settings, labels and locations that reading determines
     Operands operands;  ///< inputs that are drawn have no elements before with_cost()
-    std::vector<std::string> notes;       ///< one line each, see notes.hpp
+    std::vector<std::string> notes;       ///< one line each, see show_notes()
     bool may_be_nonfinite = false;        ///< inputs or context, where a mask may hide rows
     double text_bytes = 0;                ///< bytes of text that stay in memory
     double text_bytes_while_reading = 0;  ///< bytes of text that are freed once read
@@ -70,5 +136,46 @@ PlannedQuestion with_cost(Question question, Plan plan);
 /// Errors: those of compute.
 Answer answer(PlannedQuestion&& planned, const Runtime& runtime);
 Answer answer(Question question, const PlanOptions& options, const Runtime& runtime);
+
+/// One label per query and one per key, cached keys included; empty if there are none.
+struct AxisLabels {
+    std::vector<std::string> queries, keys;
+};
+
+/// The numbers of queries and keys to label.
+struct Lengths {
+    std::size_t queries = 0, keys = 0;  ///< all queries, even if only one is computed
+};
+
+/// `tokens` name the queries. `context_tokens` name the keys that are not cached. Without
+/// `context_tokens`, `tokens` also name those keys, except in cross attention; in sdpa only if
+/// their number equals that of all keys. Cached keys are named "cached 0" and so on. Labels that do
+/// not fit are omitted. `mode` is null if it is not known.
+AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& tokens,
+                       const std::vector<std::string>& context_tokens, const Lengths& lengths);
+
+AxisLabels axis_labels(const Request& request, const Plan& plan);
+
+/// The note on a result that is the input of a next layer although it also has its own inputs.
+/// `path` is the result's name, or empty.
+std::string note_of_next_layer(const std::string& path);
+
+/// Notes on operands whose shape has another meaning in other programs: heads or batch entries
+/// first, tokens or heads first, tokens or batch entries first.
+std::vector<std::string> notes_of_shapes(const Request& request, const Plan& plan);
+
+/// Whether to show a note on something usual that may be unintended: only if the note is not empty
+/// and standard error is a terminal.
+bool is_for_terminal(const std::string& note);
+
+/// Writes one line per note to standard error.
+void show_notes(const std::vector<std::string>& notes);
+
+/// Fails if standard input is a terminal: nobody types a matrix, so the input was forgotten.
+/// `missing` states what is missing and how to give it. Errors: kind usage at `command`.
+void refuse_keyboard(const std::string& command, const std::string& missing);
+
+/// The same for the input of a question, if the request names none.
+void require_input(const Request& request, const std::string& command);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/question/redact.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "cli/question/rows_in_file.hpp"
+#include "cli/question/question.hpp"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "io/file/source.hpp"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "cli/question/input.hpp"
 #include "cli/question/layer_source.hpp"
+#include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "io/read/result_view.hpp"
 

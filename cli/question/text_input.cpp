@@ -1,4 +1,4 @@
-#include "cli/question/text_input.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <limits>

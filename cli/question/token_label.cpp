@@ -1,4 +1,4 @@
-#include "cli/question/token_label.hpp"
+#include "cli/question/operands.hpp"
 
 #include <algorithm>
 #include <string_view>

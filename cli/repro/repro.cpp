@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/repro/repro.hpp"
-#include "cli/request/command_text.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

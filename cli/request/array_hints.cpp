@@ -1,9 +1,9 @@
-#include "cli/request/array_hints.hpp"
+#include "cli/request/request.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "cli/args/other_names.hpp"
+#include "cli/args/names.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"

@@ -1,4 +1,4 @@
-#include "cli/request/command_text.hpp"
+#include "cli/request/request.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
-#include "cli/request/config.hpp"
+#include "cli/request/request.hpp"
 
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

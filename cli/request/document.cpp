@@ -1,13 +1,12 @@
-#include "cli/request/document.hpp"
+#include "cli/request/request_builder.hpp"
 
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/option.hpp"
-#include "cli/args/unknown.hpp"
-#include "cli/request/options.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/args/args.hpp"
+#include "cli/args/names.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/text/json_text.hpp"
 

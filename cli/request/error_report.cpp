@@ -1,10 +1,9 @@
-#include "cli/request/error_report.hpp"
+#include "cli/request/errors.hpp"
 
 #include <cstdio>
 #include <exception>
 #include <new>
 
-#include "cli/request/out_of_memory.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/missing_file.hpp"

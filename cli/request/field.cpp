@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/other_names.hpp"
+#include "cli/args/names.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/read/json_document.hpp"

@@ -1,4 +1,4 @@
-#include "cli/request/indexed_result.hpp"
+#include "cli/request/request_builder.hpp"
 
 #include <string>
 #include <utility>
@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"

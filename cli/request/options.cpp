@@ -1,4 +1,4 @@
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "cli/request/option_fields.hpp"
+#include "cli/request/field.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/examples.hpp"
 

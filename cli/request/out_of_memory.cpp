@@ -1,4 +1,4 @@
-#include "cli/request/out_of_memory.hpp"
+#include "cli/request/errors.hpp"
 
 #if defined(__linux__)
 #include <malloc.h>

@@ -4,8 +4,6 @@
 #include <cctype>
 #include <utility>
 
-#include "cli/request/options.hpp"
-
 namespace attn::cli {
 
 bool is_from_flag(const Request& request, std::string_view key) {

@@ -1,10 +1,13 @@
-// A request: the settings from the command line and a request document, before any array is read.
+// The table of options, and a request: the settings from the command line and a request document,
+// before any array is read.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +26,15 @@
 #include "io/write/output_formats.hpp"
 
 namespace attn::cli {
+
+/// All options, by group. Help, `config` and checks of the options follow this order.
+std::span<const Option> options();
+
+/// The option with this key, or null.
+const Option* find_option(std::string_view key);
+
+/// Whether the value of this key in a request may be the name of a file.
+bool names_file(std::string_view key);
 
 /// The names of a table's rows, for the option that chooses one.
 template <class Row, std::size_t N>
@@ -199,5 +211,40 @@ decltype(auto) at_locations(const Request& request, const Act& act) {
                     is_from_key(request, error.where()) ? with_keys(error.what()) : error.what());
     }
 }
+
+/// Every resolved setting as a JSON object: a request without its inputs.
+std::string config_of(const Request& request);
+
+/// " WORD" for each word, quoted for the shell where that is needed.
+std::string words_text(std::span<const std::string> words);
+
+/// " --flag VALUE" for each flag but those of these keys.
+std::string flags_text(std::span<const FlagValue> flags,
+                       std::initializer_list<std::string_view> left_out);
+
+/// A line of shell that asks for the same: "attn self tokens.csv --d-out 2". It has the flags of
+/// files and the environment too, and lacks --threads, which changes no byte of a result.
+std::string command_text(const Args& args);
+
+/// The version, the compiler, and the kernels that this processor supports, one line each. The last
+/// kernel is the one that auto uses for large work.
+std::string version_text();
+
+/// Errors: SettingError of kind usage at `emit`, for a name that no array has: which array other
+/// programs and papers call so, else the nearest name, else all names.
+void check_array_names(const std::vector<std::string>& emit);
+
+namespace schemas {
+
+inline constexpr std::string_view result = "attn.result/1", index = "attn.index/1",
+                                  weights = "attn.weights/1", cost = "attn.cost/1",
+                                  comparison = "attn.comparison/1",
+                                  inspection = "attn.inspection/1", tokens = "attn.tokens/1",
+                                  check = "attn.check/1", part = "attn.part/1",
+                                  stats = "attn.stats/1";
+inline constexpr std::string_view all[] = {result,     index,  weights, cost, comparison,
+                                           inspection, tokens, check,   part, stats};
+
+}  // namespace schemas
 
 }  // namespace attn::cli

@@ -8,11 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/other_names.hpp"
-#include "cli/args/unknown.hpp"
-#include "cli/request/command_text.hpp"
+#include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"

@@ -8,6 +8,8 @@
 
 #include "cli/args/args.hpp"
 #include "cli/request/request.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 
@@ -49,5 +51,37 @@ Request request_of_mode(const std::vector<std::string>& words);
 
 /// The request for one question, from the words and flags of a mode's command. Errors: kind usage.
 Request make_request(const Args& args);
+
+/// The operands of a mode that a request may hold as arrays.
+using IsOperand = bool (*)(std::string_view key, Mode mode);
+
+/// Adds the settings of a request document and the locations of its arrays, unless a flag has set
+/// them. `place` is the document's location in errors. Errors: kinds usage and input.
+void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
+                    const std::string& place, IsOperand is_operand);
+
+/// Whether a member's value is the elements of an operand: an array, and not the flat list of
+/// constants that some options take.
+bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member);
+
+/// Takes the id in a document, unless it is null. Errors: as id_in.
+void apply_id(RequestBuilder& builder, const io::JsonDocument& document,
+              const io::JsonMember& member);
+
+/// The id in a document, as JSON; empty for null. Errors: kind input.
+std::string id_in(const io::JsonDocument& document, const io::JsonMember& member);
+
+/// Reads the results that an index of attn batch --out-dir names. It keeps the last file open,
+/// since the lines of an index name the same file many times.
+class IndexedResults {
+public:
+    /// The arrays that a line of an index names; another line is returned as it is. Errors: kind
+    /// input if the file lacks them; kind io if it cannot be read.
+    io::InputFile result_of(io::InputFile line);
+
+private:
+    std::string path_;
+    io::InputFile part_;
+};
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/request/version.hpp"
+#include "cli/request/request.hpp"
 
 #include "core/kernels/dispatch.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/notes.hpp"
+#include "cli/question/question.hpp"
 #include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/digest.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"

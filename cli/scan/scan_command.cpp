@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output/output_name.hpp"
+#include "cli/output/output.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "cli/scan/scan.hpp"

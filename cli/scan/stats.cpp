@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "cli/request/digest.hpp"
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "cli/scan/stats.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/request/schemas.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/output_file.hpp"

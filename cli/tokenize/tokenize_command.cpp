@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/output_name.hpp"
-#include "cli/question/missing_input.hpp"
+#include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
 #include "cli/tokenize/tokenize.hpp"
 #include "core/base/error.hpp"
 

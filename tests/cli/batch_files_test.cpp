@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

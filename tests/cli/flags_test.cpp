@@ -8,14 +8,11 @@
 #include <set>
 #include <sstream>
 
-#include "cli/args/help.hpp"
-#include "cli/args/other_names.hpp"
-#include "cli/args/parse.hpp"
-#include "cli/args/unknown.hpp"
+#include "cli/args/args.hpp"
+#include "cli/args/names.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"

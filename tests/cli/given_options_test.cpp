@@ -7,13 +7,12 @@
 #include <map>
 #include <sstream>
 
-#include "cli/args/parse.hpp"
+#include "cli/args/args.hpp"
 #include "cli/commands.hpp"
-#include "cli/output/output_plan.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
-#include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/sample.hpp"

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

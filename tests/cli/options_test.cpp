@@ -8,12 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/help.hpp"
-#include "cli/args/parse.hpp"
+#include "cli/args/args.hpp"
 #include "cli/commands.hpp"
-#include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "tests/support/support.hpp"
 

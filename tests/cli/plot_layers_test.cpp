@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/output/readable_pieces.hpp"
+#include "cli/output/output.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

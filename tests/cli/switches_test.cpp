@@ -1,8 +1,8 @@
 // --x and --no-x of every boolean option, in every mode that takes it.
 #include <doctest/doctest.h>
 
-#include "cli/args/help.hpp"
-#include "cli/request/options.hpp"
+#include "cli/args/args.hpp"
+#include "cli/request/request.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"

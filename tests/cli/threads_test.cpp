@@ -4,8 +4,7 @@
 
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/output/report.hpp"
+#include "cli/output/output.hpp"
 #include "cli/plot/plot.hpp"
 #include "cli/question/question.hpp"
 #include "core/layer/layer.hpp"

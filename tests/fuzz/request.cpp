@@ -8,13 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/args/parse.hpp"
+#include "cli/args/args.hpp"
 #include "cli/commands.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/output/report.hpp"
+#include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
-#include "cli/request/config.hpp"
 #include "cli/request/field.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/json_document.hpp"

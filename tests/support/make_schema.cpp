@@ -14,9 +14,7 @@
 
 #include "cli/model/model_command.hpp"
 #include "cli/model/model_question.hpp"
-#include "cli/request/options.hpp"
 #include "cli/request/request.hpp"
-#include "cli/request/schemas.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/modes.hpp"

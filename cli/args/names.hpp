@@ -1,4 +1,4 @@
-// Names that other programs use, and what attn has instead.
+// Names that other programs use, and messages for unknown words.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/args/args.hpp"
 
 namespace attn::cli {
 
@@ -42,5 +44,30 @@ std::string hint_for_value(std::string_view key, const std::string& value,
 
 /// The command that others call this, as words of a message; or null.
 const char* command_of_other_name(const std::string& listed_word);
+
+/// "not a flag of attn self; attn multihead, cross and sdpa have it", "unknown flag; the nearest
+/// known one is --seed". `flag` has its dashes.
+std::string unknown_flag(const Program& program, const CommandRow& command,
+                         const std::string& flag);
+
+std::string unknown_command(const Program& program, const std::string& word);
+
+/// "; did you mean multihead?" for another program's name of a mode, or a typo; or empty.
+std::string mode_meant(const std::string& word);
+
+/// For a request's key, in a mode that has these.
+std::string unknown_key(const std::string& key, const std::vector<std::string>& known);
+
+/// The alternative to this option, for a mode that lacks it: "attn multihead has it".
+std::string where_else(const Option& option, Mode mode);
+
+/// The commands that take the option, "attn self, causal and model"; empty: none.
+std::string owners_of(const Program& program, const Option& option);
+
+/// The commands that take an option that this one does not, "attn plot has it"; or empty.
+std::string elsewhere(const Program& program, const CommandRow& command, const Option& option);
+
+/// The names of a table of modes, "multihead, cross and sdpa".
+std::string text_of(Modes modes);
 
 }  // namespace attn::cli

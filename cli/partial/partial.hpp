@@ -1,4 +1,4 @@
-// A file of attn.part/1: attention over some keys of a question, and the question.
+// Parts of a question: attention over some of its keys.
 #pragma once
 
 #include <string>
@@ -7,9 +7,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/args.hpp"
+#include "cli/question/question.hpp"
+#include "core/base/dtype.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/layer/layer.hpp"
+#include "core/layer/operands.hpp"
 #include "core/operator/mask.hpp"
+#include "core/plan/operand_shapes.hpp"
 #include "core/plan/plan.hpp"
 #include "io/read/input_file.hpp"
 #include "io/write/output_formats.hpp"
@@ -55,5 +60,22 @@ const io::OutputFormat& format_of_part(const std::string& path);
 
 /// Writes the file, whole or not at all. Errors: kind io.
 void write_part(const std::string& path, PartFile file, ThreadPool& workers);
+
+/// A digest of all operands, given parameters included, which tells parts of different questions
+/// apart. Those in `rows` are read from their files piece by piece, in `dtype`.
+std::string digest_of(const Operands& operands, const OperandRows& rows, Dtype dtype);
+
+/// The shapes of the operands once those in `rows` have the keys of `range` alone.
+OperandShapes shapes_of_range(OperandShapes shapes, const OperandRows& rows, const KeyRange& range);
+
+/// Reads those keys. Errors: those of io::read_array.
+void read_range(Operands& operands, const OperandRows& rows, const KeyRange& range, Dtype dtype,
+                ThreadPool& pool);
+
+/// Joins parts of one question, in any order, and writes --output: the question's result if they
+/// have all keys, otherwise a part again, with its context in float64. Errors: kind input for
+/// damaged files, parts of several questions and keys in two parts; kind usage if keys are missing
+/// and the output's format holds no part.
+void merge_parts(const std::vector<io::InputFile>& files, const Args& args);
 
 }  // namespace attn::cli

@@ -1,0 +1,177 @@
+// How an answer is written: its format and files, its head and its cost.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/layer/cost.hpp"
+#include "core/layer/result.hpp"
+#include "core/plan/plan.hpp"
+#include "io/file/output.hpp"
+#include "io/file/path.hpp"
+#include "io/write/output_formats.hpp"
+#include "io/write/report.hpp"
+
+namespace attn::cli {
+
+/// The name of a file that a command writes.
+struct OutputName {
+    const std::string& path;  ///< "-" is standard output
+    std::string where;        ///< the name in errors: "--output a.json"
+    std::string problem;      ///< the error for a name of another format
+    std::string way = {};     ///< another fix, after the list of suffixes
+};
+
+/// Whether the name has a suffix and must therefore specify a format. A suffix that no command of
+/// attn knows is exempt if the file is empty, as from mktemp, or not a regular file.
+bool must_name_format(const std::string& path);
+
+/// Always throws an Error of kind usage with these suffixes and the fix.
+[[noreturn]] void refuse_name(const OutputName& name,
+                              const std::vector<std::string_view>& suffixes);
+
+/// The same for a format given at `where` if the name specifies the format `named`.
+[[noreturn]] void refuse_format(const std::string& where, const OutputName& name,
+                                std::string_view named);
+
+/// The format that the name's suffix specifies, or null. With `fit`, only formats whose row sets
+/// that member count.
+template <class Row, std::size_t N>
+const Row* format_of_suffix(const std::array<Row, N>& formats, const std::string& path,
+                            bool Row::*fit = nullptr) {
+    const std::string suffix = io::suffix_of_name(path);
+    for (const Row& row : formats)
+        if (!suffix.empty() && (fit == nullptr || row.*fit) &&
+            std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end())
+            return &row;
+    return nullptr;
+}
+
+/// The same if nothing else specifies the format. Errors: kind usage for a suffix of no such
+/// format, and with `needs_suffix` for none. With `fit`, the error lists the last row first: it was
+/// made for the purpose.
+template <class Row, std::size_t N>
+const Row* format_of_name(const std::array<Row, N>& formats, const OutputName& name,
+                          bool needs_suffix = false, bool Row::*fit = nullptr) {
+    const Row* named = format_of_suffix(formats, name.path, fit);
+    if (named != nullptr || !(needs_suffix || must_name_format(name.path))) return named;
+    std::vector<std::string_view> suffixes;
+    for (const Row& row : formats)
+        if (!row.suffixes.front().empty() && (fit == nullptr || row.*fit))
+            suffixes.push_back(row.suffixes.front());
+    if (fit != nullptr) std::reverse(suffixes.begin(), suffixes.end());
+    refuse_name(name, suffixes);
+}
+
+/// Checks the request's format, which was given, against the name of its file. Errors: kind usage
+/// if the name specifies another format.
+void check_format_of_name(const Request& request, const OutputName& name);
+
+/// Errors: kind usage for settings that the request's format would ignore or cannot hold.
+void check_style_and_store(const Request& request);
+
+/// How an answer is written.
+struct OutputPlan {
+    const io::OutputFormat* format;
+    std::vector<std::string> emit;  ///< as in the answer's config
+    /// `emit` and the arrays that are only drawn, if the format holds one array.
+    std::optional<std::vector<std::string>> computed;
+};
+
+/// Determines the format from the flag or the file's suffix, and the arrays to emit if the format
+/// holds one, before any array is read. Errors: kind usage for settings that the format would
+/// ignore, and for names that specify no format or another one.
+OutputPlan plan_output(Request request);
+
+/// The request with the plan's format and arrays.
+Request with_output(Request request, const OutputPlan& output);
+
+/// Whether arrays are written while they are computed: if the format allows it, there are no
+/// pictures, and no numbers to check before they are stored in another type.
+bool streams_arrays(const Request& request);
+
+/// The format of --save-weights, which the file's suffix names. Errors: kind usage for a suffix of
+/// a format that does not hold weights.
+const io::OutputFormat& format_of_weights(const Request& request);
+
+/// Names and JSON values in the order of output: schema, id, meta, mode, tokens, context_tokens,
+/// config, shapes, layout. Members that the request lacks are omitted.
+std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan);
+
+/// The schema of an answer: of a result, or of a line of a batch's index if the arrays are
+/// elsewhere.
+std::string_view schema_of_answer(const Request& request);
+
+/// The sizes of a plan as a JSON object.
+std::string shapes_json(const Shapes& shapes);
+
+/// The shapes of the operands that a plan was made from, as a JSON object. Weights have shape
+/// (groups, d_out, d_in) and biases (groups, d_out), regardless of how they are stored.
+std::string operands_json(const OperandShapes& operands);
+
+/// Everything needed to interpret the arrays without guessing, as a JSON object: positions, masks,
+/// operands and the axes of every array.
+std::string layout_json(const Plan& plan);
+
+/// The same with other axes: an object with a list of names for each array.
+std::string layout_json(const Plan& plan, const std::string& axes);
+
+struct AnswerCost {
+    std::uint64_t bytes;  ///< approximate size of its elements, as text or in a file
+    double memory;        ///< peak bytes, including those
+};
+
+/// The whole answer is in memory before it is written.
+AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cost);
+
+/// The answer of a dry run: sizes, operations and AnswerCost as a line of JSON.
+std::string cost_line(const Request& request, const Plan& plan, const Cost& cost);
+
+/// Writes a line of cost to the request's output. Errors: kind usage for another format than JSON,
+/// and for pictures.
+void write_cost(const Request& request, const std::string& line);
+
+/// Appends a member of a cost line; a number below 2^63 is an integer.
+void append_count(std::string& line, std::string_view name, double number);
+
+/// If the request's format holds one array, the one to write comes first.
+io::Report make_report(const Request& request, const Plan& plan, Result result,
+                       ThreadPool& workers);
+
+/// Completes the report with what the request's format needs besides the arrays. Returns notes on
+/// saturated numbers, to be shown when the output is complete. Errors: kind input for NaN that is
+/// to be stored as an integer.
+std::vector<std::string> prepare_to_write(const Request& request, io::Report& report);
+
+/// Writes the report in the request's format; nothing if it is `none`.
+void write_report(io::Output& out, const Request& request, const io::Report& report);
+
+/// The start of a result's JSON, up to its arrays.
+std::string head_text(const Request& request, const Plan& plan);
+/// The start of a result's JSON with these members.
+std::string head_text(std::vector<std::pair<std::string, std::string>> head);
+
+/// Writes the rest of the JSON after the head, on one line.
+void write_after_head(io::Output& out, const Request& request,
+                      const std::vector<NamedArray>& arrays, ThreadPool& workers);
+
+/// Writes the result to the request's output, the parameters to the file of --save-weights, and the
+/// requested pictures. Each file is written completely or not at all. Returns notes on the output.
+std::vector<std::string> write_outputs(Answer answer, ThreadPool& workers);
+
+/// The pieces of one text as they read: " didn" for "Ġdidn" of a byte-level vocabulary, and for
+/// "▁didn" of SentencePiece. Pieces of WordPiece, "##ing", and parts of a character's bytes stay as
+/// they are.
+std::vector<std::string> readable_pieces(std::vector<std::string> pieces);
+
+}  // namespace attn::cli
