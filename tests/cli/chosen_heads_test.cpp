@@ -143,21 +143,6 @@ TEST_CASE("chosen heads: every array of each head holds those, as the result of 
         }
 }
 
-TEST_CASE("chosen heads: each array alone has the same numbers") {
-    scratch_folder();
-    for (const char* kernel : {"reference", "generic"})
-        for (Json question : questions())
-            for (const Json& name : arrays_of(question)) {
-                const std::string array = name;
-                question.update({{"kernel", kernel}, {"emit", {array}}});
-                question.erase("head");
-                const Json expected = limited(answer_to(question), {3, 1});
-                question["head"] = {3, 1};
-                CAPTURE(question.dump());
-                CHECK(answer_to(question)[array] == expected[array]);
-            }
-}
-
 TEST_CASE("chosen heads: --average-heads is the mean of these") {
     scratch_folder();
     for (const char* kernel : {"reference", "generic"})

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
 
 namespace cli_data_test {
@@ -19,21 +19,6 @@ const std::vector<std::string> suffixes{"json", "ndjson", "csv", "npy", "npz", "
 
 std::string arrays(const std::string& name) {
     return data_path("arrays/" + name);
-}
-
-void check_error(const std::vector<std::string>& arguments, const std::string& input, int code,
-                 const std::string& part) {
-    const Outcome outcome = run_attn(arguments, input);
-    CAPTURE(outcome.err);
-    CHECK(outcome.err.find(part) != std::string::npos);
-    CHECK(outcome.code == code);
-    CHECK(outcome.out == "");
-}
-
-json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
-    const Outcome outcome = run_attn(arguments, input);
-    REQUIRE(outcome.err == "");
-    return json::parse(outcome.out);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/support/contains.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -154,43 +155,21 @@ TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
     CHECK(contains(large.out, "1+"));
 }
 
-namespace {
-
-/// A file of other programs: arrays of 2 x 2, each 0.1 in one of the types "F32", "F64".
-void write_safetensors(const std::string& path, const std::vector<std::string>& types) {
-    std::string header, data;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        const std::size_t begin = data.size(), size = types[i] == "F32" ? 4 : 8;
-        for (int element = 0; element < 4; ++element) {
-            const float narrow = 0.1f;
-            const double wide = 0.1;
-            data.append(size == 4 ? reinterpret_cast<const char*>(&narrow)
-                                  : reinterpret_cast<const char*>(&wide),
-                        size);
-        }
-        header += (i == 0 ? "{\"a" : ",\"a") + std::to_string(i) + R"(":{"dtype":")" + types[i] +
-                  R"(","shape":[2,2],"data_offsets":[)" + std::to_string(begin) + "," +
-                  std::to_string(data.size()) + "]}";
-    }
-    header += "}";
-    std::string length;
-    for (unsigned shift = 0; shift < 64; shift += 8)
-        length += static_cast<char>(header.size() >> shift & 255);
-    write_text(path, length + header + data);
-}
-
-}  // namespace
-
 TEST_CASE("plot: numbers of other programs' arrays have the digits of their own type") {
     scratch_folder();
     using Types = std::vector<std::string>;
     for (const Types& types : {Types{"F32"}, Types{"F64"}, Types{"F32", "F32"}, Types{"F32", "F64"},
                                Types{"F64", "F32"}, Types{"F64", "F64"}}) {
-        write_safetensors("other.safetensors", types);
+        std::vector<StoredTensor> tensors;
+        for (const std::string& type : types) {
+            const std::size_t size = type == "F32" ? 4 : 8;
+            const std::string bytes = drawn("a", 8, 0, 1).substr(0, 4 * size);
+            tensors.push_back({"a" + std::to_string(tensors.size()), type, {2, 2}, bytes});
+        }
+        write_text("other.safetensors", safetensors_of(tensors));
         REQUIRE(run_attn({"plot", "other.safetensors", "--array", "all", "-o", "page.html"}).code ==
                 0);
         const std::string page = read_text("page.html");
-        CHECK_FALSE(contains(page, "\"values\":[0.10"));
         for (std::size_t i = 0; i < types.size(); ++i) {
             CAPTURE(types[i]);
             const std::size_t map = page.find("id=\"map-" + std::to_string(i) + "\"");

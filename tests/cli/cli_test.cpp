@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -22,10 +22,6 @@ Outcome good(const std::vector<std::string>& arguments, const std::string& input
     CHECK(outcome.err == "");
     CHECK(outcome.code == 0);
     return outcome;
-}
-
-json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
-    return json::parse(good(arguments, input).out);
 }
 
 /// A result without what differs when the same numbers come in another way.

@@ -30,18 +30,7 @@ void write_layers(const Words& more = {}) {
         }
 }
 
-/// The lines of cells of a terminal's picture, without its titles.
-Words cells_in(const std::string& picture) {
-    Words lines;
-    for (std::size_t at = 0; at < picture.size();) {
-        const std::size_t end = picture.find('\n', at);
-        const std::string line = picture.substr(at, end - at);
-        at = end + 1;
-        for (const char* word : {"Your ", "journey ", "starts ", "with ", "one ", "step "})
-            if (line.starts_with(word)) lines.push_back(line);
-    }
-    return lines;
-}
+const Words tokens{"Your", "journey", "starts", "with", "one", "step"};
 
 }  // namespace
 
@@ -54,7 +43,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             const Outcome one =
                 run_attn({"plot", std::string("seed") + seed + ".json", scale[0], scale[1]});
             REQUIRE(one.code == 0);
-            const Words cells = cells_in(one.out);
+            const Words cells = rows_of(one.out, tokens);
             REQUIRE(!cells.empty());
             alone.insert(alone.end(), cells.begin(), cells.end());
         }
@@ -65,7 +54,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             words.insert(words.end(), scale.begin(), scale.end());
             const Outcome all = run_attn(words);
             CHECK(all.err == "");
-            CHECK(cells_in(all.out) == alone);
+            CHECK(rows_of(all.out, tokens) == alone);
             CHECK(contains(all.out, std::string("seed2") + suffix + ", head 1"));
             for (const char* picture : {"l.svg", "l.png", "l.html"}) {
                 Words file = words;
@@ -80,9 +69,9 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
         write_text("all.ndjson", lines);
         const Outcome all = run_attn({"plot", "all.ndjson", scale[0], scale[1]});
         CHECK(all.err == "");
-        CHECK(cells_in(all.out) == alone);
+        CHECK(rows_of(all.out, tokens) == alone);
         CHECK(contains(all.out, "all.ndjson:3, head 1"));
-        CHECK(cells_in(run_attn({"plot", "-", scale[0], scale[1]}, lines).out) == alone);
+        CHECK(rows_of(run_attn({"plot", "-", scale[0], scale[1]}, lines).out, tokens) == alone);
     }
 }
 

@@ -180,20 +180,4 @@ TEST_CASE("readme: the picture is what its command draws") {
     CHECK((read_text("journey.svg") == read_text(data_path("journey.svg"))));
 }
 
-TEST_CASE("manual: every flag of every help page is named") {
-    const std::string text = manual_text();
-    for (const attn::cli::CommandRow* command : attn::cli::attn_program().commands) {
-        std::istringstream words(run_shell("attn " + std::string(command->name) + " --help").out);
-        for (std::string word; words >> word;)
-            if (word.starts_with("--") && word != "--help") {
-                word.erase(word.find_last_not_of(".,;:)") + 1);
-                const std::string positive =
-                    word.starts_with("--no-") ? "--" + word.substr(5) : word;
-                CAPTURE(word);
-                CHECK((text.find(word) != std::string::npos ||
-                       text.find(positive) != std::string::npos));
-            }
-    }
-}
-
 }  // namespace manual_test

@@ -7,7 +7,7 @@
 
 #include "io/write/output_formats.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -155,7 +155,7 @@ TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have o
         write_text("r.ndjson", lines("1.0"));
         REQUIRE(run_attn(Words{"batch", "r.ndjson", "-o", "out.ndjson"} + flags).code == 0);
         const std::string whole = read_text("out.ndjson");
-        for (std::size_t length = 0; length <= whole.size(); length += 3 * sample_step) {
+        for (std::size_t length = 0; length <= whole.size(); length += 3 * one_in) {
             write_text("out.ndjson", whole.substr(0, length));
             CAPTURE(length);
             CHECK(run_attn(Words{"batch", "r.ndjson", "--resume", "out.ndjson"} + flags).code == 0);

@@ -15,7 +15,7 @@
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -121,7 +121,7 @@ TEST_CASE("names: each command writes what a suffix named_formats, in any case, 
         CAPTURE(writer.words.front() + " " + writer.words.back());
         for (const auto& [suffix, format] : named_formats)
             for (int kind : {0, 1, 2}) {
-                if (!is_taken()) continue;
+                if (!is_taken.takes()) continue;
                 const std::string path = "out." + in_case(suffix, kind);
                 CAPTURE(path);
                 const Outcome outcome = run_attn(writer.words + Words{path});
@@ -173,7 +173,7 @@ TEST_CASE("names: a format that was given is written under any name that named_f
     Sample is_taken;
     for (const std::string& given : formats)
         for (const auto& [suffix, named] : named_formats) {
-            if (!is_taken()) continue;
+            if (!is_taken.takes()) continue;
             const std::string path = "out." + suffix;
             CAPTURE(given + " " + path);
             const Outcome outcome = run_attn(
