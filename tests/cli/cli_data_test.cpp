@@ -93,17 +93,6 @@ TEST_CASE("formats: a file of one array takes the context vectors, or the one th
               .out.starts_with("# shape: 2,6,3\n"));
 }
 
-TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
-    scratch_folder();
-    for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
-        CHECK(
-            run_attn({"self", "-", "--init", "none", "--emit", "inputs", "-o", "count.csv"}, matrix)
-                .err == "");
-        CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
-              json::parse(matrix));
-    }
-}
-
 TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {
     scratch_folder();
     write_text("m.json", "[[1,2],[3,4]]");

@@ -243,7 +243,7 @@ TEST_CASE("linear: one token, one query, and other commands") {
         CHECK(page.code == 0);
         for (const char* words :
              {"state_before", "What is written", "What it takes from each token"})
-            CHECK(page.out.find(words) != std::string::npos);
+            CHECK(contains(page.out, words));
     }
     REQUIRE(run_attn(with({"--emit", "all", "-o", "result.json"})).code == 0);
     REQUIRE(run_attn(with({"--emit", "all", "-o", "result.npz"})).code == 0);
@@ -252,7 +252,7 @@ TEST_CASE("linear: one token, one query, and other commands") {
     CHECK(run_attn({"plot", "result.json", "--array", "all", "-o", "map.html"}).code == 0);
     const Outcome explained = run_attn({"explain", "result.json", "--token", "3"});
     CHECK(explained.err == "");
-    CHECK(explained.out.find("What it takes from each token") != std::string::npos);
+    CHECK(contains(explained.out, "What it takes from each token"));
     CHECK(run_attn({"inspect", "result.npz"}).code == 0);
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }

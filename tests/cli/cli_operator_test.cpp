@@ -58,7 +58,7 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
         const std::string request = "{" + qkv + R"(, "mask": )" + mask + "}";
         const Outcome refused = run_attn({"sdpa"}, request);
         CHECK(refused.code == 2);
-        CHECK(refused.err.find(ambiguous) != std::string::npos);
+        CHECK(contains(refused.err, ambiguous));
         CHECK(answer({"sdpa", "-", "--emit", "mask", "--mask-kind", "additive"},
                      request)["mask"][0] == json({1, 1, 1}));
         CHECK(
@@ -70,7 +70,7 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
                                  "mask_true": "keep")";
     const Outcome refused = run_attn({"sdpa"}, "{" + qkv + both + "}");
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("expected --mask-kind boolean|additive") != std::string::npos);
+    CHECK(contains(refused.err, "expected --mask-kind boolean|additive"));
     CHECK(mask_of(both + R"(, "mask_kind": "additive")")[0] == json({1, 0, 1}));
     CHECK(mask_of(both + R"(, "mask_kind": "boolean")")[0] == json({1, 0, 0}));
     // The flags for INPUT's header do not apply to the mask.

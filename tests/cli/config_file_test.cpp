@@ -51,11 +51,15 @@ TEST_CASE("config: the command line and the request come first, the environment 
     CHECK(of_request["id"] == "r");
     CHECK(of_request["seed"] == 3);
     CHECK(of_request["d_out"] == 2);
-    write_text("e.json", R"({"seed": 4, "rng_skip": 9})");
+    // Of all the environment's flags those of the mode, and nothing of another command.
+    write_text("e.json", R"({"seed": 4, "rng_skip": 9, "heads": 3, "jobs": 3})");
     const Json of_environment =
         config_of("ATTN_CONFIG=e.json attn self --example journey --config c.json");
     CHECK(of_environment["seed"] == 1);
     CHECK(of_environment["rng_skip"] == 9);
+    CHECK(config_of("ATTN_CONFIG=e.json attn multihead --example journey")["heads"] == 3);
+    write_text("m.json", "[[1, 2]]");
+    CHECK(run_shell("ATTN_CONFIG=e.json attn compare m.json m.json").code == 0);
 }
 
 TEST_CASE("config: a batch takes the settings of a result, not its id") {

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -153,7 +154,7 @@ TEST_CASE("outputs: two that would be one file are refused, however it is named"
         CAPTURE(line);
         const Outcome outcome = run_shell("attn self m.csv " + line);
         CHECK(outcome.code == 2);
-        CHECK(outcome.err.find(": the same file as ") != std::string::npos);
+        CHECK(contains(outcome.err, ": the same file as "));
         CHECK(is_one_error(outcome.err));
         CHECK(read_text("r.json") == before);
     }

@@ -172,7 +172,7 @@ TEST_CASE("hardware input: each brace and comma of a header counts, and each nam
                 CAPTURE(changed.substr(at));
                 const Outcome refused = run_attn({"inspect", "changed.h"});
                 CHECK_EQ(refused.code, 3);
-                CHECK(refused.err.find("changed.h:") != std::string::npos);
+                CHECK(contains(refused.err, "changed.h:"));
             }
         }
     }

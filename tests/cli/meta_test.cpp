@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/write/output_formats.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -90,12 +91,12 @@ TEST_CASE("meta: every value is given back as it is, in every format with a head
                         expected = escaped;
                     }
                     const std::string text = read_text("out");
-                    if (name != "safetensors" || value.find("\xc3") == std::string::npos)
-                        CHECK(text.find(expected) != std::string::npos);
+                    if (name != "safetensors" || !contains(value, "\xc3"))
+                        CHECK(contains(text, expected));
                 }
             }
             REQUIRE(run_attn({"self", "r.json", "--pretty", "-o", "out"}).code == 0);
-            CHECK(read_text("out").find("\n  \"meta\": " + value + ",\n") != std::string::npos);
+            CHECK(contains(read_text("out"), "\n  \"meta\": " + value + ",\n"));
         }
 }
 
