@@ -223,7 +223,7 @@ TEST_CASE("linear: constants of a batch are defaults of its records") {
         "--decay 1e300: overflows float32; expected at most 3.4028235e38, or dtype float64");
 }
 
-TEST_CASE("linear: one token, one query, and other commands") {
+TEST_CASE("linear: one token of a result, and of its page") {
     scratch_folder();
     const std::string journey = data_path("journey.csv");
     const std::vector<std::string> question{"linear", journey,  "--d-out", "2",        "--decay",
@@ -245,15 +245,6 @@ TEST_CASE("linear: one token, one query, and other commands") {
              {"state_before", "What is written", "What it takes from each token"})
             CHECK(contains(page.out, words));
     }
-    REQUIRE(run_attn(with({"--emit", "all", "-o", "result.json"})).code == 0);
-    REQUIRE(run_attn(with({"--emit", "all", "-o", "result.npz"})).code == 0);
-    CHECK(run_attn({"compare", "result.json", "result.npz"}).code == 0);
-    CHECK(run_attn({"plot", "result.json", "-o", "map.svg"}).code == 0);
-    CHECK(run_attn({"plot", "result.json", "--array", "all", "-o", "map.html"}).code == 0);
-    const Outcome explained = run_attn({"explain", "result.json", "--token", "3"});
-    CHECK(explained.err == "");
-    CHECK(contains(explained.out, "What it takes from each token"));
-    CHECK(run_attn({"inspect", "result.npz"}).code == 0);
     CHECK(run_attn({"linear", "-", "--emit", "all"}, "[[1, 2]]").code == 0);
 }
 

@@ -179,7 +179,7 @@ void check_pictures(const Words& command, const Words& to_terminal, const std::s
 
 TEST_CASE("pictures: masked cells are those that every head drawn masks") {
     scratch_folder();
-    for (unsigned seed = 0; seed < cases(20); ++seed) {
+    for (unsigned seed = 0; seed < cases(12); ++seed) {
         CAPTURE(seed);
         Generator generator(seed);
         const Sizes n = generator.sizes();
