@@ -6,6 +6,7 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -85,6 +86,7 @@ TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --arr
 
 TEST_CASE("plot: the axes of every array are those of its question") {
     in_scratch_with_data();
+    Sample sample(2);
     write_text("short.json", "[[1, 2], [2, 1]]");
     write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
     for (const Words& words : std::vector<Words>{
@@ -110,6 +112,7 @@ TEST_CASE("plot: the axes of every array are those of its question") {
         // Without the mask, what is masked follows from the config.
         for (const char* emit : {"attention_weights", "keys,scores", "weights_before_dropout"})
             for (const char* result : {"r.json", "r.npz", "r.safetensors"}) {
+                if (!sample.takes()) continue;
                 CHECK(run_attn(words + Words{"--emit", emit, "--plot", "asked.svg", "-o", result})
                           .code == 0);
                 CHECK(run_attn({"plot", result, "-o", "read.svg"}).err == "");

@@ -83,10 +83,12 @@ TEST_CASE("hardware input: FILE:NAME, check and standard input take them") {
 
 TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read or refused") {
     scratch_folder();
+    Sample sample;
     for (const std::string file : {"g.h", "g.memh"}) {
         REQUIRE_EQ(run_attn(with(questions[0], {"--store", "fixed:12,4", "-o", file})).code, 0);
         const std::string whole = read_text(file);
         for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 75) {
+            if (!sample.takes()) continue;
             write_text(file, whole.substr(0, i));
             const Outcome cut = run_attn({"inspect", file});
             CHECK((cut.code == 0 || cut.code == 3));
