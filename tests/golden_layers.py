@@ -12,29 +12,22 @@ import collections
 import json
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 
+sys.dont_write_bytecode = True
+from support.array_files import npy_head, read_safetensors  # noqa: E402
+
 REFUSED = {"bamba", "falcon_h1", "granitemoehybrid", "jamba", "nemotron_h"}
 CODES = {"F64": "d", "F32": "f", "I64": "q"}
 
 
 def read_tensors(path):
-    data = pathlib.Path(path).read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, row in header.items():
-        begin, end = row["data_offsets"]
-        values = array(CODES[row["dtype"]])
-        values.frombytes(data[8 + length + begin:8 + length + end])
-        tensors[name] = (row["shape"], values)
-    return tensors
+    """{name: (shape, numbers)}"""
+    return {name: (shape, array(CODES[dtype], content)) for name, (dtype, shape, content) in read_safetensors(path)[0].items()}
 
 
 def written_name(name):
@@ -81,11 +74,8 @@ def check(program, folder, dtype, config, expected, case):
         for name, (shape, values) in expected.items():
             if name.startswith("input."):
                 kind = {"d": "<f8", "f": "<f4", "q": "<i8"}[values.typecode]
-                header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({', '.join(map(str, shape))},), }}"
-                header += " " * (63 - (10 + len(header)) % 64) + "\n"
                 path = os.path.join(temporary, name + ".npy")
-                pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) +
-                                               header.encode() + values.tobytes())
+                pathlib.Path(path).write_bytes(npy_head(shape, kind) + values.tobytes())
                 case["inputs"][name[len("input."):]] = path
         out = os.path.join(temporary, "out.safetensors")
         run = ask(program, folder, case, config, dtype, out)

@@ -11,7 +11,6 @@ gives the arrays of GOLDEN/NAME/expected.safetensors with the stored weights. Re
 import json
 import math
 import pathlib
-import struct
 import sys
 import tempfile
 
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.numpy import load_file, save_file
+from support.array_files import read_safetensors
 
 MASK = (1 << 64) - 1
 MAX_TOKENS = 6
@@ -89,21 +89,16 @@ def agree(arrays, expected):
 
 
 def tensors_of(folder):
+    kinds = {"F32": "<f4", "F16": "<f2", "I64": "<i8", "BF16": "<u2", "U8": "<u1", "BOOL": "<u1", "F64": "<f8"}
     tensors = {}
     for path in sorted(folder.glob("*.safetensors")):
         if path.name == "expected.safetensors":
             continue
-        data = path.read_bytes()
-        (length,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8:8 + length])
-        header.pop("__metadata__", None)
-        for name, row in header.items():
-            raw = data[8 + length + row["data_offsets"][0]:8 + length + row["data_offsets"][1]]
-            kind = {"F32": "<f4", "F16": "<f2", "I64": "<i8", "BF16": "<u2", "U8": "<u1", "BOOL": "<u1", "F64": "<f8"}
-            values = np.frombuffer(raw, kind[row["dtype"]]).reshape(row["shape"])
-            if row["dtype"] == "BF16":
+        for name, (dtype, shape, content) in read_safetensors(path)[0].items():
+            values = np.frombuffer(content, kinds[dtype]).reshape(shape)
+            if dtype == "BF16":
                 values = (values.astype(np.uint32) << 16).view(np.float32)
-            tensors[name] = (row["dtype"], values)
+            tensors[name] = (dtype, values)
     return tensors
 
 

@@ -13,11 +13,13 @@ import pathlib
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.dont_write_bytecode = True
+from support.array_files import read_safetensors  # noqa: E402
 
 try:
     import numpy
@@ -59,15 +61,10 @@ def read(path):
     if path.endswith(".npy"):
         array = numpy.load(path)
         return {"": array}, whole[:len(whole) - array.nbytes]
-    length = struct.unpack("<Q", whole[:8])[0]
-    header = json.loads(whole[8:8 + length])
-    arrays = {}
-    for name, row in header.items():
-        if name != "__metadata__":
-            begin, end = row["data_offsets"]
-            kind = {"F32": "<f4", "F64": "<f8"}[row["dtype"]]
-            arrays[name] = numpy.frombuffer(whole[8 + length + begin:8 + length + end], kind).reshape(row["shape"])
-    return arrays, whole[:8 + length]
+    tensors, _, head = read_safetensors(path)
+    kinds = {"F32": "<f4", "F64": "<f8"}
+    return {name: numpy.frombuffer(content, kinds[dtype]).reshape(shape)
+            for name, (dtype, shape, content) in tensors.items()}, head
 
 
 def check_equal(path, other, *words):

@@ -2,7 +2,6 @@
 """Runs two programs on the same command lines and shows every byte that differs.
 
     python3 tests/same_bytes.py OLD NEW [--quick] [--only TEXT] [--jobs N] [--reworded FILE]
-    python3 tests/same_bytes.py --shim FOLDER OLD NEW
 
 OLD and NEW are two builds of attn. Each case of lines is one shell line; both programs run
 it with the same standard input in the same empty folder, from which `data` leads to the project's
@@ -14,13 +13,8 @@ so that the lines shown can be pasted. Needs the standard library only.
 whose group or line has TEXT. --reworded FILE expects changed words: each line `BEFORE => AFTER` is applied to
 what OLD writes to its streams, whose blanks and line breaks then no longer count. OLD against OLD must show nothing: no line may depend on the time, on an
 address or on which thread is first.
-
---shim writes FOLDER/attn, which answers as NEW does, but fails where OLD answers otherwise:
-`cmake --preset dev -DATTN_TESTS=ON -DATTN_TEST_PROGRAM=FOLDER/attn` then makes each command of the test
-suite a case.
 """
 import argparse
-import filecmp
 import hashlib
 import itertools
 import multiprocessing
@@ -29,7 +23,6 @@ import shlex
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import time
@@ -211,90 +204,6 @@ def run(options):
     return 1
 
 
-# ---- the test suite as cases -----------------------------------------------------------------
-
-SHIM = """#!/usr/bin/env python3
-# Written by tests/same_bytes.py: answers as the new attn does, fails where the old one answers otherwise.
-import sys
-sys.path.insert(0, {tests!r})
-import same_bytes
-sys.exit(same_bytes.answer_as_both({old!r}, {new!r}, {log!r}))
-"""
-
-WRITES = ("-o", "--output", "--resume", "--save-weights", "--plot")
-
-
-def write_shim(folder, old, new):
-    os.makedirs(folder, exist_ok=True)
-    path = os.path.join(folder, "attn")
-    text = SHIM.format(tests=os.path.dirname(os.path.abspath(__file__)), old=os.path.abspath(old),
-                       new=os.path.abspath(new), log=os.path.join(os.path.abspath(folder), "differences.txt"))
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(path, 0o755)
-    print(path)
-    return 0
-
-
-def named_outputs(words):
-    """The files that the words of a command may write."""
-    for word, following in itertools.zip_longest(words, words[1:]):
-        flag, _, value = word.partition("=")
-        if flag in WRITES and (value or following):
-            yield value or following
-
-
-def answer_as_both(old, new, log):
-    """In place of attn: lines whose streams are files run twice; those in a conversation, by pipe or
-    terminal, or written to a device cannot be and are the new program's alone."""
-    words = sys.argv[1:]
-    if not all(stat.S_ISREG(os.fstat(stream).st_mode) for stream in (0, 1, 2)):
-        os.execv(new, ["attn", *words])
-    outputs = [path for path in named_outputs(words) if os.path.isfile(path) or not os.path.exists(path)]
-    with tempfile.TemporaryDirectory() as folder:
-        def save(side):
-            for number, path in enumerate(outputs):
-                if os.path.isfile(path):
-                    shutil.copy2(path, os.path.join(folder, f"{side}{number}"))
-
-        def restore():
-            for number, path in enumerate(outputs):
-                saved = os.path.join(folder, f"before{number}")
-                if os.path.exists(saved):
-                    shutil.copy2(saved, path)
-                elif os.path.isfile(path):
-                    os.unlink(path)
-
-        def answer(program, side):
-            os.lseek(0, position, os.SEEK_SET)
-            with open(os.path.join(folder, side + "out"), "wb") as out, \
-                    open(os.path.join(folder, side + "err"), "wb") as err:
-                return subprocess.run(["attn", *words], executable=program, stdout=out, stderr=err).returncode
-
-        position = os.lseek(0, 0, os.SEEK_CUR)
-        save("before")
-        codes = [answer(old, "old")]
-        save("old")
-        restore()
-        codes.append(answer(new, "new"))
-        save("new")
-        same = codes[0] == codes[1]
-        for name in ["out", "err", *map(str, range(len(outputs)))]:
-            pair = [os.path.join(folder, side + name) for side in ("old", "new")]
-            there = [os.path.exists(path) for path in pair]
-            same = same and there[0] == there[1] and (not there[0] or filecmp.cmp(*pair, shallow=False))
-        for name, stream in (("out", 1), ("err", 2)):
-            with open(os.path.join(folder, "new" + name), "rb") as file:
-                while block := file.read(MEBIBYTE):
-                    os.write(stream, block)
-    if same:
-        return codes[1] if codes[1] >= 0 else 128 - codes[1]
-    with open(log, "a", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(f"cd {shlex.quote(os.getcwd())} && {shlex.join(['attn', *words])}\n")
-    print("same_bytes.py: the old program answers otherwise; see", log, file=sys.stderr)
-    return 99
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("old", help="a build of attn from before a change")
@@ -304,9 +213,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="lines at the same time (default 1)")
     parser.add_argument("--show", type=int, default=30, metavar="N", help="differences to show (default 30)")
     parser.add_argument("--reworded", metavar="FILE", help="pairs BEFORE => AFTER of changed words")
-    parser.add_argument("--shim", metavar="FOLDER", help="write FOLDER/attn for the test suite instead")
-    options = parser.parse_args()
-    return write_shim(options.shim, options.old, options.new) if options.shim else run(options)
+    return run(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -20,6 +20,9 @@ import zipfile
 
 import jsonschema
 
+sys.dont_write_bytecode = True
+from support.array_files import read_safetensors  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "data" / "schema"
 ATTN = os.path.abspath(sys.argv[1])
@@ -79,8 +82,7 @@ def metadata(path):
         with zipfile.ZipFile(path) as file:
             header = file.read("__metadata__.npy")
         return header[10 + struct.unpack("<H", header[8:10])[0]:].decode()
-    data = pathlib.Path(path).read_bytes()
-    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]["attn"]
+    return read_safetensors(path)[1]["attn"]
 
 
 def results():

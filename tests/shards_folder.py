@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import random
-import struct
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+from support.array_files import read_safetensors  # noqa: E402
 
 try:
     import numpy
@@ -41,18 +43,14 @@ def read_part(path):
     if path.suffix == ".npz":
         with numpy.load(path, allow_pickle=False) as file:
             return dict(file)
-    data = path.read_bytes()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:start])
-    arrays, end = {}, 0
-    for name, row in header.items():
-        begin, stop = row["data_offsets"]
-        check(begin == end, path, "has a gap before", name)
-        end = stop
-        dtype = numpy.dtype(SAFETENSORS_DTYPES[row["dtype"]])
-        check((start + begin) % dtype.itemsize == 0, path, name, "is not aligned")
-        arrays[name] = numpy.frombuffer(data[start + begin:start + stop], dtype).reshape(row["shape"])
-    check(start + end == len(data), path, "has more bytes than arrays")
+    arrays, size = {}, 0
+    tensors, _, head = read_safetensors(path)
+    for name, (dtype, shape, content) in tensors.items():
+        dtype = numpy.dtype(SAFETENSORS_DTYPES[dtype])
+        check((len(head) + size) % dtype.itemsize == 0, path, name, "is not aligned")
+        size += len(content)
+        arrays[name] = numpy.frombuffer(content, dtype).reshape(shape)
+    check(len(head) + size == path.stat().st_size, path, "has gaps between arrays")
     return arrays
 
 

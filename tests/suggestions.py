@@ -19,6 +19,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+from support.array_files import npy_head  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAMPLE = 700
 BASES = {
@@ -60,9 +63,7 @@ FORMS = {  # name: bytes that programs write for [[0.1, 0.5], [1.25, 3]], or wor
 
 
 def npy(descriptor, shape, data):
-    header = f"{{'descr': {descriptor!r}, 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+    return npy_head(shape, descriptor) + data
 
 
 FILES = {

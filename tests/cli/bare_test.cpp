@@ -7,6 +7,7 @@
 
 #include "core/plan/settings.hpp"
 #include "io/write/output_formats.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -63,7 +64,7 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
             const Outcome bare = run_attn(command(request, as));
             if (!format.has_head) {
                 CHECK(bare.code == 2);
-                CHECK(bare.err.find("--bare: requires --format json, ndjson") != std::string::npos);
+                CHECK(contains(bare.err, "--bare: requires --format json, ndjson"));
                 continue;
             }
             REQUIRE(bare.code == 0);
@@ -71,8 +72,8 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
                     0);
             const std::string text = read_text("bare" + suffix);
             for (const char* of_head : {"attn.result", "config", "shapes", "layout", "tokens\""})
-                CHECK(text.find(of_head) == std::string::npos);
-            CHECK((text.find("a b") != std::string::npos) == request.contains("id"));
+                CHECK_FALSE(contains(text, of_head));
+            CHECK((contains(text, "a b")) == request.contains("id"));
             if (format.json) {
                 Json whole = Json::parse(read_text("whole" + suffix));
                 for (const char* key : {"schema", "mode", "config", "shapes", "layout", "tokens"})
@@ -115,23 +116,6 @@ TEST_CASE("bare: answers of a batch are those of the whole answers without their
     std::string found;
     for (const std::string& line : lines_of(by_flag)) found += Json::parse(line).dump() + "\n";
     CHECK(found == expected);
-}
-
-TEST_CASE("bare: a result is the input of a next layer, and has nothing to explain") {
-    scratch_folder();
-    write_text("r.json", requests()[0].dump());
-    for (const char* suffix : {".json", ".npz", ".safetensors"}) {
-        const std::string bare = std::string("bare") + suffix,
-                          whole = std::string("whole") + suffix;
-        const Words as{"--emit", "attention_weights,context_vectors", "-o"};
-        REQUIRE(run_attn(command(requests()[0], with(as, {bare, "--bare"}))).code == 0);
-        REQUIRE(run_attn(command(requests()[0], with(as, {whole}))).code == 0);
-        const Words next{"self", "--format", "npy"};
-        CHECK(run_attn(with(next, {bare + ":context_vectors"})).out ==
-              run_attn(with(next, {whole + ":context_vectors"})).out);
-        CHECK(run_attn({"explain", bare}).code == 3);
-        CHECK(run_attn({"plot", bare, "-o", "x.svg"}).code == 0);
-    }
 }
 
 }  // namespace bare_test

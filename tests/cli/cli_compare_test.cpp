@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -96,7 +97,7 @@ TEST_CASE("compare: --common compares what both have, and still finds what diffe
             if ((a & b) == 0) {
                 const Outcome refused = run_attn({"compare", "a.json", "b.npz", "--common"});
                 CHECK(refused.code == 2);
-                CHECK(refused.err.find("expected one in common") != std::string::npos);
+                CHECK(contains(refused.err, "expected one in common"));
                 continue;
             }
             const json same = compared({"a.json", "b.npz", "--common"}, 0);

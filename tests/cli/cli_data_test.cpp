@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
 
 namespace cli_data_test {
@@ -19,21 +19,6 @@ const std::vector<std::string> suffixes{"json", "ndjson", "csv", "npy", "npz", "
 
 std::string arrays(const std::string& name) {
     return data_path("arrays/" + name);
-}
-
-void check_error(const std::vector<std::string>& arguments, const std::string& input, int code,
-                 const std::string& part) {
-    const Outcome outcome = run_attn(arguments, input);
-    CAPTURE(outcome.err);
-    CHECK(outcome.err.find(part) != std::string::npos);
-    CHECK(outcome.code == code);
-    CHECK(outcome.out == "");
-}
-
-json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
-    const Outcome outcome = run_attn(arguments, input);
-    REQUIRE(outcome.err == "");
-    return json::parse(outcome.out);
 }
 
 }  // namespace
@@ -106,17 +91,6 @@ TEST_CASE("formats: a file of one array takes the context vectors, or the one th
     CHECK(read_text("one.csv").find('#') == std::string::npos);
     CHECK(run_attn({"self", data_path("journey_twice.json"), "--format", "csv"})
               .out.starts_with("# shape: 2,6,3\n"));
-}
-
-TEST_CASE("formats: a first row 0, 1, 2 goes through CSV and is not a header") {
-    scratch_folder();
-    for (const std::string matrix : {"[[0,1,2],[3,4,5]]", "[[0,1]]"}) {
-        CHECK(
-            run_attn({"self", "-", "--init", "none", "--emit", "inputs", "-o", "count.csv"}, matrix)
-                .err == "");
-        CHECK(answer({"self", "count.csv", "--init", "none", "--emit", "inputs"})["inputs"] ==
-              json::parse(matrix));
-    }
 }
 
 TEST_CASE("formats: inputs of a request may be a path, and no half file is left behind") {

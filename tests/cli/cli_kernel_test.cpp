@@ -36,53 +36,7 @@ std::string good(const std::vector<std::string>& arguments, const std::string& i
     return outcome.out;
 }
 
-std::vector<std::string> kernel_names() {
-    std::vector<std::string> names;
-    for (const attn::kernels::Kernel* kernel : attn::kernels::supported())
-        names.emplace_back(kernel->name);
-    return names;
-}
-
 }  // namespace
-
-TEST_CASE("kernel: every kernel gives the reference's answer to rounding, in every mode") {
-    scratch_folder();
-    write_text("x.json", matrix(70, 24));
-    write_text("context.json", matrix(50, 24));
-    for (const std::vector<std::string>& question :
-         {std::vector<std::string>{"self", "x.json", "--init", "none"},
-          {"causal", "x.json", "--d-out", "20", "--qkv-bias", "--dropout", "0.3"},
-          {"multihead", "x.json", "--heads", "6", "--kv-heads", "2", "--rope", "half", "--window",
-           "9"},
-          {"multihead", "x.json", "--heads", "3", "--style", "wrapper", "--init", "rand",
-           "--dropout", "0.1", "--dropout-stream", "mkl"},
-          {"multihead", "x.json", "--heads", "4", "--init", "mha", "--average-heads", "--softcap",
-           "3"},
-          {"cross", "x.json", "--context", "context.json", "--heads", "2", "--alibi", "--sink",
-           "1"},
-          {"sdpa", "--query", "x.json", "--key", "context.json", "--value", "context.json",
-           "--heads", "2", "--causal", "--causal-align", "bottom-right"},
-          {"multihead", "x.json", "--heads", "4", "--token", "60"}})
-        for (const char* dtype : {"float32", "float64"}) {
-            std::vector<std::string> asked = question;
-            asked.insert(asked.end(),
-                         {"--dtype", dtype, "--emit",
-                          "context_vectors,head_outputs,attention_weights,scores,logsumexp", "-o",
-                          "reference.json", "--kernel", "reference"});
-            good(asked);
-            for (const std::string& kernel : kernel_names()) {
-                CAPTURE(kernel);
-                CAPTURE(question[0]);
-                CAPTURE(dtype);
-                asked[asked.size() - 3] = "fused.json";
-                asked.back() = kernel;
-                good(asked);
-                const std::string tolerance = dtype == std::string("float32") ? "2e-5" : "1e-12";
-                good({"compare", "fused.json", "reference.json", "--atol", tolerance, "--rtol",
-                      tolerance});
-            }
-        }
-}
 
 TEST_CASE("kernel: auto takes the reference where the work is small, and where steps are emitted") {
     const std::string small = matrix(6, 4), large = matrix(300, 32);

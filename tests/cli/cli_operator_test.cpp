@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
 
 namespace cli_operator_test {
@@ -16,97 +16,7 @@ namespace {
 const std::string qkv =
     R"("query": [[1,0],[0,1],[1,1]], "key": [[1,2],[0,1],[2,0]], "value": [[1],[2],[4]])";
 
-json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
-    const Outcome outcome = run_attn(arguments, input);
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
-}
-
-void check_error(const std::vector<std::string>& arguments, const std::string& input, int code,
-                 const std::string& message) {
-    CAPTURE(input);
-    const Outcome outcome = run_attn(arguments, input);
-    CHECK(outcome.err == "attn: error: " + message + "\n");
-    CHECK(outcome.code == code);
-    CHECK(outcome.out == "");
-}
-
 }  // namespace
-
-TEST_CASE("operator: flags, request keys and config agree on every option") {
-    scratch_folder();
-    write_text("q.json", "[[1,0],[0,1],[1,1]]");
-    write_text("k.json", "[[1,2],[0,1],[2,0]]");
-    write_text("v.json", "[[1],[2],[4]]");
-    write_text("mask.json",
-               "[[true,false,true,false],[false,false,false,false],"
-               "[false,true,false,false]]");
-    write_text("padding.json", "[[false,false,true,false]]");
-    write_text("past_key.json", "[[1,1]]");
-    write_text("past_value.json", "[[3]]");
-    json by_flags = answer({"sdpa",
-                            "--query",
-                            "q.json",
-                            "--key",
-                            "k.json",
-                            "--value",
-                            "v.json",
-                            "--mask",
-                            "mask.json",
-                            "--key-padding-mask",
-                            "padding.json",
-                            "--past-key",
-                            "past_key.json",
-                            "--past-value",
-                            "past_value.json",
-                            "--causal",
-                            "--causal-align",
-                            "bottom-right",
-                            "--window",
-                            "2,0",
-                            "--softcap",
-                            "5",
-                            "--alibi",
-                            "--rope",
-                            "interleaved",
-                            "--rope-base",
-                            "100",
-                            "--rope-dims",
-                            "2",
-                            "--sink",
-                            "0.5",
-                            "--mask-true",
-                            "drop",
-                            "--kv-lengths",
-                            "4",
-                            "--emit",
-                            "all"});
-    json request{{"query", "q.json"},
-                 {"key", "k.json"},
-                 {"value", "v.json"},
-                 {"mask", "mask.json"},
-                 {"key_padding_mask", "padding.json"},
-                 {"past_key", "past_key.json"},
-                 {"past_value", "past_value.json"}};
-    json by_config = request;
-    request.update(json{{"causal", true},
-                        {"causal_align", "bottom-right"},
-                        {"window", {2, 0}},
-                        {"softcap", 5},
-                        {"alibi", true},
-                        {"rope", "interleaved"},
-                        {"rope_base", 100},
-                        {"rope_dims", 2},
-                        {"sink", {0.5}},
-                        {"mask_true", "drop"},
-                        {"kv_lengths", {4}},
-                        {"emit", {"all"}}});
-    CHECK(answer({"sdpa"}, request.dump()) == by_flags);
-    by_config.update(by_flags["config"]);
-    CHECK(answer({"sdpa"}, by_config.dump()) == by_flags);
-    CHECK(by_flags["attention_weights"][0][0] == 0);  // dropped by the mask
-}
 
 TEST_CASE("operator: a mask from JSON, from CSV of 0 and 1, inline, and from a result") {
     scratch_folder();
@@ -148,7 +58,7 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
         const std::string request = "{" + qkv + R"(, "mask": )" + mask + "}";
         const Outcome refused = run_attn({"sdpa"}, request);
         CHECK(refused.code == 2);
-        CHECK(refused.err.find(ambiguous) != std::string::npos);
+        CHECK(contains(refused.err, ambiguous));
         CHECK(answer({"sdpa", "-", "--emit", "mask", "--mask-kind", "additive"},
                      request)["mask"][0] == json({1, 1, 1}));
         CHECK(
@@ -160,7 +70,7 @@ TEST_CASE("operator: masks of 0 and 1 are boolean where only mask_true can mean 
                                  "mask_true": "keep")";
     const Outcome refused = run_attn({"sdpa"}, "{" + qkv + both + "}");
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("expected --mask-kind boolean|additive") != std::string::npos);
+    CHECK(contains(refused.err, "expected --mask-kind boolean|additive"));
     CHECK(mask_of(both + R"(, "mask_kind": "additive")")[0] == json({1, 0, 1}));
     CHECK(mask_of(both + R"(, "mask_kind": "boolean")")[0] == json({1, 0, 0}));
     // The flags for INPUT's header do not apply to the mask.

@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "tests/support/contains.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -48,28 +50,6 @@ TEST_CASE("heatmap: on standard error with JSON, on standard output if that is o
     CHECK(run_attn({"plot"}, beside.out).out == beside.err);
 }
 
-TEST_CASE("plot: a result without weights or mask has the cells that its settings block") {
-    in_scratch_with_data();
-    for (const Words& ask :
-         std::vector<Words>{{"causal", input},
-                            {"self", input, "--window", "1,0"},
-                            {"multihead", input, "--heads", "3", "--kv-lengths", "4"}})
-        for (const char* emit :
-             {"keys,scores", "scores,scaled_scores", "keys,weights_before_dropout",
-              "scores,context_vectors", "logsumexp,scores", "scores", "attention_weights,scores"})
-            for (const char* result : {"r.json", "r.npz", "r.safetensors"}) {
-                CAPTURE(ask[0]);
-                CAPTURE(std::string(emit));
-                CAPTURE(std::string(result));
-                Words words = ask;
-                words.insert(words.end(), {"--emit", emit, "--plot", "a.svg", "-o", result});
-                REQUIRE(run_attn(words).code == 0);
-                REQUIRE(run_attn({"plot", result, "-o", "b.svg"}).code == 0);
-                CHECK(read_text("a.svg") == read_text("b.svg"));
-                CHECK(contains(read_text("a.svg"), "masked"));
-            }
-}
-
 TEST_CASE(
     "plot: what a result says wrongly does no harm, arrays that do not go together are refused") {
     in_scratch_with_data();
@@ -106,6 +86,7 @@ TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --arr
 
 TEST_CASE("plot: the axes of every array are those of its question") {
     in_scratch_with_data();
+    Sample sample(2);
     write_text("short.json", "[[1, 2], [2, 1]]");
     write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
     for (const Words& words : std::vector<Words>{
@@ -129,11 +110,14 @@ TEST_CASE("plot: the axes of every array are those of its question") {
         CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
         CHECK((read_text("asked.html") == read_text("read.html")));
         // Without the mask, what is masked follows from the config.
-        Words weights = words;
-        weights.insert(weights.end(), {"--plot", "asked.svg", "-o", "r.json"});
-        CHECK(run_attn(weights).code == 0);
-        CHECK(run_attn({"plot", "r.json", "-o", "read.svg"}).err == "");
-        CHECK((read_text("asked.svg") == read_text("read.svg")));
+        for (const char* emit : {"attention_weights", "keys,scores", "weights_before_dropout"})
+            for (const char* result : {"r.json", "r.npz", "r.safetensors"}) {
+                if (!sample.takes()) continue;
+                CHECK(run_attn(words + Words{"--emit", emit, "--plot", "asked.svg", "-o", result})
+                          .code == 0);
+                CHECK(run_attn({"plot", result, "-o", "read.svg"}).err == "");
+                CHECK((read_text("asked.svg") == read_text("read.svg")));
+            }
     }
 }
 
@@ -154,43 +138,21 @@ TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
     CHECK(contains(large.out, "1+"));
 }
 
-namespace {
-
-/// A file of other programs: arrays of 2 x 2, each 0.1 in one of the types "F32", "F64".
-void write_safetensors(const std::string& path, const std::vector<std::string>& types) {
-    std::string header, data;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        const std::size_t begin = data.size(), size = types[i] == "F32" ? 4 : 8;
-        for (int element = 0; element < 4; ++element) {
-            const float narrow = 0.1f;
-            const double wide = 0.1;
-            data.append(size == 4 ? reinterpret_cast<const char*>(&narrow)
-                                  : reinterpret_cast<const char*>(&wide),
-                        size);
-        }
-        header += (i == 0 ? "{\"a" : ",\"a") + std::to_string(i) + R"(":{"dtype":")" + types[i] +
-                  R"(","shape":[2,2],"data_offsets":[)" + std::to_string(begin) + "," +
-                  std::to_string(data.size()) + "]}";
-    }
-    header += "}";
-    std::string length;
-    for (unsigned shift = 0; shift < 64; shift += 8)
-        length += static_cast<char>(header.size() >> shift & 255);
-    write_text(path, length + header + data);
-}
-
-}  // namespace
-
 TEST_CASE("plot: numbers of other programs' arrays have the digits of their own type") {
     scratch_folder();
     using Types = std::vector<std::string>;
     for (const Types& types : {Types{"F32"}, Types{"F64"}, Types{"F32", "F32"}, Types{"F32", "F64"},
                                Types{"F64", "F32"}, Types{"F64", "F64"}}) {
-        write_safetensors("other.safetensors", types);
+        std::vector<StoredTensor> tensors;
+        for (const std::string& type : types) {
+            const std::size_t size = type == "F32" ? 4 : 8;
+            const std::string bytes = drawn("a", 8, 0, 1).substr(0, 4 * size);
+            tensors.push_back({"a" + std::to_string(tensors.size()), type, {2, 2}, bytes});
+        }
+        write_text("other.safetensors", safetensors_of(tensors));
         REQUIRE(run_attn({"plot", "other.safetensors", "--array", "all", "-o", "page.html"}).code ==
                 0);
         const std::string page = read_text("page.html");
-        CHECK_FALSE(contains(page, "\"values\":[0.10"));
         for (std::size_t i = 0; i < types.size(); ++i) {
             CAPTURE(types[i]);
             const std::size_t map = page.find("id=\"map-" + std::to_string(i) + "\"");

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -22,10 +22,6 @@ Outcome good(const std::vector<std::string>& arguments, const std::string& input
     CHECK(outcome.err == "");
     CHECK(outcome.code == 0);
     return outcome;
-}
-
-json answer(const std::vector<std::string>& arguments, const std::string& input = "") {
-    return json::parse(good(arguments, input).out);
 }
 
 /// A result without what differs when the same numbers come in another way.
@@ -74,13 +70,6 @@ TEST_CASE("cli: a request document, and flags that win over it") {
     CHECK_FALSE(other.contains("scores"));
 }
 
-TEST_CASE("cli: a request without inputs with --example") {
-    const json result =
-        answer({"self", "-", "--example", "journey"}, R"({"seed": 789, "d_out": 2})");
-    CHECK(arrays_of(result) ==
-          arrays_of(answer({"self", "--example", "journey", "--seed", "789", "--d-out", "2"})));
-}
-
 TEST_CASE("cli: null in a request is the default") {
     CHECK(answer({"self"}, R"({"inputs": [[1, 2]], "d_out": null, "id": null})") ==
           answer({"self"}, R"({"inputs": [[1, 2]]})"));
@@ -90,12 +79,9 @@ TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
     const std::vector<std::string> ask{
         "causal", "--example", "journey",       "--d-out",     "1", "--token",
         "0",      "--emit",    "masked_scores", "--precision", "3"};
-    CHECK(good(with(ask, {"--nonfinite", "null"})).out.find(",null,null,null,null,null]]") !=
-          std::string::npos);
-    CHECK(good(with(ask, {"--nonfinite", "literal"})).out.find(",-Infinity]]") !=
-          std::string::npos);
-    CHECK(good(with(ask, {"--pretty"})).out.find("\n  \"masked_scores\": [\n    [") !=
-          std::string::npos);
+    CHECK(contains(good(with(ask, {"--nonfinite", "null"})).out, ",null,null,null,null,null]]"));
+    CHECK(contains(good(with(ask, {"--nonfinite", "literal"})).out, ",-Infinity]]"));
+    CHECK(contains(good(with(ask, {"--pretty"})).out, "\n  \"masked_scores\": [\n    ["));
 }
 
 TEST_CASE("cli: the sentence example is --text with the same words") {
@@ -112,14 +98,6 @@ TEST_CASE("cli: labels of a request win over the words of its text") {
     const json result = answer({"self"}, R"({"text": "a b", "tokens": ["x", "y"]})");
     CHECK(result["tokens"] == json({"x", "y"}));
     CHECK(answer({"self"}, result["config"].dump()) == result);
-}
-
-TEST_CASE("cli: -o writes the file and nothing else") {
-    scratch_folder();
-    const Outcome to_file = good({"self", "--example", "journey", "-o", "r.json"});
-    CHECK(to_file.out == "");
-    CHECK(read_text("r.json") == good({"self", "--example", "journey"}).out);
-    CHECK(good({"self", "--example", "journey", "--output=-"}).out == read_text("r.json"));
 }
 
 TEST_CASE("cli: a reader that goes away ends the program quietly") {
@@ -147,20 +125,13 @@ TEST_CASE("cli: the examples of every help page run") {
             CAPTURE(line);
             const Outcome outcome = run_shell(line);
             // compare's 1 means that its inputs differ.
-            CHECK(outcome.code <= (line.find("compare") == std::string::npos ? 0 : 1));
+            CHECK(outcome.code <= (!contains(line, "compare") ? 0 : 1));
             CHECK(outcome.err == "");
             at = end + 1;
             ++examples;
         }
     }
     CHECK(examples >= 18);
-}
-
-TEST_CASE("cli: without a command the help goes to standard error and the exit code is 2") {
-    const Outcome outcome = run_attn({});
-    CHECK(outcome.code == 2);
-    CHECK(outcome.out == "");
-    CHECK(outcome.err.find("Examples:") != std::string::npos);
 }
 
 }  // namespace cli_test

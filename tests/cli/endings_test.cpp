@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -153,7 +154,7 @@ TEST_CASE("outputs: two that would be one file are refused, however it is named"
         CAPTURE(line);
         const Outcome outcome = run_shell("attn self m.csv " + line);
         CHECK(outcome.code == 2);
-        CHECK(outcome.err.find(": the same file as ") != std::string::npos);
+        CHECK(contains(outcome.err, ": the same file as "));
         CHECK(is_one_error(outcome.err));
         CHECK(read_text("r.json") == before);
     }
@@ -226,37 +227,7 @@ TEST_CASE("full disks: a result is shown when its files are there, and no file a
     CHECK(files_in_folder() == Words{"p.svg", "w.npz"});
 }
 
-TEST_CASE("full disks: files that may not grow are whole, all of them, or as they were") {
-    write_inputs();
-    std::size_t failed = 0;
-    for (int blocks = 1; blocks < 80; blocks += 3) {
-        empty_folder();
-        for (const char* old : {"out/r.json", "out/w.npz"}) write_text(old, "old");
-        const Outcome outcome = run_shell(
-            "ulimit -f " + std::to_string(blocks) +
-            "; attn self --text 'a b c d e f g h' --embed-dim 12 -o out/r.json --emit all "
-            "--save-weights out/w.npz --plot out/p.svg");
-        CAPTURE(blocks);
-        const bool is_done = outcome.code == 0;
-        failed += is_done ? 0 : 1;
-        CHECK((is_done || (outcome.code == 4 && is_one_error(outcome.err))));
-        CHECK(files_in_folder() ==
-              (is_done ? Words{"p.svg", "r.json", "w.npz"} : Words{"r.json", "w.npz"}));
-        CHECK((read_text("out/r.json") == "old") != is_done);
-        CHECK((read_text("out/w.npz") == "old") != is_done);
-    }
-    CHECK(failed > 3);
-    CHECK(failed < 27);
-}
-
 namespace {
-
-/// A question whose answer takes a moment to write.
-Words long_question() {
-    std::string text;
-    for (int word = 0; word < 400 / part; ++word) text += "w" + std::to_string(word) + " ";
-    return {"self", "--text", text, "--emit", "all", "-o", "out/r.json"};
-}
 
 void wait_for_temporary() {
     for (int tries = 0; tries < 10000; ++tries) {
@@ -267,36 +238,6 @@ void wait_for_temporary() {
 }
 
 }  // namespace
-
-TEST_CASE("signals: at any moment the old file stays or the new one is whole, and nothing else") {
-    scratch_folder();
-    empty_folder();
-    REQUIRE(run_attn(long_question()).code == 0);
-    const std::string whole = read_text("out/r.json");
-    std::mt19937 random(7);
-    std::size_t stopped = 0;
-    for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGKILL})
-        for (unsigned time = 0; time < 4; ++time) {
-            CAPTURE(signal);
-            empty_folder();
-            write_text("out/r.json", "old");
-            Process attn(long_question());
-            if (time != 0) wait_for_temporary();
-            std::this_thread::sleep_for(std::chrono::microseconds(random() % (20000 * time + 1)));
-            attn.send(signal);
-            const Ending ending = attn.wait();
-            CHECK((ending.signal == signal || ending.code == 0));
-            stopped += ending.signal != 0 ? 1 : 0;
-            const std::string left = read_text("out/r.json");
-            CHECK((left == "old" || left == whole));
-            if (signal != SIGKILL) CHECK(files_in_folder() == Words{"r.json"});
-            if (signal != SIGKILL) continue;
-            CHECK(files_in_folder().size() <= 2);
-            CHECK(run_attn(long_question()).code == 0);
-            CHECK((read_text("out/r.json") == whole));
-        }
-    CHECK(stopped > 6);
-}
 
 TEST_CASE("signals: those that were ignored at the start stay ignored") {
     write_inputs();

@@ -11,6 +11,7 @@
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/model/other_tensors.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -82,13 +83,12 @@ TEST_CASE("families: each is a choice of --family, and is in the manual") {
     const std::string help = run_attn({"multihead", "--help"}).out;
     for (const Family* family : attn::io::all_families()) {
         CAPTURE(family->name);
-        CHECK(help.find(family->name) != std::string::npos);
+        CHECK(contains(help, family->name));
         CHECK(attn::io::find_family(family->name) == family);
         const std::string row = manual_row(*family);
         CHECK(row != "");
-        CHECK(row.find(family->layers.front().query.weight) != std::string::npos);
-        for (const ModelType& type : family->model_types)
-            CHECK(lower(row).find(type.name) != std::string::npos);
+        CHECK(contains(row, family->layers.front().query.weight));
+        for (const ModelType& type : family->model_types) CHECK(contains(lower(row), type.name));
     }
     CHECK(attn::io::find_family("other") == nullptr);
 }
@@ -105,9 +105,9 @@ TEST_CASE("families: the names of each form are found as that form") {
             attn::io::ArrayFile more = file;
             more.arrays.push_back(more.arrays.front());
             more.arrays.back().name = layer.module() + "unknown";
-            CHECK(error_of([&] {
-                      attn::io::check_others(more, attn::io::find_layer(more, {}));
-                  }).find("unknown") != std::string::npos);
+            CHECK(contains(
+                error_of([&] { attn::io::check_others(more, attn::io::find_layer(more, {})); }),
+                "unknown"));
         }
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("families: an output projection of another width is an error in the fi
         if (columns == 4) continue;
         const std::string place = "w.json:layers.0.self_attn.o_proj.weight: shape (4, " +
                                   std::to_string(columns) + "); expected 4 columns";
-        CHECK(outcome.err.find(place) != std::string::npos);
+        CHECK(contains(outcome.err, place));
     }
     json bare{{"W_query", rows(4, 2)}, {"W_key", rows(4, 2)}, {"W_value", rows(4, 2)}};
     bare["W_out"] = rows(3, 4);
@@ -186,7 +186,7 @@ TEST_CASE("families: an output projection of another width is an error in the fi
     const Outcome outcome =
         run_attn({"multihead", "-", "--weights", "w.json", "--heads", "1"}, inputs.dump());
     CHECK(outcome.code == 3);
-    CHECK(outcome.err.find("w.json:W_out: shape (3, 4); expected 2 rows") != std::string::npos);
+    CHECK(contains(outcome.err, "w.json:W_out: shape (3, 4); expected 2 rows"));
 }
 
 TEST_CASE("save-weights: a family that cannot hold them is named by the flag that was given") {
@@ -200,9 +200,9 @@ TEST_CASE("save-weights: a family that cannot hold them is named by the flag tha
         const Outcome outcome = run_attn(command);
         CHECK(outcome.code == 2);
         CAPTURE(outcome.err);
-        CHECK(outcome.err.find(flag + " gpt2: gpt2 joins queries, keys and values of one width; "
-                                      "expected llama, bert, meta or notebook") !=
-              std::string::npos);
+        CHECK(contains(outcome.err, flag +
+                                        " gpt2: gpt2 joins queries, keys and values of one width; "
+                                        "expected llama, bert, meta or notebook"));
     }
 }
 

@@ -14,8 +14,10 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
+#include "cli/request/options.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -29,6 +31,7 @@ using test::write_text;
 namespace {
 
 using Words = std::vector<std::string>;
+using attn::test::contains;
 
 Args parsed(const Words& words) {
     std::vector<const char*> argv{"attn"};
@@ -86,10 +89,6 @@ std::vector<std::string> slips_of(const std::string& name) {
     return slips;
 }
 
-std::string context_of(const Words& words) {
-    return config_of(make_request(parsed(words)));
-}
-
 }  // namespace
 
 TEST_CASE("unknown flags: a slip in any flag of any command names that flag, or one as near") {
@@ -104,11 +103,11 @@ TEST_CASE("unknown flags: a slip in any flag of any command names that flag, or 
                 CAPTURE(slip);
                 CAPTURE(message);
                 // Never the negation of what was meant.
-                CHECK((message.find("--no-") == std::string::npos || name.starts_with("no-")));
+                CHECK((!contains(message, "--no-") || name.starts_with("no-")));
                 const auto named = named_in(message);
                 CHECK(std::any_of(named.begin(), named.end(), [&](const std::string& near) {
                     return near == name || did_you_mean(slip, {near}) == near ||
-                           message.find("calls it") != std::string::npos;
+                           contains(message, "calls it");
                 }));
             }
     }
@@ -123,7 +122,7 @@ TEST_CASE("unknown flags: a negation is answered with a negation") {
             const std::string slip = name.substr(0, name.size() - 1) + "x";
             const std::string message = unknown(*command, "--no-" + slip);
             CAPTURE(slip);
-            CHECK(message.find("--no-") != std::string::npos);
+            CHECK(contains(message, "--no-"));
         }
 }
 
@@ -145,7 +144,7 @@ TEST_CASE("unknown flags: for those of another command, the error names it") {
                 if (const char* words = explanation_of(as_listed(name), command->name))
                     CHECK(message.ends_with(words));
                 else if (name != "causal" && (other->mode != nullptr || is_own))
-                    CHECK(message.find(other->name) != std::string::npos);
+                    CHECK(contains(message, other->name));
             }
     }
 }
@@ -167,27 +166,14 @@ TEST_CASE("unknown flags: what others call it is explained by flags that are the
             if (command->mode == nullptr) continue;
             const std::string message = unknown(*command, std::string("--") + name);
             CAPTURE(message);
-            CHECK(message.find("nearest") == std::string::npos);
-            CHECK(message.find("--help lists") == std::string::npos);
+            CHECK_FALSE(contains(message, "nearest"));
+            CHECK_FALSE(contains(message, "--help lists"));
             for (std::string flag : named_in(message)) {
                 flag.erase(flag.find_last_not_of(".,;:") + 1);
                 CAPTURE(flag);
                 CHECK(known.contains(flag));
             }
         }
-}
-
-TEST_CASE("unknown words: what is far from all is not guessed at") {
-    for (const char* far : {"bogus", "qqq", "xyzzy", "frobnicate", "z"}) {
-        CAPTURE(far);
-        for (const CommandRow* command : attn_program().commands)
-            CHECK(unknown(*command, std::string("--") + far)
-                      .ends_with("attn " + std::string(command->name) +
-                                 " --help lists the known flags"));
-        CHECK(unknown_command(attn_program(), far).find("expected self, causal, ") !=
-              std::string::npos);
-        CHECK(unknown_key(far, {"inputs", "seed"}).find("nearest") == std::string::npos);
-    }
 }
 
 TEST_CASE("words: every command answers missing, empty and odd words with one line") {
@@ -228,33 +214,6 @@ TEST_CASE("flags: the last of those that are given twice wins, unless each adds 
                                          : is_boolean(*option) ? "true"
                                                                : other));
         }
-}
-
-TEST_CASE(
-    "flags: the command line and the request override a file of flags, which overrides defaults") {
-    test::scratch_folder();
-    write_text("shared.json", R"({"seed": 1, "d_out": 5, "dropout": 0.5, "heads": 2, "jobs": 3,
-                                "format": "table"})");
-    write_text("flags.json", R"({"seed": 2, "d_out": 6, "qkv_bias": true})");
-    ::setenv("ATTN_CONFIG", "shared.json", 1);
-    const json config =
-        json::parse(context_of({"self", "x.json", "--config", "flags.json", "--seed", "3"}));
-    CHECK(config["seed"] == 3);
-    CHECK(config["d_out"] == 6);
-    CHECK(config["qkv_bias"] == true);
-    CHECK(config["dropout"] == 0.5);
-    // Of all the environment's flags those of the mode, and nothing of another command.
-    CHECK(json::parse(context_of({"multihead", "x.json"}))["heads"] == 2);
-    CHECK(parsed({"batch"}).whole("jobs") == 3);
-    for (const FlagValue& given : parsed({"batch"}).flags)
-        CHECK(given.option->key != std::string("format"));
-    CHECK(parsed({"compare", "a", "b"}).flags.empty());
-    RequestBuilder builder{make_request(parsed({"self", "x.json", "--d-out", "7"}))};
-    builder.apply_key("seed", 9, std::string("x.json:1:2"));
-    builder.apply_key("d_out", 9, std::string("x.json:1:9"));
-    CHECK(builder.request.settings.seed.bits == 9);
-    CHECK(builder.request.settings.d_out == 7);
-    ::unsetenv("ATTN_CONFIG");
 }
 
 TEST_CASE("flags: every flag of a command is allowed in its file") {

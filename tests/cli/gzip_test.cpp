@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/file/line_reader.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -101,7 +102,7 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
         CAPTURE(length);
         for (std::size_t i = 0; i < lines.size(); ++i)
             CHECK(expected[i].starts_with(lines[i]));  // the last may end with a member
-        if (!error.empty()) CHECK(error.find("cut off") != std::string::npos);
+        if (!error.empty()) CHECK(contains(error, "cut off"));
     }
     for (std::size_t at = 2; at < whole.size(); ++at) {
         std::string bytes = whole;
@@ -113,13 +114,13 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
         if (!error.empty()) CHECK(error.find("z.gz:") == 0);
         if (error.empty()) CHECK((lines == expected));
     }
-    CHECK(check(whole + "more").find("other bytes after the end") != std::string::npos);
-    CHECK(check(whole + std::string(5, '\0') + "xx").find("other bytes") != std::string::npos);
+    CHECK(contains(check(whole + "more"), "other bytes after the end"));
+    CHECK(contains(check(whole + std::string(5, '\0') + "xx"), "other bytes"));
     std::string wrong_sum = compressed(text), wrong_length = wrong_sum;
     wrong_sum[wrong_sum.size() - 8] ^= 1;
     wrong_length[wrong_length.size() - 4] ^= 1;
-    CHECK(check(wrong_sum).find("damaged here (incorrect data check)") != std::string::npos);
-    CHECK(check(wrong_length).find("damaged here (incorrect length check)") != std::string::npos);
+    CHECK(contains(check(wrong_sum), "damaged here (incorrect data check)"));
+    CHECK(contains(check(wrong_length), "damaged here (incorrect length check)"));
 }
 
 TEST_CASE("gzip: a batch answers as from the text, by name, by pipe, in shards and resumed") {
@@ -195,7 +196,7 @@ TEST_CASE("gzip: every reader takes a compressed file for the file inside") {
     const Outcome cut = run_attn({"self", "cut.csv.gz"});
     CHECK(cut.code == 3);
     CHECK(cut.err.starts_with("attn: error: cut.csv.gz:"));
-    CHECK(cut.err.find(": the gzip data end here, cut off") != std::string::npos);
+    CHECK(contains(cut.err, ": the gzip data end here, cut off"));
     for (const char* name : {"r.npz", "r.npy", "r.safetensors"}) {
         const std::string binary = compressed(read_text(name));
         write_text("cut.gz", binary.substr(0, binary.size() - 9));

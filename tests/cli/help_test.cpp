@@ -15,6 +15,7 @@
 #include "cli/help/manual.hpp"
 #include "cli/page/render.hpp"
 #include "io/text/display_width.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -93,6 +94,7 @@ bool is_word(std::string_view line) {
 constexpr std::size_t step = 3 * attn::test::one_in;  // every width takes a minute
 
 using Counts = std::array<int, 256>;
+using attn::test::contains;
 
 Counts counted(const std::string& text) {
     Counts counts{};
@@ -179,12 +181,12 @@ TEST_CASE("manual: every command and every topic has a page, and is in the list"
         const attn::test::Outcome page = run_attn({"help", name});
         CHECK(page.code == 0);
         CHECK(page.out.starts_with(run_attn({"--help", name}).out));
-        CHECK(list.find("\n  " + name + " ") != std::string::npos);
+        CHECK(contains(list, "\n  " + name + " "));
     }
     for (const Topic& topic : manual) {
         const std::string name(topic.name), page = run_attn({"help", name}).out;
-        CHECK(page.find(text_page(topic.text, 80)) != std::string::npos);
-        CHECK(list.find("\n  " + name + " ") != std::string::npos);
+        CHECK(contains(page, text_page(topic.text, 80)));
+        CHECK(contains(list, "\n  " + name + " "));
         CHECK(topic.text.starts_with("# "));
     }
 }
@@ -193,7 +195,7 @@ TEST_CASE("manual: earlier names of pages show the pages that they have joined")
     for (const auto& earlier : earlier_names) {
         CAPTURE(earlier.first);
         const std::string page = text_page(find_topic(earlier.second)->text, 80);
-        CHECK(run_attn({"help", earlier.first}).out.find(page) != std::string::npos);
+        CHECK(contains(run_attn({"help", earlier.first}).out, page));
     }
 }
 
@@ -217,7 +219,7 @@ TEST_CASE("manual: the man page holds every command and every flag") {
     for (const CommandRow* command : attn_program().commands)
         for (const auto& [flag, help] :
              completion_of(attn_program(), "attn " + std::string(command->name) + " -").words)
-            CHECK(page.find(flag) != std::string::npos);
+            CHECK(contains(page, flag));
 }
 
 TEST_CASE("help: every flag, array and model type has its line and its page") {
@@ -230,7 +232,7 @@ TEST_CASE("help: every flag, array and model type has its line and its page") {
         for (const HelpEntry& entry : entries) {
             CAPTURE(entry.text);
             CHECK(find_topic(entry.topic) != nullptr);
-            CHECK(entry.text.find("    \n") == std::string::npos);  // a meaning that is missing
+            CHECK_FALSE(contains(entry.text, "    \n"));  // a meaning that is missing
             for (const std::string& line : lines_of(entry.text))
                 CHECK(attn::io::display_width(line) <= 80);
         }
@@ -254,7 +256,7 @@ TEST_CASE("help: a word shows its first entry and lists the others") {
     const auto help = [](const std::string& word) { return run_attn({"help", word}).out; };
     CHECK(help("mask").starts_with("flag --mask\n    --mask FILE\n"));
     CHECK(help("mask").ends_with("\nAlso: array mask\n"));
-    CHECK(help("--mask").find("Also") == std::string::npos);
+    CHECK_FALSE(contains(help("--mask"), "Also"));
     CHECK(help("-s") == help("--seed"));
     CHECK(help("-h") == help("--help"));
     CHECK(help("-V") == help("--version"));
@@ -266,7 +268,7 @@ TEST_CASE("help: a word shows its first entry and lists the others") {
     CHECK(help("inputs").starts_with("key \"inputs\"\n"));
     CHECK(help("inputs").ends_with("\nAlso: array inputs\n"));
     CHECK(help("logsumexp").starts_with("array logsumexp\n    of each query, the natural log"));
-    CHECK(help("xlm-roberta").find("--family bert") != std::string::npos);
+    CHECK(contains(help("xlm-roberta"), "--family bert"));
 }
 
 }  // namespace help_test

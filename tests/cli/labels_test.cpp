@@ -56,12 +56,7 @@ Words words_of(std::string line) {
 
 /// Labels in the first matrix of a table: of its rows, and of its columns.
 std::pair<Words, Words> labels_in_table(const std::string& table) {
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < table.size();) {
-        const std::size_t end = table.find('\n', at);
-        lines.push_back(table.substr(at, end - at));
-        at = end + 1;
-    }
+    const Words lines = lines_of(table);
     std::size_t header = 1;
     while (!lines[header].starts_with(' ')) ++header;
     const Words columns = words_of(lines[header]);

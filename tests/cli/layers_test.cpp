@@ -30,18 +30,7 @@ void write_layers(const Words& more = {}) {
         }
 }
 
-/// The lines of cells of a terminal's picture, without its titles.
-Words cells_in(const std::string& picture) {
-    Words lines;
-    for (std::size_t at = 0; at < picture.size();) {
-        const std::size_t end = picture.find('\n', at);
-        const std::string line = picture.substr(at, end - at);
-        at = end + 1;
-        for (const char* word : {"Your ", "journey ", "starts ", "with ", "one ", "step "})
-            if (line.starts_with(word)) lines.push_back(line);
-    }
-    return lines;
-}
+const Words tokens{"Your", "journey", "starts", "with", "one", "step"};
 
 }  // namespace
 
@@ -54,7 +43,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             const Outcome one =
                 run_attn({"plot", std::string("seed") + seed + ".json", scale[0], scale[1]});
             REQUIRE(one.code == 0);
-            const Words cells = cells_in(one.out);
+            const Words cells = rows_of(one.out, tokens);
             REQUIRE(!cells.empty());
             alone.insert(alone.end(), cells.begin(), cells.end());
         }
@@ -65,7 +54,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             words.insert(words.end(), scale.begin(), scale.end());
             const Outcome all = run_attn(words);
             CHECK(all.err == "");
-            CHECK(cells_in(all.out) == alone);
+            CHECK(rows_of(all.out, tokens) == alone);
             CHECK(contains(all.out, std::string("seed2") + suffix + ", head 1"));
             for (const char* picture : {"l.svg", "l.png", "l.html"}) {
                 Words file = words;
@@ -80,9 +69,9 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
         write_text("all.ndjson", lines);
         const Outcome all = run_attn({"plot", "all.ndjson", scale[0], scale[1]});
         CHECK(all.err == "");
-        CHECK(cells_in(all.out) == alone);
+        CHECK(rows_of(all.out, tokens) == alone);
         CHECK(contains(all.out, "all.ndjson:3, head 1"));
-        CHECK(cells_in(run_attn({"plot", "-", scale[0], scale[1]}, lines).out) == alone);
+        CHECK(rows_of(run_attn({"plot", "-", scale[0], scale[1]}, lines).out, tokens) == alone);
     }
 }
 
@@ -151,80 +140,30 @@ TEST_CASE("layers: results that differ are an error that names both") {
         CHECK(outcome.code == 3);
         return outcome.err;
     };
-    REQUIRE(
-        run_attn({"multihead", data_path("journey.csv"), "--heads", "1", "-o", "one.json"}).code ==
-        0);
-    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--tokens",
-                      "Your,journey,starts,here,one,step", "-o", "words.json"})
-                .code == 0);
-    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--emit",
-                      "context_vectors", "-o", "bare.json"})
-                .code == 0);
-    REQUIRE(run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--dtype", "float64",
-                      "-o", "wide.json"})
-                .code == 0);
-    CHECK(error({"plot", "seed1.json", "one.json"}) ==
-          "attn: error: one.json: has attention_weights (1, 6, 6), and seed1.json has (3, 6, 6); "
-          "expected layers of one shape\n");
-    CHECK(error({"plot", "seed1.json", "words.json"}) ==
-          "attn: error: words.json: has label \"here\" for token 3, and seed1.json has \"with\"; "
-          "expected layers of the same words\n");
-    CHECK(error({"plot", "seed1.json", "bare.json"}) ==
-          "attn: error: bare.json: has no attention_weights, and seed1.json has one; expected the "
-          "same arrays, as by the same --emit\n");
-    CHECK(error({"plot", "seed1.json", "wide.json"}) ==
-          "attn: error: wide.json: has attention_weights of float64, and seed1.json has "
-          "float32; expected layers of one type\n");
+    const std::vector<std::pair<Words, std::string>> others{
+        {{"--heads", "1"},
+         "has attention_weights (1, 6, 6), and seed1.json has (3, 6, 6); expected layers of one "
+         "shape"},
+        {{"--heads", "3", "--tokens", "Your,journey,starts,here,one,step"},
+         "has label \"here\" for token 3, and seed1.json has \"with\"; expected layers of the same "
+         "words"},
+        {{"--heads", "3", "--emit", "context_vectors"},
+         "has no attention_weights, and seed1.json has one; expected the same arrays, as by the "
+         "same --emit"},
+        {{"--heads", "3", "--dtype", "float64"},
+         "has attention_weights of float64, and seed1.json has float32; expected layers of one "
+         "type"}};
+    for (const auto& other : others) {
+        run_attn(Words{"multihead", data_path("journey.csv"), "-o", "b.json"} + other.first);
+        CHECK(error({"plot", "seed1.json", "b.json"}) ==
+              "attn: error: b.json: " + other.second + "\n");
+    }
     write_text("failed.ndjson", R"({"id":1,"error":{"kind":"input","where":"x","message":"y"}})"
                                 "\n{}\n");
     CHECK(contains(error({"plot", "failed.ndjson"}), "failed.ndjson:1: a record that failed"));
     const Outcome twice = run_attn({"plot", "-", "-"}, "");
     CHECK(twice.code == 2);
     CHECK(contains(twice.err, "standard input named twice"));
-}
-
-TEST_CASE("layers: FILE:NAME selects an array of each file, of other names and of one file too") {
-    scratch_folder();
-    const Words scale{"--color-scale", "fixed"};
-    const Words steps{"scaled_scores", "biased_scores", "weights_before_dropout",
-                      "attention_weights"};
-    for (const char* mask : {"causal", "self"})
-        for (const char* suffix : {".npz", ".json", ".safetensors"}) {
-            const std::string file = std::string("steps") + suffix;
-            REQUIRE(run_attn(
-                        {mask, "--example", "journey", "--dropout", "0.5", "-e", "all", "-o", file})
-                        .code == 0);
-            Words words{"plot"};
-            for (const std::string& step : steps) words.push_back(file + ":" + step);
-            const Words pair{"plot", words[3], words[4]};
-            const Outcome two = run_attn(pair + scale);
-            CHECK(two.err == "");
-            CHECK(contains(two.out, "weights_before_dropout, attention_weights (2, 6, 6)"));
-            for (const char* picture : {"l.svg", "l.png", "l.html"})
-                CHECK(run_attn(pair + Words{"-o", picture}).err == "");
-            CHECK(contains(read_text("l.svg"), "attention_weights"));
-            const std::string page = read_text("l.html"), open = "id=\"map-0\">";
-            const std::size_t at = page.find(open) + open.size();
-            const json map = json::parse(page.substr(at, page.find("</script>", at) - at));
-            REQUIRE(run_attn({mask, "--example", "journey", "--dropout", "0.5", "-e", "all", "-o",
-                              "own.json"})
-                        .code == 0);
-            const json own = json::parse(read_text("own.json"));
-            REQUIRE(map["panels"].size() == 2);
-            for (std::size_t layer = 0; layer < 2; ++layer) {
-                const json& panel = map["panels"][layer];
-                CHECK(panel["title"] == steps[2 + layer]);
-                const std::vector<double> numbers = flat(own[steps[2 + layer]]);
-                REQUIRE(panel["values"].size() == numbers.size());
-                for (std::size_t i = 0; i < numbers.size(); ++i)
-                    CHECK(panel["values"][i] == numbers[i]);
-            }
-            // The first selects among arrays of the same name as well.
-            const Outcome all = run_attn(words);
-            CHECK(all.err == "");
-            CHECK(contains(all.out, "scaled_scores, ..., attention_weights (4, 6, 6)"));
-            for (const std::string& step : steps) CHECK(contains(all.out, step));
-        }
 }
 
 TEST_CASE("layers: selected arrays of other programs, of files that hold one, and what differs") {
@@ -246,6 +185,7 @@ TEST_CASE("layers: selected arrays of other programs, of files that hold one, an
     CHECK(contains(drawn({"a.json:x", "c.csv"}), "x, array (2, 2, 2)"));
     CHECK(contains(drawn({"c.csv", "a.json:y"}), "array, y (2, 2, 2)"));
     CHECK(contains(drawn({"a.json:x", "a.json:x"}), "layer 1"));
+    CHECK(contains(drawn({"a.json:x", "a.json:y", "b.json:x", "a.json:y"}), "x, ..., y (4, 2, 2)"));
     const auto error = [](const Words& words) {
         const Outcome outcome = run_attn(Words{"plot"} + words);
         CHECK(outcome.out == "");

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -85,7 +86,7 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
         if (!is_hidden) {
             ++refused;
             CHECK(outcome.code == 3);
-            CHECK(outcome.err.find("finite") != std::string::npos);
+            CHECK(contains(outcome.err, "finite"));
             CHECK(outcome.out.empty());
             continue;
         }

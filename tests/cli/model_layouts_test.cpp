@@ -11,7 +11,7 @@
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace model_layouts_test {
@@ -86,7 +86,7 @@ TEST_CASE("models: multihead computes a layer of a family, or names what it does
     Sample is_taken;
     for (const json& c : model_cases()) {
         const json& expected = c["expected"];
-        if (is_refused(c) || !is_taken()) continue;
+        if (is_refused(c) || !is_taken.takes()) continue;
         const std::string name = c["name"];
         CAPTURE(name);
         write_model(c, "model");
@@ -110,7 +110,7 @@ TEST_CASE("models: multihead computes a layer of a family, or names what it does
             CHECK(run.out.empty());
         }
     }
-    CHECK_GE(computed, 90 / sample_step);
+    if (one_in == 1) CHECK_GE(computed, 90);
 }
 
 TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same models") {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace model_settings_test {
@@ -316,12 +316,12 @@ TEST_CASE(
     "models: without a config, names x prefixes x sources x settings give the formula's numbers") {
     scratch_folder();
     std::mt19937 random(20);
-    Sample is_taken;
+    Sample is_taken(3);
     for (int round = 0; round < 2; ++round)
         for (const Style& style : styles)
             for (const std::string prefix : {"", "model.", "transformer.", "roberta."})
                 for (const Source source : {Source::hidden, Source::normed, Source::ids}) {
-                    if (!is_taken()) continue;
+                    if (!is_taken.takes()) continue;
                     const Question q = drawn_question(style, prefix, source, random);
                     CAPTURE(style.family);
                     CAPTURE(prefix);
@@ -374,10 +374,12 @@ TEST_CASE("models: RoBERTa's positions begin behind those of its padding") {
 TEST_CASE("models: norms of queries and keys are named, many unused tensors are two examples") {
     scratch_folder();
     std::mt19937 random(22);
+    Sample is_taken(3);
     for (const Style& style : styles)
         for (const std::string name :
              {"q_norm.weight", "k_norm.weight", "query_layernorm.bias", "self.k_layernorm.weight"})
             for (const std::size_t others : {0u, 1u, 2u, 5u, 40u}) {
+                if (!is_taken.takes()) continue;
                 const Question q = drawn_question(style, "model.", Source::hidden, random);
                 json weights = Model(q, random).weights();
                 for (std::size_t i = 0; i < others; ++i)

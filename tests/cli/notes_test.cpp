@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -12,6 +13,7 @@
 namespace notes_test {
 
 using namespace attn;
+using attn::test::contains;
 using nlohmann::json;
 using test::data_path;
 using test::Outcome;
@@ -33,7 +35,7 @@ bool is_noted(const Words& words, const std::string& part, const std::string& in
           (outcome.err.empty() ? 0 : 1));
     if (outcome.err.empty()) return false;
     CHECK(outcome.err.starts_with("attn: note: "));
-    CHECK(outcome.err.find(part) != std::string::npos);
+    CHECK(contains(outcome.err, part));
     return true;
 }
 
@@ -99,7 +101,7 @@ TEST_CASE("notes: words for a model that has its own embedding") {
         "--no-pre-norm"};
     const Outcome refused = run_attn(question);
     CHECK(refused.code == 2);
-    CHECK(refused.err.find("--token-ids") != std::string::npos);
+    CHECK(contains(refused.err, "--token-ids"));
     CHECK(is_noted(with(question, {"--embed-dim", "12"}), "--token-ids"));
 }
 
@@ -113,7 +115,7 @@ TEST_CASE("hints: the operator names a layer's queries, keys and values, whateve
             CAPTURE(refused.err);
             CHECK(refused.code == 2);
             const std::string way = "expected ";
-            REQUIRE(refused.err.find(way) != std::string::npos);
+            REQUIRE(contains(refused.err, way));
             const std::string flags = refused.err.substr(refused.err.find(way) + way.size());
             CHECK(flags.starts_with("--query " + name + ":queries --key " + name + ":"));
             // The way out is a way.
@@ -145,9 +147,8 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
             std::filesystem::remove("x" + suffix);
             CAPTURE(refused.err);
             CHECK(refused.code == 2);
-            CHECK(refused.err.find(is_picture
-                                       ? "is the name of a picture; expected "
-                                       : "which attn cannot read; expected ") != std::string::npos);
+            CHECK(contains(refused.err, is_picture ? "is the name of a picture; expected "
+                                                   : "which attn cannot read; expected "));
         }
     for (const auto& [start, name] :
          std::vector<std::pair<std::string, std::string>>{{"\x89PNG\r\n\x1a\n", "a picture"},
@@ -165,7 +166,7 @@ TEST_CASE("hints: a format that is not read is named, by the file's name or by i
                  {run_attn({"self", file}), run_attn({"self"}, bytes), run_attn({"plot", file})}) {
                 CAPTURE(refused.err);
                 CHECK(refused.code == 3);
-                CHECK(refused.err.find(about) != std::string::npos);
+                CHECK(contains(refused.err, about));
                 CHECK(refused.out.empty());
             }
         }
@@ -201,10 +202,9 @@ TEST_CASE("notes: on a terminal, which line and column of CSV are not among the 
             const Outcome piped = run_attn(words),
                           shown = test::run_on_terminal(words, {.out = false, .err = true});
             CHECK(piped.code == 0);
-            CHECK(piped.err.find("is read as") == std::string::npos);
-            CHECK((shown.err.find("is read as") != std::string::npos) == !note.empty());
-            if (!note.empty())
-                CHECK(shown.err.find("attn: note: n.csv: " + note) != std::string::npos);
+            CHECK_FALSE(contains(piped.err, "is read as"));
+            CHECK((contains(shown.err, "is read as")) == !note.empty());
+            if (!note.empty()) CHECK(contains(shown.err, "attn: note: n.csv: " + note));
         }
     }
 }
@@ -223,8 +223,9 @@ TEST_CASE("csv: every command reads a file by the same rules, and takes the flag
         const Outcome refused = run_attn(command);
         CAPTURE(refused.err);
         CHECK(refused.code == 3);
-        CHECK(refused.err.find("f.csv:1:1: found 'the' in a column that holds '7' on line 2; "
-                               "--csv-labels yes") != std::string::npos);
+        CHECK(contains(refused.err,
+                       "f.csv:1:1: found 'the' in a column that holds '7' on line 2; "
+                       "--csv-labels yes"));
         if (command[0] != "cross")
             CHECK(run_attn(with(command, {"--csv-labels", "yes"})).code == 0);
     }
@@ -236,7 +237,7 @@ TEST_CASE("csv: every command reads a file by the same rules, and takes the flag
     CHECK(run_attn(with(masked, {"m.csv"})).code == 0);
     const Outcome refused = run_attn(with(masked, {"f.csv"}));
     CHECK(refused.code == 3);
-    CHECK(refused.err.find("--csv") == std::string::npos);
+    CHECK_FALSE(contains(refused.err, "--csv"));
 }
 
 TEST_CASE("notes: how sdpa reads three axes that may be the batch or the heads") {
@@ -280,7 +281,7 @@ TEST_CASE("notes: how sdpa reads three axes that may be the batch or the heads")
                                                 std::to_string(2 * heads) + ") is read as " +
                                                 std::to_string(first) + " batch entries of " +
                                                 std::to_string(heads) + " heads";
-                    REQUIRE((outcome.err.find(reading) != std::string::npos) == is_ambiguous);
+                    REQUIRE((contains(outcome.err, reading)) == is_ambiguous);
                     REQUIRE((outcome.err == "") == !is_ambiguous);
                     if (rank == 3 && heads != 0) {
                         const json shapes = json::parse(outcome.out)["shapes"];

@@ -13,12 +13,14 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace options_test {
 
 using namespace attn;
 using namespace attn::cli;
+using attn::test::contains;
 using nlohmann::json;
 
 namespace {
@@ -41,7 +43,7 @@ std::string page_of(const CommandRow& command) {
 }
 
 bool shows(const std::string& page, const std::string& text) {
-    return page.find(" " + text + " ") != std::string::npos;
+    return contains(page, " " + text + " ");
 }
 
 /// A text within a page.
@@ -80,8 +82,7 @@ TEST_CASE("options: every one has a key of its own, a group, a mode, help with i
         CHECK(option.field.kind != FieldKind::no_value);
         if ((option.use & as_flag) != 0) CHECK(is_boolean(option) == argument_of(option).empty());
         const std::set<std::string> inputs{"example", "rand", "randn", "text"};  // no default
-        CHECK(
-            (help_of(option).find("default") != std::string::npos || inputs.contains(option.key)));
+        CHECK((contains(help_of(option), "default") || inputs.contains(option.key)));
     }
 }
 
@@ -97,10 +98,10 @@ TEST_CASE(
             const bool is_here = takes(*command, option);
             CHECK(is_here == shows(page, spelling_of(option) + " " + part(help_of(option))));
             if (is_here && is_boolean(option))
-                CHECK(manual.find("`--no-" + flag_name(option) + "`") != std::string::npos);
+                CHECK(contains(manual, "`--no-" + flag_name(option) + "`"));
             if (is_here)
-                CHECK((manual.find("`" + flag_of(option)) != std::string::npos ||
-                       manual.find("`--no-" + flag_name(option)) != std::string::npos));
+                CHECK((contains(manual, "`" + flag_of(option)) ||
+                       contains(manual, "`--no-" + flag_name(option))));
         }
     }
 }
@@ -118,7 +119,7 @@ TEST_CASE("options: a default equals that of help, also when it is given explici
         if (is_boolean(option))
             CHECK(value == "false");
         else if (std::string_view(option.key) != "output")
-            CHECK(help_of(option).find("(default " + spelled(value)) != std::string::npos);
+            CHECK(contains(help_of(option), "(default " + spelled(value)));
     }
 }
 
@@ -154,7 +155,7 @@ TEST_CASE("modes: every one has a command, and errors of other commands name it 
     for (const CommandRow* command : attn_program().commands) {
         if (command->name == "batch") CHECK(shows(page_of(*command), "--mode " + names));
         if (command->name == "explain" || command->name == "repro" || command->name == "check")
-            CHECK(page_of(*command).find("MODE is " + listed_modes() + ";") != std::string::npos);
+            CHECK(contains(page_of(*command), "MODE is " + listed_modes() + ";"));
     }
 }
 

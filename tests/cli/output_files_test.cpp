@@ -12,10 +12,11 @@
 #include "io/plot/picture_formats.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/write/output_formats.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -55,11 +56,10 @@ std::string content_of(const std::string& path) {
     if (text.size() > 8 && text[8] == '{' && text[7] == '\0') return "safetensors";
     if (starts("{")) return text.find('\n') + 1 == text.size() ? "ndjson" : "json";
     if (starts("# ") && !starts("# shape")) return "markdown";
-    if (text.find("tensor(") != std::string::npos) return "torch";
+    if (contains(text, "tensor(")) return "torch";
     if (starts("context_vectors (")) return "table";
     if (starts("r.json: right")) return "text";
-    if (text.find("-----") != std::string::npos || text.find("=====") != std::string::npos)
-        return "text";
+    if (contains(text, "-----") || contains(text, "=====")) return "text";
     return text.find('\t') != std::string::npos ? "tsv" : "csv";
 }
 
@@ -99,7 +99,7 @@ bool agree(const std::string& named, const std::string& found) {
 void check_refused(const Outcome& outcome, const std::string& path, const std::string& part) {
     CHECK(outcome.code == 2);
     CHECK(outcome.out == "");
-    CHECK(outcome.err.find(part) != std::string::npos);
+    CHECK(contains(outcome.err, part));
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     CHECK_FALSE(std::filesystem::exists(path));
 }
@@ -121,7 +121,7 @@ TEST_CASE("names: each command writes what a suffix named_formats, in any case, 
         CAPTURE(writer.words.front() + " " + writer.words.back());
         for (const auto& [suffix, format] : named_formats)
             for (int kind : {0, 1, 2}) {
-                if (!is_taken()) continue;
+                if (!is_taken.takes()) continue;
                 const std::string path = "out." + in_case(suffix, kind);
                 CAPTURE(path);
                 const Outcome outcome = run_attn(writer.words + Words{path});
@@ -156,14 +156,14 @@ TEST_CASE("names: help offers every row of the tables of formats, and the manual
     const auto check = [&](const std::string& flag, std::string choices, const auto& rows) {
         for (const auto& row : rows) {
             choices += (choices.empty() ? "" : "|") + std::string(row.name);
-            CHECK(manual.find(row.name) != std::string::npos);
+            CHECK(contains(manual, row.name));
         }
-        CHECK(help.find(flag + " " + choices + "\n") != std::string::npos);
+        CHECK(contains(help, flag + " " + choices + "\n"));
     };
     check("--format", "", io::output_formats);
     check("--input-format", "auto", io::input_formats);
     for (const io::PictureFormat& row : io::picture_formats)
-        CHECK(help.find(row.suffixes.front()) != std::string::npos);
+        CHECK(contains(help, row.suffixes.front()));
 }
 
 TEST_CASE("names: a format that was given is written under any name that named_formats no other") {
@@ -173,7 +173,7 @@ TEST_CASE("names: a format that was given is written under any name that named_f
     Sample is_taken;
     for (const std::string& given : formats)
         for (const auto& [suffix, named] : named_formats) {
-            if (!is_taken()) continue;
+            if (!is_taken.takes()) continue;
             const std::string path = "out." + suffix;
             CAPTURE(given + " " + path);
             const Outcome outcome = run_attn(
@@ -235,7 +235,7 @@ TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix
     CHECK(read_text("notes.yaml") == "kept\n");
     write_text("empty.svg", "");
     CHECK(run_attn({"self", input, "-o", "empty.svg"}).code == 2);
-    CHECK(run_attn({"self", input, "-o", "out.svg"}).err.find("--plot") != std::string::npos);
+    CHECK(contains(run_attn({"self", input, "-o", "out.svg"}).err, "--plot"));
 }
 
 namespace {

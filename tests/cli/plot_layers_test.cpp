@@ -110,18 +110,6 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("plot --layer: several results are layers, with their own masks") {
-    scratch_folder();
-    write_text("x.json", "[[1,0],[0,1],[1,1]]");
-    for (const std::string mode : {"self", "causal"})
-        CHECK_EQ(run_attn({mode, "x.json", "--seed", "1", "-o", mode + ".json"}).code, 0);
-    const Outcome both = run_attn({"plot", "self.json", "causal.json", "--layer", "1"});
-    REQUIRE_MESSAGE(both.code == 0, both.err);
-    CHECK(contains(both.out, "blank: masked"));
-    const Outcome first = run_attn({"plot", "self.json", "causal.json", "--layer", "0"});
-    CHECK(!contains(first.out, "masked"));
-}
-
 TEST_CASE("plot: statistics that are never negative have colours from 0 up to the largest") {
     scratch_folder();
     write_text("s.json", R"({"schema":"attn.stats/1","mode":"scan","config":{"layers":"all"},

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 namespace read_and_written_test {
 
@@ -102,7 +104,8 @@ void write_files() {
                    "unk_token": "[UNK]"}, "pre_tokenizer": {"type": "Whitespace"}})");
     fs::create_directory("gpt2");
     for (const char* file : {"model.safetensors", "config.json"})
-        fs::copy(data_path(std::string("models/gpt2/") + file), std::string("gpt2/") + file);
+        fs::copy(data_path(std::string("models/gpt2/") + file), std::string("gpt2/") + file,
+                 fs::copy_options::overwrite_existing);
     const Outcome made = run_shell(
         "attn self x.csv --emit all -o r.json && attn self x.csv --emit all -o r.npz && "
         "attn self c.csv -o q.npz && attn batch many.ndjson -o answers.ndjson && "
@@ -145,7 +148,7 @@ TEST_CASE("no command replaces a file that it has read: every command, input, ou
                 CAPTURE(outcome.err);
                 CHECK(outcome.code == 2);
                 CHECK(outcome.out.empty());
-                CHECK(outcome.err.find("is read and written") != std::string::npos);
+                CHECK(contains(outcome.err, "is read and written"));
                 REQUIRE(read_text(file) == before);
             }
         }

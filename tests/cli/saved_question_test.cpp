@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -117,12 +118,12 @@ TEST_CASE("repro and explain take results, and check takes those of a batch") {
         REQUIRE(run_attn(question + Words{"--emit", "all", "-o", result}).code == 0);
         const Outcome own = run_attn({"repro", result});
         CAPTURE(own.err);
-        CHECK(own.out.find("attn causal --config " + result) != std::string::npos);
+        CHECK(contains(own.out, "attn causal --config " + result));
         CHECK(after_header(own.out) == program);
         CHECK(run_attn({"explain", result, "--token", "with"}).code == 0);
         CHECK(run_attn({"explain", "causal", "--config", result, "--token", "with"}).code == 0);
         // A mode takes it as the input of the next layer, as before.
-        CHECK(run_attn({"causal", result}).err.find("as for a next layer") != std::string::npos);
+        CHECK(contains(run_attn({"causal", result}).err, "as for a next layer"));
     }
     write_text("many.ndjson", R"({"mode":"self","inputs":[[1,2],[3,4]],"emit":["all"]}
 {"id":"b","mode":"sdpa","query":[[1,2]],"key":[[0,1],[2,2]],"value":[[5,6],[0,1]],"emit":["all"]}
@@ -161,8 +162,8 @@ TEST_CASE("a result without an operand of its question is refused in one line th
                 CHECK(outcome.code == 3);
                 CHECK(outcome.out.empty());
                 CHECK(lines_of(outcome.err).size() == 1);
-                CHECK(outcome.err.find("no array " + missing) != std::string::npos);
-                CHECK(outcome.err.find("--emit all") != std::string::npos);
+                CHECK(contains(outcome.err, "no array " + missing));
+                CHECK(contains(outcome.err, "--emit all"));
             }
         }
 }

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -37,7 +38,7 @@ Outcome answered(const Words& words, const json& request) {
 }
 
 bool notes(const Outcome& outcome, const std::string& part) {
-    return outcome.err.find(part) != std::string::npos;
+    return contains(outcome.err, part);
 }
 
 /// (batch, tokens, heads, width) as (batch, tokens, heads * width).
@@ -84,7 +85,7 @@ TEST_CASE("shapes: four axes that may be (batch, tokens, heads, width)") {
                     json other;
                     for (const auto& [key, array] : request.items()) other[key] = packed(array);
                     Words words{"sdpa", "-", "--heads", std::to_string(queries)};
-                    if (flags.find("--kv-heads") != std::string::npos)
+                    if (contains(flags, "--kv-heads"))
                         words = words + Words{"--kv-heads", std::to_string(keys)};
                     CHECK(answered(words, other).code == 0);
                 }

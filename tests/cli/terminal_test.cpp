@@ -5,6 +5,7 @@
 
 #include "core/plan/settings.hpp"
 #include "io/text/display_width.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -12,6 +13,7 @@
 namespace terminal_test {
 
 using namespace attn;
+using attn::test::contains;
 using test::lines_of;
 using test::run_attn;
 using test::run_on_terminal;
@@ -59,7 +61,7 @@ TEST_CASE("terminal: a command without an input reports in one line what is miss
         CHECK(outcome.out.empty());
         const std::string command = "attn " + words[0];
         CHECK(outcome.err.starts_with("attn: error: " + command + ": no "));
-        CHECK(outcome.err.find("; expected ") != std::string::npos);
+        CHECK(contains(outcome.err, "; expected "));
         CHECK(outcome.err.ends_with(" (" + command + " -h has more)\n"));
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     }
@@ -70,10 +72,10 @@ TEST_CASE("terminal: a mode lists its missing inputs") {
         return run_on_terminal(words).err;
     };
     for (const char* flag : {"--query", "--key", "--value"})
-        CHECK(complaint({"sdpa"}).find(flag) != std::string::npos);
-    CHECK(complaint({"cross"}).find("--context FILE") != std::string::npos);
-    CHECK(complaint({"cross", "--context", "x"}).find("--context FILE") == std::string::npos);
-    CHECK(complaint({"causal"}).find("--example journey") != std::string::npos);
+        CHECK(contains(complaint({"sdpa"}), flag));
+    CHECK(contains(complaint({"cross"}), "--context FILE"));
+    CHECK_FALSE(contains(complaint({"cross", "--context", "x"}), "--context FILE"));
+    CHECK(contains(complaint({"causal"}), "--example journey"));
 }
 
 TEST_CASE("terminal: without a format and a file each mode shows its table") {
@@ -87,7 +89,7 @@ TEST_CASE("terminal: without a format and a file each mode shows its table") {
               run_on_terminal(with(question, {"--format", "table", "--precision", "2"})).out);
         // In a pipe it has all columns.
         const std::string piped = run_attn(with(question, {"--format", "table"})).out;
-        CHECK(piped.find(" shown;") == std::string::npos);
+        CHECK_FALSE(contains(piped, " shown;"));
         CHECK(piped.substr(0, piped.find('\n')) == shown.out.substr(0, shown.out.find('\n')));
     }
 }
@@ -122,8 +124,7 @@ TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
         for (const std::string& line : lines) CHECK(io::display_width(line) <= columns);
     }
     const std::string shown = run_on_terminal(question).out;
-    CHECK(shown.find(" of 300 columns, 40 of 300 rows shown; all: -o FILE or --format json") !=
-          std::string::npos);
+    CHECK(contains(shown, " of 300 columns, 40 of 300 rows shown; all: -o FILE or --format json"));
     // Rows that go into a pipe are all there, and so is everything in a file.
     const auto piped = lines_of(run_attn(with(question, {"--format", "table"})).out);
     CHECK(piped.size() > 600);

@@ -58,40 +58,6 @@ void answer_batch(const std::string& output, std::size_t jobs, bool resume, bool
 
 }  // namespace
 
-TEST_CASE("answer: a question that is answered twice gives equal bytes") {
-    test::make_operands(test::scratch_folder());
-    for (const char* text :
-         {R"({"mode": "self", "text": "a b a c", "seed": 3, "emit": ["all"]})",
-          R"({"mode": "multihead", "inputs": [[1, 2], [3, 4]], "heads": 2, "dropout": 0.5})",
-          R"({"mode": "sdpa", "query": [[1, 0]], "key": [[1, 2]], "value": [[3]],
-              "past_key": [[0, 1]], "past_value": [[2]], "mask": [[true, false]],
-              "mask_true": "keep", "tokens": ["q"], "dropout": 0.1, "emit": ["all"]})"}) {
-        CAPTURE(text);
-        Request defaults;
-        defaults.has_mode = false;
-        defaults.of_batch = true;
-        ThreadPool workers(1);
-        io::LoadedModels models;
-        const Runtime runtime{workers, models};
-        const auto question = [&] {
-            return read_question(
-                open_request(defaults, io::input_file_of_line(io::source_of_line("r", text, 1))),
-                runtime);
-        };
-        std::string lines[2];
-        for (std::string& line : lines) {
-            Answer answered = answer(question(), {}, runtime);
-            line = test::written([&](io::Output& out) {
-                write_report(out, answered.question.request,
-                             make_report(answered.question.request, answered.plan,
-                                         std::move(answered.result), workers));
-            });
-        }
-        CHECK(lines[0] == lines[1]);
-        CHECK(lines[0].find("context_vectors") != std::string::npos);
-    }
-}
-
 TEST_CASE("threads: kernels give the same bits on any number, dropout included") {
     for (const DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl})
         for (const bool head_by_head : {false, true})

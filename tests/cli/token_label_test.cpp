@@ -8,7 +8,7 @@
 
 #include "core/plan/modes.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sampling.hpp"
+#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -40,7 +40,7 @@ TEST_CASE("token label: every label is its index, however it is given") {
     for (const ModeRow& mode : mode_rows) {
         const std::string name(mode.name);
         for (std::size_t i = 0; i < labels.size(); ++i) {
-            if (!is_taken()) continue;
+            if (!is_taken.takes()) continue;
             Json question = question_of(mode);
             write_text("q.json", question.dump());
             const Outcome by_index = run_attn({name, "q.json", "--token", std::to_string(i)});

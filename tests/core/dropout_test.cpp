@@ -156,23 +156,6 @@ TEST_CASE("dropout: probabilities 0 and 1 draw nothing") {
         }
 }
 
-TEST_CASE("dropout: one row is that row of the whole mask, and the generator ends in one place") {
-    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
-        TorchGenerator for_whole(3);
-        const auto whole = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, 0, 5}, for_whole);
-        const std::uint32_t next = for_whole.draw32();
-        for (std::size_t row = 0; row < 5; ++row) {
-            TorchGenerator for_row(3);
-            const auto part = dropout_mask<float>(0.4, stream, {2, 3, 5, 7, row, 1}, for_row);
-            for (std::size_t b = 0; b < 2; ++b)
-                for (std::size_t h = 0; h < 3; ++h)
-                    for (std::size_t k = 0; k < 7; ++k)
-                        CHECK(part(b, h, 0, k) == whole(b, h, row, k));
-            CHECK(for_row.draw32() == next);
-        }
-    }
-}
-
 TEST_CASE("dropout: the mkl stream takes one draw of the generator, however many elements") {
     TorchGenerator used(5), fresh(5);
     const auto mask = dropout_mask<float>(0.3, DropoutStream::mkl, {1, 1, 1, 4, 0, 1}, used);

@@ -39,50 +39,6 @@ double distance(const A& a, const B& b) {
     return worst;
 }
 
-template <class Tensor>
-double largest(const Tensor& tensor) {
-    double most = 0;
-    for (double value : tensor)
-        if (std::isfinite(value)) most = std::max(most, std::abs(value));
-    return most;
-}
-
-/// A fused answer is at most twice as far from float64 as the reference in float32 is; a few units
-/// in the last place (of what is weighed: the values, or 1) are forgiven, as the reference can be
-/// right by chance.
-void check_call(const AttentionCall<float>& call) {
-    const Answer<double> exact = reference(test::widened(call));
-    const Answer<float> plain = reference(call);
-    for (const kernels::Kernel* kernel : kernels::supported()) {
-        CAPTURE(std::string(kernel->name));
-        const auto check = [&](const char* name, const auto& got, const auto& one, const auto& two,
-                               const auto& magnitude) {
-            CAPTURE(std::string(name));
-            const double unit = 0x1p-24 * std::max(largest(magnitude), 1e-30);
-            CHECK(distance(got, two) <= 2 * distance(one, two) + 4 * unit);
-        };
-        const Answer<float> got = fused(*kernel, call);
-        check("context", got.context, plain.context, exact.context, call.value);
-        check("weights", got.weights, plain.weights, exact.weights, std::array<double, 1>{1});
-        check("scores", got.scores, plain.scores, exact.scores, exact.scores);
-        check("logsumexp", got.logsumexp, plain.logsumexp, exact.logsumexp, exact.logsumexp);
-        // Without weights the context is computed in the same order.
-        if (call.key.shape(2) < 8192)
-            CHECK(distance(fused(*kernel, call, false).context, got.context) == 0);
-        for (std::size_t i = 0; i < got.weights.size(); ++i)
-            if (exact.weights.data()[i] == 0 && got.weights.data()[i] != 0)
-                FAIL_CHECK("a masked or dropped weight is ", got.weights.data()[i]);
-
-        const AttentionCall<double> wide = test::widened(call);
-        const Answer<double> got64 = fused(*kernel, wide);
-        const double bound = 1e-13 * std::max(1.0, largest(exact.scores));
-        CHECK(distance(got64.context, exact.context) <= bound);
-        CHECK(distance(got64.weights, exact.weights) <= bound);
-        CHECK(distance(got64.logsumexp, exact.logsumexp) <=
-              bound * std::max(1.0, largest(exact.logsumexp)));
-    }
-}
-
 /// FNV-1a over the bytes. What a test expects was computed with AVX-512.
 template <class T>
 std::uint64_t fingerprint(const Tensor4<T>& tensor) {
@@ -110,48 +66,6 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
 
 }  // namespace
 
-TEST_CASE("kernels: lengths around vectors, tiles and blocks") {
-    for (std::size_t q_len : {1u, 2u, 15u, 16u, 17u, 23u, 25u, 63u, 64u, 65u, 100u})
-        for (std::size_t kv_len : {1u, 5u, 127u, 128u, 129u, 300u}) {
-            CAPTURE(q_len);
-            CAPTURE(kv_len);
-            check_call(plain_call<float>({1, 1, 1, q_len, kv_len, 8, 8}, 2, q_len + kv_len));
-        }
-}
-
-TEST_CASE("kernels: widths of heads from 1 to 1024, also with separate d_v and d_k") {
-    for (std::size_t d_k : {1u, 2u, 3u, 7u, 16u, 33u, 64u, 80u, 96u, 1024u})
-        for (std::size_t d_v : {1u, 6u, 17u, 64u}) {
-            CAPTURE(d_k);
-            CAPTURE(d_v);
-            check_call(plain_call<float>({1, 2, 1, 37, 150, d_k, d_v}, 1, d_k * d_v));
-        }
-}
-
-TEST_CASE("kernels: boolean and additive masks of every shape, rows that are almost all masked") {
-    test::Sample sample;
-    for (double masked : {0.1, 0.5, 0.97, 1.0})
-        for (bool additive : {false, true})
-            for (const std::vector<std::size_t>& shape : {std::vector<std::size_t>{150},
-                                                          {70, 150},
-                                                          {70, 1},
-                                                          {4, 70, 150},
-                                                          {2, 1, 1, 150},
-                                                          {2, 4, 70, 150}}) {
-                if (!sample.takes()) continue;
-                CAPTURE(masked);
-                CAPTURE(additive);
-                CAPTURE(shape.size());
-                auto call = plain_call<float>({2, 4, 2, 70, 150, 16, 16}, 2, 5);
-                const Array<double> mask = random_mask(shape, 11, masked, additive);
-                if (additive)
-                    call.biases.emplace_back(mask, 0);
-                else
-                    call.mask.add(BooleanRule(mask, true));
-                check_call(call);
-            }
-}
-
 TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {
     for (std::size_t kv_len : {8191u, 8192u, 20000u})
         for (bool causal : {false, true}) {
@@ -171,24 +85,6 @@ TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {
                 }
             }
         }
-}
-
-TEST_CASE("kernels: dropout drops what the reference drops, on both streams and head by head") {
-    constexpr int none = 1000;
-    for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl})
-        for (bool head_by_head : {false, true})
-            for (double p : {0.1, 0.5, 1.0})
-                for (int window : {none, -1, 9}) {
-                    const std::size_t first = window == 9 ? 30 : 0;
-                    CAPTURE(head_by_head);
-                    CAPTURE(p);
-                    CAPTURE(window);
-                    auto call = plain_call<float>({2, 4, 2, 70, 131, 8, 8}, 2, 3);
-                    if (window != none) call.mask.add(BandRule(window, 0, 60));
-                    call.first_query = first;
-                    call.dropout = {p, stream, head_by_head, 100, TorchGenerator(7)};
-                    check_call(call);
-                }
 }
 
 TEST_CASE("kernels: what is not finite in masked keys and values does not reach the result") {
@@ -212,20 +108,6 @@ TEST_CASE("kernels: what is not finite in masked keys and values does not reach 
         for (std::size_t q = 0; q < 60; ++q)
             for (std::size_t k = 0; k < 200; ++k)
                 CHECK(std::signbit(got.weights(0, 0, q, k)) == false);
-    }
-}
-
-TEST_CASE("kernels: the same bytes for any number of threads") {
-    auto call = plain_call<float>({2, 3, 3, 200, 300, 32, 32}, 2, 3);
-    call.mask.add(BandRule(-1, 0, 0));
-    call.dropout = {0.2, DropoutStream::mt19937, false, 200, TorchGenerator(7)};
-    for (const kernels::Kernel* kernel : kernels::supported()) {
-        const Answer<float> one = fused(*kernel, call, true, 1);
-        for (std::size_t threads : {2u, 3u, 8u}) {
-            const Answer<float> several = fused(*kernel, call, true, threads);
-            CHECK(distance(one.context, several.context) == 0);
-            CHECK(distance(one.weights, several.weights) == 0);
-        }
     }
 }
 

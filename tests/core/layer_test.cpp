@@ -104,47 +104,6 @@ TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     CHECK(result.settings.scale == 1.0);
 }
 
-TEST_CASE("widths: a d_out that is given is that of the context vectors, or it is refused") {
-    Operands operands = random_inputs({3, 4});
-    operands.context = operands.inputs;
-    std::size_t kept = 0, refused = 0;
-    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::sdpa})
-        for (const Style style : {Style::split, Style::wrapper})
-            for (const std::optional<bool> out_proj : {std::optional<bool>(), {false}})
-                for (const std::optional<std::uint64_t> heads :
-                     {std::optional<std::uint64_t>(), {2}})
-                    for (std::uint64_t d_out : {2u, 4u, 6u})
-                        for (const std::optional<std::uint64_t> d_v :
-                             {std::optional<std::uint64_t>(), {2}, {4}}) {
-                            const bool may = mode == Mode::multihead || mode == Mode::cross;
-                            if (mode == Mode::sdpa || (heads && !may)) continue;
-                            if (style == Style::wrapper && mode != Mode::multihead) continue;
-                            Settings settings = settings_of(mode, {"context_vectors"});
-                            settings.style = style;
-                            settings.out_proj = out_proj;
-                            settings.heads = heads;
-                            settings.d_out = d_out;
-                            settings.d_v = d_v;
-                            const bool projects = style == Style::split && !out_proj &&
-                                                  (mode == Mode::multihead || heads);
-                            if (!projects && d_v.value_or(d_out) != d_out) {
-                                ++refused;
-                                CHECK(test::error_of([&] {
-                                          test::plan_of(settings, operands);
-                                      }).starts_with("d_out: there is no output projection"));
-                                continue;
-                            }
-                            ++kept;
-                            const test::Answered result = answer(settings, operands);
-                            const std::size_t copies =
-                                style == Style::wrapper ? heads.value_or(1) : 1;
-                            CHECK(shape_in(result, "context_vectors") == Shape{3, copies * d_out});
-                            CHECK(result.settings.d_out == d_out);
-                        }
-    CHECK(kept > 50);
-    CHECK(refused > 50);
-}
-
 TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") {
     const Operands operands = random_inputs({6, 3});
     Settings settings = settings_of(Mode::causal, {"dropout_mask", "W_query"});
@@ -157,30 +116,6 @@ TEST_CASE("dropout seed: dropout has a generator of its own, the weights stay") 
     CHECK(array_in(shared, "W_query") == array_in(own, "W_query"));
     settings.dropout_skip = 0;
     CHECK(array_in(answer(settings, operands), "dropout_mask") != array_in(own, "dropout_mask"));
-}
-
-TEST_CASE("resolve: what cannot be answered names the setting and the way out") {
-    const Operands operands = random_inputs({4, 768});
-    const auto error = [&](auto change) {
-        Settings settings = settings_of(Mode::multihead, {"context_vectors"});
-        change(settings);
-        return test::error_of([&] { test::plan_of(settings, operands); });
-    };
-    CHECK(error([](Settings& s) { s.heads = 5; }) ==
-          "heads: --d-out 768 is not a multiple of 5 (remainder 3); expected --heads 4 or 6, or "
-          "--d-out 765 or 770");
-    CHECK(error([](Settings& s) { s.heads = 1000; }) ==
-          "heads: --d-out 768 is not a multiple of 1000 (remainder 768); expected --heads 768, or "
-          "--d-out 1000");
-    CHECK(error([](Settings& s) { s.token = 4; }) == "token: there are 4 tokens; expected 0 to 3");
-    CHECK(error([](Settings& s) { s.context_length = 3; }) ==
-          "context_length: the input has 4 tokens; expected at most 3");
-    for (std::uint64_t skip : {0u, 3u})
-        CHECK(error([=](Settings& s) { s.dropout_skip = skip; }) ==
-              "dropout_skip: requires --dropout-seed");
-    CHECK(error([](Settings& s) {
-              s.emit = {"capped"};
-          }).starts_with("emit: capped does not exist with these settings; there are inputs, "));
 }
 
 TEST_CASE("resolve: heads that exceed the memory are refused") {

@@ -108,45 +108,31 @@ TEST_CASE("linear attention: steps and chunks are the recurrence, for generated 
 }
 
 TEST_CASE("linear attention: chunks of float32 have at most twice the error of steps") {
-    const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
-    for (std::size_t tokens : lengths)
-        for (std::uint32_t seed = 0; seed < seeds; ++seed) {
-            const auto question =
-                question_of<float>(seed * 17 + static_cast<std::uint32_t>(tokens), tokens);
-            CAPTURE(question.words);
-            const double by_steps =
-                error_of(question, computed(question, false, sequential<float>));
-            for (const kernels::Kernel* kernel : kernels::supported()) {
-                CAPTURE(kernel->name);
-                const double by_chunks =
-                    error_of(question, computed(question, false, chunked_by<float>(*kernel)));
-                CAPTURE(by_steps);
-                CAPTURE(by_chunks);
-                CHECK(by_chunks <= 2 * by_steps + 0x1p-23);
-            }
+    const auto check = [](const Question<float>& question) {
+        CAPTURE(question.words);
+        const double by_steps = error_of(question, computed(question, false, sequential<float>));
+        for (const kernels::Kernel* kernel : kernels::supported()) {
+            CAPTURE(kernel->name);
+            const double by_chunks =
+                error_of(question, computed(question, false, chunked_by<float>(*kernel)));
+            CAPTURE(by_steps);
+            CAPTURE(by_chunks);
+            CHECK(by_chunks <= 2 * by_steps + 0x1p-23);
         }
-}
-
-TEST_CASE("linear attention: values of every magnitude, up to states that chunks leave to steps") {
+    };
     const std::uint32_t seeds = static_cast<std::uint32_t>(test::cases(20));
-    for (const float factor : {1e-30f, 1e-9f, 1e8f, 1e10f, 1e15f, 1e19f, 1e24f, 1e30f})
-        for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+    for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+        for (std::size_t tokens : lengths)
+            check(question_of<float>(seed * 17 + static_cast<std::uint32_t>(tokens), tokens));
+        // Values of every magnitude, up to states that chunks leave to steps.
+        for (const float factor : {1e-30f, 1e-9f, 1e8f, 1e10f, 1e15f, 1e19f, 1e24f, 1e30f}) {
             auto question = question_of<float>(seed * 13 + 5, 70);
             for (Tensor4<float>* x : {&question.call.value, &question.call.recurrence.past_state})
                 for (float& number : *x) number *= factor;
-            CAPTURE(question.words);
             CAPTURE(factor);
-            const double by_steps =
-                error_of(question, computed(question, false, sequential<float>));
-            for (const kernels::Kernel* kernel : kernels::supported()) {
-                CAPTURE(kernel->name);
-                const double by_chunks =
-                    error_of(question, computed(question, false, chunked_by<float>(*kernel)));
-                CAPTURE(by_steps);
-                CAPTURE(by_chunks);
-                CHECK(by_chunks <= 2 * by_steps + 0x1p-23);
-            }
+            check(question);
         }
+    }
 }
 
 TEST_CASE("linear attention: states are those after each step") {

@@ -90,16 +90,6 @@ TEST_CASE("only the low 32 bits of a seed count, and a negative one is its two's
     CHECK(TorchGenerator(7).draw32() != TorchGenerator(8).draw32());
 }
 
-TEST_CASE("rand: 24 bits of one draw for float, 53 bits of two for double") {
-    for_each_seed("rand32", [](const auto& expected, TorchGenerator generator) {
-        for (double value : expected)
-            CHECK(static_cast<double>(generator.uniform01<float>()) == value);
-    });
-    for_each_seed("rand64", [](const auto& expected, TorchGenerator generator) {
-        for (double value : expected) CHECK(generator.uniform01<double>() == value);
-    });
-}
-
 TEST_CASE("randn on both sides of 16 values, and where 16 does not divide the count") {
     for (std::size_t count : {1u, 5u, 15u, 16u, 17u, 31u, 32u, 40u}) {
         CAPTURE(count);
@@ -134,12 +124,6 @@ TEST_CASE("normals far into a large tensor are those that so many draws lead to"
     generator.skip(2 * (first - first % 16));
     NormalStream<double>(generator, count).read(0, near);
     CHECK(far == near);
-}
-
-TEST_CASE("bernoulli is one 64-bit draw an element, below p") {
-    for_each_seed("bernoulli", [](const auto& expected, TorchGenerator generator) {
-        for (double value : expected) CHECK((generator.uniform01<double>() < 0.3) == (value == 1));
-    });
 }
 
 TEST_CASE("skipping is as many steps, at any place of a block, few or millions") {
@@ -223,25 +207,6 @@ TEST_CASE("MCG31: first elements by hand, and a jump is as many steps") {
         for (std::uint64_t i = 0; i < count; ++i) stepped.next();
         CHECK(jumped.next() == stepped.next());
     }
-}
-
-TEST_CASE("nn.Linear's weight and bias, and xavier_uniform_, to the last bit") {
-    for_each_seed("linear_weight", [](const auto& expected, TorchGenerator generator) {
-        std::vector<float> weight(12);
-        fill_uniform<float>(generator, weight, linear_weight_bound(3));
-        for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(weight[i]) == expected[i]);
-    });
-    for_each_seed("linear_bias", [](const auto& expected, TorchGenerator generator) {
-        generator.skip(12);
-        std::vector<float> bias(4);
-        fill_uniform<float>(generator, bias, linear_bias_bound(3));
-        for (std::size_t i = 0; i < 4; ++i) CHECK(static_cast<double>(bias[i]) == expected[i]);
-    });
-    for_each_seed("xavier", [](const auto& expected, TorchGenerator generator) {
-        std::vector<float> weight(12);
-        fill_uniform<float>(generator, weight, xavier_bound(3, 4));
-        for (std::size_t i = 0; i < 12; ++i) CHECK(static_cast<double>(weight[i]) == expected[i]);
-    });
 }
 
 }  // namespace torch_random_test

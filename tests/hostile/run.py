@@ -1,11 +1,12 @@
 """One run of attn with its processor time and memory, and arrays as files."""
 import io
-import json
+import math
 import os
 import resource
-import struct
 import sys
 import zipfile
+
+from support.array_files import npy_head, safetensors
 
 ATTN = ""  # the program; hostile_shapes.py sets it
 ERRORS = (2, 3, 4)
@@ -50,13 +51,7 @@ def put(name, data):
 
 
 def npy(shape, descr="<f4", data=None):
-    size = 4
-    for length in shape:
-        size *= length
-    lengths = "".join("%d," % length for length in shape)
-    head = "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }" % (descr, lengths)
-    head += " " * (63 - (10 + len(head)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + (bytes(size) if data is None else data)
+    return npy_head(shape, descr) + (bytes(4 * math.prod(shape)) if data is None else data)
 
 
 def npz(entries, method=zipfile.ZIP_DEFLATED):
@@ -72,10 +67,4 @@ def npz_with(metadata):
 
 
 def tensors(shapes, metadata=None):
-    header, end = {} if metadata is None else {"__metadata__": metadata}, 0
-    for name, shape in shapes:
-        begin = end
-        end += 4 * (shape[0] * shape[1] if len(shape) == 2 else shape[0])
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + bytes(end)
+    return safetensors({name: ("F32", shape, bytes(4 * math.prod(shape))) for name, shape in shapes}, metadata)

@@ -218,19 +218,6 @@ TEST_CASE("heat map: of heads of any kinds together none is dark") {
         }
 }
 
-TEST_CASE("heat map: one outlier does not blank a small matrix of scores") {
-    for (const std::size_t tokens : {2u, 3u, 6u, 24u}) {
-        Array<double> scores = Array<double>::from_shape({tokens, tokens});
-        std::fill(scores.begin(), scores.end(), -1.0);
-        scores(1, 0) = 1e6;
-        const HeatMap map = make_heat_map({}, {"scores", scores, {"q_len", "kv_len"}}, nullptr,
-                                          ColorScale::automatic, {});
-        CAPTURE(tokens);
-        if (tokens > 2) CHECK(map.position(0, 0, 0) < -0.1);
-        CHECK(map.position(0, 1, 0) == 1);
-    }
-}
-
 TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
     for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
         const HeatMap map = map_of(kind, rows, columns, ColorScale::robust);
@@ -258,39 +245,6 @@ TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
         CHECK(map.robust / 1.55 <= expected);
         CHECK(map.peak == peak);
     });
-}
-
-TEST_CASE("heat map: a cell of many elements holds the one of largest magnitude") {
-    const Kind scores{"scores", "scores", true, [](auto, auto, double r) { return 3 * r; }};
-    for (const std::size_t tokens : {5u, 64u, 131u})
-        for (const HeatMapLimits& limits : {HeatMapLimits{3, 4}, HeatMapLimits{50, 7}}) {
-            Array<double> values = values_of(scores, tokens, tokens);
-            values(tokens - 1, 1) = std::numeric_limits<double>::quiet_NaN();
-            const IsMasked is_future = [](auto, auto, std::size_t query, std::size_t key) {
-                return key > query;
-            };
-            const HeatMap map = make_heat_map({}, {"scores", values, {"q_len", "kv_len"}},
-                                              is_future, ColorScale::automatic, limits);
-            bool is_right = true;
-            for (std::size_t row = 0; row < map.rows; ++row)
-                for (std::size_t column = 0; column < map.columns; ++column) {
-                    double largest = 0;
-                    bool any = false, is_number = true;
-                    for (std::size_t r = 0; r < tokens; ++r)
-                        for (std::size_t c = 0; c <= r; ++c) {
-                            if (r / map.row_step != row || c / map.column_step != column) continue;
-                            any = true;
-                            is_number = is_number && std::isfinite(values(r, c));
-                            if (std::abs(values(r, c)) > std::abs(largest)) largest = values(r, c);
-                        }
-                    const double found = map.value(0, row, column);
-                    is_right = is_right && any != map.is_masked(0, row, column) &&
-                               (!any || (is_number ? found == largest : std::isnan(found)));
-                }
-            CHECK(is_right);
-            const bool is_pooled = map.row_step * map.column_step > 1;
-            CHECK((map.note.find("by magnitude") != std::string::npos) == is_pooled);
-        }
 }
 
 TEST_CASE("heat map: the heading describes what is drawn") {

@@ -194,7 +194,7 @@ DrawnLayer DrawnLayer::in(Dtype dtype) const {
     return same;
 }
 
-DrawnLayer drawn_layer(std::uint32_t seed) {
+DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths) {
     Draw draw(seed);
     DrawnLayer layer;
     Settings& s = layer.settings;
@@ -205,6 +205,8 @@ DrawnLayer drawn_layer(std::uint32_t seed) {
     Extent size{draw.size(1, 2), 1, 1, draw.size(1, 9), 0, 0, 0, 0};
     const std::size_t most = draw.among<std::size_t>({1, 1, 4, 30});
     size.q_len += draw.size(0, most);
+    const bool is_tiled = lengths == Lengths::of_tiles;
+    if (is_tiled) size.q_len = draw.among<std::size_t>({1, 3, 17, 70, 300});
     const double width = draw.among({1.0, 3.0, 0.05});
     const bool has_heads = s.mode == Mode::multihead || s.mode == Mode::cross ||
                            s.mode == Mode::sdpa || s.mode == Mode::linear;
@@ -216,7 +218,10 @@ DrawnLayer drawn_layer(std::uint32_t seed) {
     size.d_v = draw.one_in(2) ? size.d_k : draw.size(1, 9);
     const bool is_operator = s.mode == Mode::sdpa || (s.mode == Mode::linear && draw.one_in(2));
     size.kv_len = size.q_len;
-    if (s.mode == Mode::sdpa || s.mode == Mode::cross) size.kv_len = draw.size(1, 40);
+    if (s.mode == Mode::sdpa || s.mode == Mode::cross)
+        size.kv_len = !is_tiled         ? draw.size(1, 40)
+                      : size.q_len < 20 ? draw.among<std::size_t>({1, 130, 9000})
+                                        : draw.among<std::size_t>({5, 130});
     if (is_operator) {
         const bool packs = draw.one_in(3);
         const auto operand = [&](std::size_t heads, std::size_t len, std::size_t d) {

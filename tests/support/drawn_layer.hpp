@@ -19,8 +19,11 @@ struct DrawnLayer {
     DrawnLayer in(Dtype dtype) const;
 };
 
+/// Of queries and keys: at most 40, or as many as tiles, blocks and splits of keys have.
+enum class Lengths { few, of_tiles };
+
 /// The layer of this seed.
-DrawnLayer drawn_layer(std::uint32_t seed);
+DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths = Lengths::few);
 
 /// The same operands with other settings of scores, masks, rotation and dropout.
 DrawnLayer with_other_settings(const DrawnLayer& layer, std::uint32_t seed);

@@ -48,22 +48,26 @@ std::string npy_of(const json& shape, const std::string& bytes) {
     return std::string("\x93NUMPY\1\0", 8) + io::bytes_of_number(header.size(), 2) + header + bytes;
 }
 
+std::string safetensors_of(const std::vector<StoredTensor>& tensors) {
+    json header = json::object();
+    std::string data;
+    for (const StoredTensor& one : tensors) {
+        const std::size_t begin = data.size();
+        data += one.bytes;
+        header[one.name] = {
+            {"dtype", one.dtype}, {"shape", one.shape}, {"data_offsets", {begin, data.size()}}};
+    }
+    const std::string text = header.dump();
+    return io::bytes_of_number(text.size(), 8) + text + data;
+}
+
 void write_model(const json& c, const std::string& folder) {
     std::filesystem::create_directories(scratch_folder() + "/" + folder);
     write_text(folder + "/config.json", c["config"].dump());
-    json header = json::object();
-    std::string data;
-    for (const auto& [name, row] : c["tensors"].items()) {
-        const std::size_t count = count_of(row[0]);
-        const std::size_t begin = data.size();
-        data += drawn(name, count, row[1], row[2]);
-        header[name] = {
-            {"dtype", "F32"}, {"shape", row[0]}, {"data_offsets", {begin, data.size()}}};
-    }
-    const std::string text = header.dump();
-    std::string length(8, '\0');
-    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i));
-    write_text(folder + "/model.safetensors", length + text + data);
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, row] : c["tensors"].items())
+        tensors.push_back({name, "F32", row[0], drawn(name, count_of(row[0]), row[1], row[2])});
+    write_text(folder + "/model.safetensors", safetensors_of(tensors));
 }
 
 std::string list_of(const json& numbers) {

@@ -18,6 +18,15 @@ std::size_t count_of(const nlohmann::json& shape);
 /// An npy file of float32 numbers.
 std::string npy_of(const nlohmann::json& shape, const std::string& bytes);
 
+struct StoredTensor {
+    std::string name, dtype;  ///< "F32"
+    nlohmann::json shape;
+    std::string bytes;
+};
+
+/// A file of safetensors.
+std::string safetensors_of(const std::vector<StoredTensor>& tensors);
+
 /// Writes the config and the tensors of a case into a folder of the scratch folder.
 void write_model(const nlohmann::json& c, const std::string& folder);
 

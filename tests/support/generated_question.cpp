@@ -175,7 +175,9 @@ void draw_modifiers(GeneratedQuestion<T>& question, Dice& dice, std::ostream& wo
         for (std::size_t h = 0; h < question.heads(); ++h)
             call.sink.push_back(dice.among({0.0, 2.5, -200.0, 300.0, 1e4, -1e4}));
     if (dice.one_in(8))
-        call.dropout = {0.5, DropoutStream::mt19937, false, question.q_len(), TorchGenerator(7)};
+        call.dropout = {dice.among({0.1, 0.5, 1.0}),
+                        dice.among({DropoutStream::mt19937, DropoutStream::mkl}), dice.one_in(2),
+                        question.q_len(), TorchGenerator(7)};
     words << " softcap " << call.softcap << " alibi " << call.alibi << " sink "
           << (call.sink.empty() ? 0 : call.sink[0]) << " dropout " << call.dropout.p;
 }
@@ -268,8 +270,9 @@ GeneratedQuestion<T> generate_question(std::uint64_t seed, std::string_view draw
     const bool is_long = q_len <= 5 && dice.one_in(8);
     const std::size_t kv_len = is_long ? dice.size(8100, 13000)
                                        : dice.size(1, dice.among<std::size_t>({20, 140, 140, 420}));
-    const std::size_t d_k = dice.among<std::size_t>({1, 2, 5, 8, 17});
+    std::size_t d_k = dice.among<std::size_t>({1, 2, 5, 8, 17});
     const std::size_t d_v = dice.among<std::size_t>({1, 3, 16, 20});
+    if (q_len <= 5 && !is_long && seed % 3 == 0) d_k = 1024;
     words << "seed " << seed << ": batch " << batch << " heads " << heads << "/" << kv_heads
           << " q " << q_len << " kv " << kv_len << " d " << d_k << "," << d_v;
     call.query = Tensor4<T>::from_shape({batch, heads, q_len, d_k});

@@ -162,6 +162,9 @@ KernelCheck check_kernels(const GeneratedQuestion<T>& question) {
         note("context", context.first_wrong(got.context, units.context));
         note("weights", weights.first_wrong(got.weights, units.weights));
         note("logsumexp", logsumexp.first_wrong(got.logsumexp, units.logsumexp));
+        for (std::size_t i = 0; i < truth.weights.size(); ++i)
+            if (truth.weights[i] == 0 && got.weights.data()[i] != 0)
+                note("weights", "a masked one is not 0");
         // Without weights long rows are computed in parts, which rounds in other places.
         const Answer<T> alone = fused(*kernel, question.call, false, 1);
         note("context alone", context.first_wrong(alone.context, units.context));

@@ -1,10 +1,11 @@
 // How much of their spaces tests go through. Under a sanitizer a case takes some ten times as long,
 // on an emulated processor some thirty times: there tests take one case in seven, spread over every
-// kind. Elsewhere they take all.
+// kind. Elsewhere they take all, but of spaces of thousands of commands a share.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 namespace attn::test {
 
@@ -22,11 +23,17 @@ constexpr std::size_t cases(std::size_t usual) {
 /// Which of the cases of nested loops are asked here: asked once for each.
 class Sample {
 public:
+    /// One case in `share` where others are slow; ATTN_TEST_WHOLE in the environment takes all.
+    explicit Sample(std::size_t share = 1)
+        : step(one_in * (std::getenv("ATTN_TEST_WHOLE") == nullptr ? share : 1)) {}
+
     /// A Weyl sequence: evenly spread over the steps of every loop, however long they are.
     bool takes() {
         const auto place = static_cast<std::uint32_t>(count_++ * 2654435769u);
-        return place <= UINT32_MAX / one_in;
+        return place <= UINT32_MAX / step;
     }
+
+    const std::size_t step;
 
 private:
     std::uint32_t count_ = 0;

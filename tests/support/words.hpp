@@ -1,6 +1,7 @@
 // Words of a command, and lines of a text.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,16 @@ inline Words with(const Words& words, const Words& more) {
 
 /// Without their breaks.
 Words lines_of(const std::string& text);
+
+/// The lines of a picture on a terminal that begin with one of these labels.
+inline Words rows_of(const std::string& picture, const Words& labels) {
+    Words rows = lines_of(picture);
+    std::erase_if(rows, [&](const std::string& line) {
+        return std::none_of(labels.begin(), labels.end(), [&](const std::string& label) {
+            return line.starts_with(label + " ");
+        });
+    });
+    return rows;
+}
 
 }  // namespace attn::test

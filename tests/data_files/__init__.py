@@ -1,1 +1,0 @@
-"""What make_data.py writes into data/arrays and data/models."""

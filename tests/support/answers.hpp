@@ -1,0 +1,36 @@
+// What attn answers to the words of a command: JSON, or the one line that refuses it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/contains.hpp"
+#include "tests/support/run_attn.hpp"
+#include "tests/support/words.hpp"
+
+namespace attn::test {
+
+/// Without a note.
+inline nlohmann::json answer(const Words& words, const std::string& input = "") {
+    const Outcome outcome = run_attn(words, input);
+    CHECK(outcome.err == "");
+    REQUIRE(outcome.code == 0);
+    return nlohmann::json::parse(outcome.out);
+}
+
+inline void check_error(const Words& words, const std::string& input, int code,
+                        const std::string& part) {
+    const Outcome outcome = run_attn(words, input);
+    CAPTURE(input);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == code);
+    CHECK(outcome.out == "");
+    CHECK(outcome.err.starts_with("attn: error: "));
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    CHECK(contains(outcome.err, part));
+}
+
+}  // namespace attn::test
