@@ -8,7 +8,7 @@
 #include "cli/help/help_command.hpp"
 #include "cli/inspect/inspect_command.hpp"
 #include "cli/merge/merge_command.hpp"
-#include "cli/model/model_command.hpp"
+#include "cli/model/model.hpp"
 #include "cli/mpi/ranks.hpp"
 #include "cli/partial/partial_command.hpp"
 #include "cli/plot/plot_command.hpp"

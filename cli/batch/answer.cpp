@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/batch/index_line.hpp"
-#include "cli/model/model_plan.hpp"
+#include "cli/model/model.hpp"
 #include "cli/output/answer_cost.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/output/report.hpp"

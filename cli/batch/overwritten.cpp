@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/batch/records.hpp"
-#include "cli/model/model_command.hpp"
+#include "cli/model/model.hpp"
 #include "cli/question/model_source.hpp"
 #include "cli/request/options.hpp"
 #include "io/file/path.hpp"

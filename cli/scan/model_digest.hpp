@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cli/model/model_files.hpp"
+#include "cli/model/model.hpp"
 
 namespace attn::cli {
 

@@ -11,8 +11,7 @@
 
 #include "cli/batch/progress.hpp"
 #include "cli/batch/stop.hpp"
-#include "cli/model/model_question.hpp"
-#include "cli/model/open_asked_model.hpp"
+#include "cli/model/model.hpp"
 #include "cli/request/digest.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/field.hpp"

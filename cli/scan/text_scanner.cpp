@@ -6,8 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "cli/model/model_command.hpp"
-#include "cli/model/model_plan.hpp"
+#include "cli/model/model.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 

@@ -3,8 +3,7 @@
 
 #include <cstddef>
 
-#include "cli/model/model_asked.hpp"
-#include "cli/model/model_files.hpp"
+#include "cli/model/model.hpp"
 #include "cli/scan/scan.hpp"
 #include "cli/scan/scan_stats.hpp"
 #include "core/base/thread_pool.hpp"

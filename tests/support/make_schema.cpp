@@ -12,8 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/model/model_command.hpp"
-#include "cli/model/model_question.hpp"
+#include "cli/model/model.hpp"
 #include "cli/request/options.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/schemas.hpp"

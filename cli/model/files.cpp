@@ -1,4 +1,5 @@
-#include "cli/model/model_files.hpp"
+// The files of a model, with the settings that a missing config.json would
+// give.
 
 #include <algorithm>
 #include <filesystem>
@@ -6,9 +7,58 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/model/model.hpp"
 #include "core/base/error.hpp"
+#include "io/model/families.hpp"
 
 namespace attn::cli {
+namespace {
+
+/// Opens the model at `path`. Errors: those of open_model_folder; kind usage
+/// for settings that a config gives, and for a family that needs a config.
+io::ModelFolder open_asked_model(const Request& request, const std::string& path) {
+    const bool has_no_config = request.model_config && *request.model_config == "none";
+    io::ModelLayout layout;
+    const Settings& s = request.settings;
+    if (s.heads) layout.settings.heads = static_cast<std::size_t>(*s.heads);
+    layout.settings.norm_eps = request.norm_eps;
+    layout.settings.rope_base = s.rope_base;
+    layout.settings.rope_scaling = s.rope_scaling;
+    if (!has_no_config && request.family != nullptr)
+        throw setting_error(request, "family", "requires --model-config none");
+    if (has_no_config) {
+        const std::string_view name = request.family != nullptr ? request.family->name : "";
+        layout.type = name == "gpt2" ? "nanogpt" : name == "meta" ? "meta" : "";
+        if (layout.type.empty())
+            throw setting_error(request, request.family != nullptr ? "family" : "model_config",
+                                request.family != nullptr
+                                    ? "--model-config none supports only gpt2 (nanoGPT) and meta; "
+                                      "expected one of them, or --model-config FILE with a "
+                                      "model_type and its keys"
+                                    : "requires --family gpt2 (nanoGPT) or meta; or give "
+                                      "--model-config FILE with a model_type and its keys");
+    }
+    io::ModelFolder files =
+        io::open_model_folder(path, request.model_config, request.access, layout);
+    const auto stated = files.config.find("model_type");
+    const bool is_stated = stated != files.config.end() && stated->is_string();
+    const std::string type = is_stated ? stated->get<std::string>() : "";
+    for (const char* key : {"heads", "norm_eps", "rope_base", "rope_scaling"}) {
+        const bool is_read =
+            type == "meta" || (type == "nanogpt" && has_no_config && key == std::string("heads"));
+        if (request.has(key) && !is_read)
+            throw setting_error(request, key,
+                                "is not read: " + files.config_place +
+                                    (type == "nanogpt" ? " has no such setting" : " gives it") +
+                                    "; expected no such flag");
+    }
+    return files;
+}
+
+}  // namespace
+
+ModelFiles::ModelFiles(const Request& request, const std::string& path)
+    : path_(path), access_(request.access), model_(open_asked_model(request, path)) {}
 
 const io::Tokenizer& ModelFiles::tokenizer() {
     if (tokenizer_) return *tokenizer_;
@@ -21,7 +71,8 @@ const io::Tokenizer& ModelFiles::tokenizer() {
 }
 
 double ModelFiles::tokenizer_bytes(bool with_text) const {
-    // Measured on vocabularies of 30,000 to 250,000 pieces, per byte of the file that holds them.
+    // Measured on vocabularies of 30,000 to 250,000 pieces, per byte of the file
+    // that holds them.
     constexpr double kept = 8, with_decoder = 20;
     const io::ModelFolder& files = model_.files();
     double bytes = 0;
@@ -50,13 +101,6 @@ std::vector<std::string> ModelFiles::pieces_of(const std::vector<std::uint64_t>&
         pieces.clear();
     }
     return pieces;
-}
-
-void ModelFiles::append_labels(const std::vector<std::uint64_t>& ids,
-                               std::vector<std::string>& labels) {
-    const std::vector<std::string> pieces = pieces_of(ids);
-    for (std::size_t i = 0; i < ids.size(); ++i)
-        labels.push_back(pieces.empty() ? std::to_string(ids[i]) : pieces[i]);
 }
 
 std::optional<std::string> ModelFiles::text_after(const std::vector<std::uint64_t>& before,

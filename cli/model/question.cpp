@@ -1,9 +1,11 @@
-#include "cli/model/model_question.hpp"
+// The layers and arrays that a request names.
 
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <set>
 
+#include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -47,39 +49,26 @@ std::span<const ModelArray> model_arrays() {
     return array_rows;
 }
 
-std::vector<std::size_t> layers_named(const std::string& list, std::size_t count) {
-    std::vector<std::size_t> layers;
-    if (list == "all")
-        for (std::size_t layer = 0; layer < count; ++layer) layers.push_back(layer);
-    else
-        for (const std::string& word : split_list(list)) {
-            std::int64_t number = 0;
-            const char* const end = word.data() + word.size();
-            const auto [at, error] = std::from_chars(word.data(), end, number);
-            const auto total = static_cast<std::int64_t>(count);
-            if (error != std::errc() || at != end || number >= total || number < -total)
-                fail_layers(word, count);
-            layers.push_back(static_cast<std::size_t>(number < 0 ? number + total : number));
-        }
-    std::sort(layers.begin(), layers.end());
-    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-    if (layers.empty()) fail_layers(list, count);
-    return layers;
-}
-
 std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,
                                          std::size_t deepest) {
-    if (list == "all") return layers_named(list, count);
-    std::vector<std::size_t> layers;
-    for (const std::string& word : split_list(list)) {
-        if (word.empty()) fail_layers(word, deepest);
-        const std::size_t layer = layers_named(word, deepest).front();
-        const std::size_t from_end = deepest - layer;
-        if (!word.starts_with('-') && layer < count) layers.push_back(layer);
-        if (word.starts_with('-') && from_end <= count) layers.push_back(count - from_end);
+    std::set<std::size_t> layers;
+    for (std::size_t layer = 0; layer < count && list == "all"; ++layer) layers.insert(layer);
+    for (const std::string& word : list == "all" ? std::vector<std::string>() : split_list(list)) {
+        std::int64_t number = 0;
+        const char* const end = word.data() + word.size();
+        const auto [at, error] = std::from_chars(word.data(), end, number);
+        const auto all = static_cast<std::int64_t>(deepest), own = static_cast<std::int64_t>(count);
+        if (error != std::errc() || at != end || number >= all || number < -all)
+            fail_layers(word, deepest);
+        if (number < own && number >= -own)
+            layers.insert(static_cast<std::size_t>(number < 0 ? number + own : number));
     }
-    std::sort(layers.begin(), layers.end());
-    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    return {layers.begin(), layers.end()};
+}
+
+std::vector<std::size_t> layers_named(const std::string& list, std::size_t count) {
+    std::vector<std::size_t> layers = layers_of_stack(list, count, count);
+    if (layers.empty()) fail_layers(list, count);
     return layers;
 }
 

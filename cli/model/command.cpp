@@ -1,14 +1,15 @@
 // `attn model`: a model's layers, from its own files.
-#include "cli/model/model_command.hpp"
 
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/model/layer_progress.hpp"
-#include "cli/model/model_asked.hpp"
-#include "cli/model/model_plan.hpp"
+#include "cli/model/model.hpp"
 #include "cli/output/answer_cost.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/output/report.hpp"
@@ -19,6 +20,41 @@
 
 namespace attn::cli {
 namespace {
+
+/// One line on standard error, rewritten at most ten times per second and
+/// removed at the end. Short runs show nothing, nor do runs whose standard
+/// error is not a terminal.
+class LayerProgress {
+public:
+    LayerProgress() = default;
+    ~LayerProgress() {
+        if (shown_) std::fputs("\r\x1b[K", stderr);
+    }
+    LayerProgress(const LayerProgress&) = delete;
+    LayerProgress& operator=(const LayerProgress&) = delete;
+
+    /// Call when `layer` of `layers` begins.
+    void show(std::size_t layer, std::size_t layers) {
+        using namespace std::chrono_literals;
+        const Clock::time_point now = Clock::now();
+        if (!on_terminal_ || layers == 0 || now - last_ < (shown_ ? 100ms : 500ms)) return;
+        last_ = now;
+        shown_ = true;
+        constexpr std::size_t width = 30;
+        std::string bar(layer * width / layers, '=');
+        if (bar.size() < width) bar += '>';
+        bar.resize(width, ' ');
+        std::fprintf(stderr, "\r[%s] layer %zu of %zu\x1b[K", bar.c_str(), layer, layers);
+        std::fflush(stderr);
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    bool on_terminal_ = ::isatty(STDERR_FILENO) != 0;
+    bool shown_ = false;
+    Clock::time_point last_ = Clock::now();
+};
 
 /// The text of generated tokens, which tables do not have, on one line.
 void write_text(io::Output& to, const io::Report& report) {
@@ -58,7 +94,8 @@ int run_model_command(const Args& args) {
     ThreadPool pool(static_cast<std::size_t>(asked.request.threads.value_or(0)));
     LayerProgress progress;
     const Request& request = plan.request();
-    io::Report report = plan.run(pool, &progress);
+    io::Report report = plan.run(
+        pool, [&](std::size_t layer, std::size_t layers) { progress.show(layer, layers); });
     show_notes(plan.notes());
     show_notes(at_locations(request, [&] { return write(request, std::move(report)); }));
     return 0;
@@ -67,7 +104,8 @@ int run_model_command(const Args& args) {
 constexpr Option model_options[] = {
     {.key = "text",
      .argument = "TEXT",
-     .help = "the input as a text; the tokenizer is the folder's tokenizer.json, or the one in the "
+     .help = "the input as a text; the tokenizer is the folder's "
+             "tokenizer.json, or the one in the "
              "GGUF file"},
     {.key = "text_pair",
      .argument = "TEXT",
@@ -76,8 +114,8 @@ constexpr Option model_options[] = {
     {.key = "hidden_states",
      .field = operand_field,
      .argument = "FILE",
-     .help =
-         "the hidden states that enter the first of --layers, (tokens, width), instead of tokens"},
+     .help = "the hidden states that enter the first of --layers, (tokens, "
+             "width), instead of tokens"},
     {.key = "attention_mask",
      .limits = {.expected = "0 or 1 for each token"},
      .argument = "LIST",
@@ -97,19 +135,23 @@ constexpr Option model_options[] = {
     {.key = "generate",
      .limits = {.lowest = 1, .highest = 1e6, .expected = "an integer from 1 to 1000000"},
      .argument = "N",
-     .help = "append the most probable token up to N times, then compute the arrays (default 0)"},
+     .help = "append the most probable token up to N times, then compute the "
+             "arrays (default 0)"},
     {.key = "decoder_ids",
      .limits = {.expected = "token ids, as in 0,31,4"},
      .argument = "N,...",
-     .help = "for encoder-decoder models: token ids of the decoder (default its start token)"},
+     .help = "for encoder-decoder models: token ids of the decoder (default "
+             "its start token)"},
     {.key = "pixel_values",
      .field = operand_field,
      .argument = "FILE",
-     .help = "for image models: an image, (channels, height, width), or its patches"},
+     .help = "for image models: an image, (channels, height, width), or its "
+             "patches"},
     {.key = "spatial_shapes",
      .field = operand_field,
      .argument = "FILE",
-     .help = "for image models that take patches: the numbers of rows and columns of patches"},
+     .help = "for image models that take patches: the numbers of rows and "
+             "columns of patches"},
     {.key = "input_values",
      .field = operand_field,
      .argument = "FILE",
@@ -145,10 +187,13 @@ constexpr CommandRow model_command{
     .summary = "every layer of a model, from its own files",
     .examples =
         "  attn model data/models/gpt2 --token-ids 3,1,4\n"
-        "  attn model DIR --token-ids 3,1,4 --layers 0,-1 --emit attention_weights\n",
+        "  attn model DIR --token-ids 3,1,4 --layers 0,-1 --emit "
+        "attention_weights\n",
     .usage =
-        "DIR\n\nDIR is a folder with config.json and model.safetensors, a folder of Hugging Face's "
-        "cache, or a GGUF\nfile; or a request as JSON, which names the model by its key model.",
+        "DIR\n\nDIR is a folder with config.json and model.safetensors, a "
+        "folder of Hugging Face's "
+        "cache, or a GGUF\nfile; or a request as JSON, which names the "
+        "model by its key model.",
     .common_flags = model_flags,
     .takes = in_model | in_files,
     .own = model_options,

@@ -1,4 +1,4 @@
-#include "cli/model/model_asked.hpp"
+// A request of `attn model`, from flags or from a file.
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/flag_file.hpp"
-#include "cli/model/model_command.hpp"
+#include "cli/model/model.hpp"
 #include "cli/output/output_plan.hpp"
 #include "cli/request/command_text.hpp"
 #include "cli/request/options.hpp"
@@ -18,8 +18,8 @@
 namespace attn::cli {
 namespace {
 
-/// Whether a file may be a request rather than a model. Models are folders, GGUF files, or
-/// safetensors, which begin with a length.
+/// Whether a file may be a request rather than a model. Models are folders,
+/// GGUF files, or safetensors, which begin with a length.
 bool may_be_request(const std::string& path, const io::Access& access) {
     if (path == "-") return true;
     if (io::is_folder(path) || !io::path_exists(path)) return false;
@@ -30,15 +30,14 @@ bool may_be_request(const std::string& path, const io::Access& access) {
 
 /// The args with the keys of a request, for which no flag is given.
 Args with_keys_of(Args args, const io::InputFile& file) {
-    std::vector<FlagValue> keys = flags_of_request(file, args);
-    for (FlagValue& key : keys) {
-        const bool is_given =
-            std::any_of(args.flags.begin(), args.flags.end(), [&](const FlagValue& flag) {
-                return flag.option == key.option && flag.origin == Origin::command_line;
-            });
-        if (is_given) continue;
-        std::erase_if(args.flags, [&](const FlagValue& flag) { return flag.option == key.option; });
-        args.flags.push_back(std::move(key));
+    for (FlagValue& key : flags_of_request(file, args)) {
+        const auto given =
+            std::find_if(args.flags.begin(), args.flags.end(),
+                         [&](const FlagValue& flag) { return flag.option == key.option; });
+        if (given == args.flags.end())
+            args.flags.push_back(std::move(key));
+        else if (given->origin != Origin::command_line)
+            *given = std::move(key);
     }
     return args;
 }
@@ -97,7 +96,8 @@ ModelAsked model_of_command(const Args& args) {
         file = io::open_input_file(words[0]);
         if (!is_model_request(*file))
             throw Error(ErrorKind::usage, file->place,
-                        "is not a request of attn model; expected \"mode\": \"model\" in it, or "
+                        "is not a request of attn model; expected \"mode\": "
+                        "\"model\" in it, or "
                         "the folder or file of a model");
     }
     const bool is_request = file.has_value();
@@ -127,7 +127,8 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
         const Option* const option = find_option(key);
         if (option != nullptr && !takes(model_command, *option))
             throw Error(ErrorKind::usage, text_of(defaults, key, place),
-                        "mode model does not have this setting; expected it in records of other "
+                        "mode model does not have this setting; expected it in "
+                        "records of other "
                         "modes");
     }
     const std::string place = record.place;

@@ -1,19 +1,14 @@
-#include "cli/model/model_plan.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
-#include "cli/model/decoder_input.hpp"
-#include "cli/model/model_inputs.hpp"
-#include "cli/model/model_report.hpp"
+#include "cli/model/internal.hpp"
 #include "cli/output/answer_cost.hpp"
 #include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "core/base/threads.hpp"
-#include "core/model/encoder_decoder.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -31,7 +26,8 @@ std::size_t length_of(const ModelInput& input) {
            1;
 }
 
-/// Formats of one array require one name, of one layer if it is an array of layers.
+/// Formats of one array require one name, of one layer if it is an array of
+/// layers.
 void check_one_array(const Request& request, const ModelQuestion& question) {
     if (!request.format->one_array) return;
     const bool is_hidden = request.has("emit") && question.emit.front().ends_with("hidden_states");
@@ -62,7 +58,8 @@ bool names(const Request& request, std::string_view array) {
 void check_head(const ModelSpec& model, const Request& request) {
     if (model.head && model.head()) return;
     throw Error(ErrorKind::usage, location_of(request, "generate"),
-                "the model has no head, which gives the next token; expected a model with one");
+                "the model has no head, which gives the next token; expected a "
+                "model with one");
 }
 
 /// Lists with an entry for each token do not say what generated ones have.
@@ -105,25 +102,21 @@ ModelPlan::ModelPlan(const ModelAsked& asked, ModelFiles& files)
     const Args& args = asked.args;
     check_type(args, model_);
     question_.emit = arrays_named(request_, model_.decoder() != nullptr);
-    request_.tokens = read_tokens(asked, files, question_.input);
-    read_input_arrays(asked, question_.input);
-    check_input(asked, model_.row().inputs, !model_.row().ids.empty(), question_.input);
+    request_.tokens = read_input(asked, files, question_);
     question_.generate = static_cast<std::size_t>(args.whole("generate").value_or(0));
-    read_decoder_ids(args, model_, question_);
     spec_ = at_locations(request_, [&] {
         return model_.specify(length_of(question_.input),
                               model_.row().inputs.empty() ? nullptr : &question_.input);
     });
     if (model_.decoder() != nullptr)
         decoder_ = model_.decoder()->specify(question_.decoder_ids.size());
-    check_question(asked);
+    check_question(args);
     at_locations(request_, [&] { choose_layers(args); });
     check_emit();
     check_parameters();
 }
 
-void ModelPlan::check_question(const ModelAsked& asked) const {
-    const Args& args = asked.args;
+void ModelPlan::check_question(const Args& args) const {
     if (question_.generate != 0 && question_.input.ids.empty() && !decoder_)
         throw Error(ErrorKind::usage, location_of(request_, "generate"),
                     std::string("requires --token-ids or --text") +
@@ -190,16 +183,13 @@ std::vector<std::pair<std::string, std::string>> ModelPlan::head() const {
                          files_.pieces_of(question_.decoder_ids));
 }
 
-io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
-    const Compute compute{pool, request_.settings.kernel,
-                          &backend_of_products(request_.settings.kernel)};
+io::Report ModelPlan::run(
+    ThreadPool& pool,
+    const std::function<void(std::size_t layer, std::size_t layers)>& progress) const {
     ModelRequest of_encoder = of_encoder_, asked = asked_;
-    if (progress != nullptr)
-        asked.progress = of_encoder.progress = [progress](std::size_t layer, std::size_t layers) {
-            progress->show(layer, layers);
-        };
+    asked.progress = of_encoder.progress = progress;
     ModelResult result =
-        at_locations(request_, [&] { return this->result(compute, of_encoder, asked); });
+        at_locations(request_, [&] { return this->result(pool, of_encoder, asked); });
     check_found(request_, question_, result);
     Request labelled = request_;
     std::vector<std::string> decoder_tokens = files_.pieces_of(question_.decoder_ids);
@@ -207,9 +197,14 @@ io::Report ModelPlan::run(ThreadPool& pool, LayerProgress* progress) const {
     if (!result.generated.empty()) {
         text = files_.text_after(decoder_ ? question_.decoder_ids : question_.input.ids,
                                  result.generated);
+        const Labels pieces = files_.pieces_of(result.generated);
+        const auto append_to = [&](Labels& labels) {
+            for (std::size_t i = 0; i < result.generated.size(); ++i)
+                labels.push_back(pieces.empty() ? std::to_string(result.generated[i]) : pieces[i]);
+        };
         if (!decoder_ && request_.tokens.size() == question_.input.ids.size())
-            files_.append_labels(result.generated, labelled.tokens);
-        if (!decoder_tokens.empty()) files_.append_labels(result.generated, decoder_tokens);
+            append_to(labelled.tokens);
+        if (!decoder_tokens.empty()) append_to(decoder_tokens);
     }
     return make_model_report(labelled, path_,
                              head_of_model(labelled, path_, model_, question_, decoder_tokens),
@@ -221,9 +216,7 @@ void ModelPlan::pass_layers_on(std::function<void(NamedArray array)> take) {
 }
 
 void ModelPlan::run_layers(ThreadPool& pool) const {
-    const Compute compute{pool, request_.settings.kernel,
-                          &backend_of_products(request_.settings.kernel)};
-    at_locations(request_, [&] { result(compute, of_encoder_, asked_); });
+    at_locations(request_, [&] { result(pool, of_encoder_, asked_); });
 }
 
 std::vector<bool> ModelPlan::valid_tokens() const {
@@ -247,55 +240,39 @@ std::vector<std::string> ModelPlan::notes() const {
     std::size_t count = 0;
     for (const bool valid : input.valid)
         list += (list.empty() ? "" : ",") + std::to_string(valid ? count++ : 0);
-    return {"--attention-mask: positions count the padding on the left as well; --position-ids " +
-            io::shortened(list, 200) + " gives the numbers of the text without padding"};
-}
-
-std::size_t ModelPlan::tokens() const {
-    return tokens_of(question_.input) + (decoder_ ? 0 : question_.generate);
+    return {
+        "--attention-mask: positions count the padding on the left as well; "
+        "--position-ids " +
+        io::shortened(list, 200) + " gives the numbers of the text without padding"};
 }
 
 ModelCost ModelPlan::cost() const {
-    if (!has_cost())
-        throw Error(ErrorKind::unsupported, "--dry-run",
-                    "not for image and audio models; expected a model that takes token ids");
-    PartSize size;
-    size.is_masked = !question_.input.valid.empty();
-    size.dtype = request_.settings.dtype;
-    size.kernel = request_.settings.kernel;
-    size.threads = request_.threads.value_or(processors());
+    ThreadPool pool(request_.threads.value_or(0));
+    const Compute compute = compute_on(pool);
     return at_locations(request_, [&] {
-        if (!decoder_) return measure_model(spec_, question_.input, asked_, size);
-        ModelSpec encoder = spec_;
-        encoder.head = nullptr;
-        ModelRequest of_encoder = of_encoder_;
-        of_encoder.generate = 0;
-        of_encoder.run_layers = spec_.layers;
-        const ModelCost first = measure_model(encoder, question_.input, of_encoder, size);
-        ModelInput input;
-        input.ids = question_.decoder_ids;
-        size.encoder_tokens = tokens_of(question_.input);
-        ModelCost cost = measure_model(*decoder_, input, asked_, size);
-        // The decoder has the encoder's states in its own type.
-        cost.memory = std::max(first.memory, 2 * first.kept + cost.memory);
-        cost.flops += first.flops;
-        cost.numbers += first.numbers;
-        cost.kept += first.kept;
+        const std::optional<Decoder> decoder = decoder_of(asked_);
+        ModelCost cost =
+            measure_model(compute, spec_, question_.input, decoder_ ? of_encoder_ : asked_,
+                          decoder ? &*decoder : nullptr, request_.settings.dtype);
+        for (const auto* given : {&question_.input.hidden_states, &question_.input.pixel_values,
+                                  &question_.input.input_values, &question_.input.input_features})
+            if (*given) cost.memory += (*given)->bytes();
         return cost;
     });
 }
 
 namespace {
 
-/// Approximate bytes of the text of an answer's numbers: digits, sign, point and comma.
+/// Approximate bytes of the text of an answer's numbers: digits, sign, point
+/// and comma.
 double text_bytes(const Request& request, const ModelCost& cost) {
     constexpr std::size_t of_any = 4;
     return cost.numbers * static_cast<double>(of_any + request.precision.value_or(
                                                            row_of(request.settings.dtype).digits));
 }
 
-/// Bytes of the file's tensors that are in memory at a time: those of a layer, or a table outside
-/// of the layers; to generate tokens, all of them.
+/// Bytes of the file's tensors that are in memory at a time: those of a layer,
+/// or a table outside of the layers; to generate tokens, all of them.
 double stored_bytes(const io::ArrayFile& file, bool all) {
     std::map<std::string, double> parts;
     for (const io::StoredArray& array : file.arrays) {
@@ -318,7 +295,7 @@ std::string ModelPlan::cost_line(bool with_text) const {
     io::append_member(line, "schema", schemas::cost);
     if (!request_.id.empty()) io::append_member(line, "id", io::JsonText{request_.id});
     io::append_member(line, "mode", std::string_view("model"));
-    io::append_member(line, "tokens", tokens());
+    io::append_member(line, "tokens", cost.tokens);
     if (decoder_)
         io::append_member(line, "decoder_tokens",
                           question_.decoder_ids.size() + question_.generate);
@@ -335,23 +312,38 @@ std::string ModelPlan::cost_line(bool with_text) const {
 }
 
 void ModelPlan::require_memory(bool with_text) const {
-    if (!has_cost()) return;
     const ModelCost cost = this->cost();
     const double bytes = cost.memory + (with_text ? text_bytes(request_, cost) : 0);
-    const char* const key = question_.input.hidden_states ? "hidden_states"
-                            : request_.has("text")        ? "text"
-                                                          : "token_ids";
+    const ModelInput& input = question_.input;
+    const char* const key = input.hidden_states    ? "hidden_states"
+                            : input.pixel_values   ? "pixel_values"
+                            : input.input_values   ? "input_values"
+                            : input.input_features ? "input_features"
+                            : request_.has("text") ? "text"
+                                                   : "token_ids";
     at_locations(request_, [&] {
-        attn::require_memory(bytes, key, "a sequence of " + std::to_string(tokens()) + " tokens");
+        attn::require_memory(bytes, key,
+                             "a sequence of " + std::to_string(cost.tokens) + " tokens");
     });
 }
 
-ModelResult ModelPlan::result(const Compute& compute, const ModelRequest& of_encoder,
+Compute ModelPlan::compute_on(ThreadPool& pool) const {
+    const std::string_view kernel = request_.settings.kernel;
+    return {pool, kernel, &backend_of_products(kernel)};
+}
+
+std::optional<Decoder> ModelPlan::decoder_of(const ModelRequest& asked) const {
+    if (!decoder_) return {};
+    return Decoder{*decoder_, question_.decoder_ids, asked};
+}
+
+ModelResult ModelPlan::result(ThreadPool& pool, const ModelRequest& of_encoder,
                               const ModelRequest& asked) const {
     const Dtype dtype = request_.settings.dtype;
+    const Compute compute = compute_on(pool);
     if (!decoder_) return run_model(compute, spec_, question_.input, asked, dtype);
-    return run_encoder_decoder(compute, spec_, *decoder_, question_.input, question_.decoder_ids,
-                               of_encoder, asked, dtype);
+    return run_encoder_decoder(compute, spec_, question_.input, of_encoder, *decoder_of(asked),
+                               dtype);
 }
 
 }  // namespace attn::cli
