@@ -175,6 +175,8 @@ void ModelPlan::check_parameters() const {
             model_.check(spec_, spec_.layers, *decoder_, layers);
         else
             model_.check(spec_, layers);
+        // A head that is not used is checked as well.
+        if (last().head) last().head();
     });
 }
 
