@@ -1,9 +1,11 @@
-#include "cli/model/layers_head.hpp"
+// What the head of a result says about each layer.
 
 #include <algorithm>
 #include <string_view>
 
 #include "cli/output/output.hpp"
+#include "cli/model/internal.hpp"
+#include "cli/output/head.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "io/text/json_text.hpp"
@@ -11,7 +13,8 @@
 namespace attn::cli {
 namespace {
 
-/// The stacks of an encoder-decoder model: the prefix of their arrays, and the member of the layer.
+/// The stacks of an encoder-decoder model: the prefix of their arrays, and the
+/// member of the layer.
 struct Part {
     std::string_view prefix, name;
 };
@@ -33,8 +36,8 @@ std::string axes_json(const ModelResult& result, std::size_t layer, std::string_
     return text += '}';
 }
 
-/// The settings that a layer's weights do not show, named as in `config`. Biases on the scores,
-/// ALiBi's among them, are operands of the plan.
+/// The settings that a layer's weights do not show, named as in `config`.
+/// Biases on the scores, ALiBi's among them, are operands of the plan.
 std::string config_json(const LayerAttention& attention) {
     const Plan& plan = attention.plan;
     Request request;

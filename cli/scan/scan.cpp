@@ -8,6 +8,9 @@
 
 #include "cli/model/model_question.hpp"
 #include "cli/model/open_asked_model.hpp"
+#include "cli/batch/progress.hpp"
+#include "cli/batch/stop.hpp"
+#include "cli/model/model.hpp"
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/field.hpp"

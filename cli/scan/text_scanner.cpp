@@ -7,6 +7,7 @@
 #include "cli/model/model_command.hpp"
 #include "cli/model/model_plan.hpp"
 #include "cli/scan/scan.hpp"
+#include "cli/model/model.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 

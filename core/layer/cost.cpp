@@ -8,7 +8,6 @@
 #include "core/plan/mechanism.hpp"
 
 namespace attn {
-namespace {
 
 double flops_of(const Plan& plan) {
     const auto numbers = [&](ArrayId array) { return plan.numbers<double>(array); };
@@ -22,6 +21,8 @@ double flops_of(const Plan& plan) {
         times(plan.rows, numbers("W_out"));
     return 2 * (projections + row_of(row_of(plan.mode).mechanism).multiply_adds(plan));
 }
+
+namespace {
 
 /// Reads two pieces: the first is freed once the second is there.
 void read_some(const AnyStream& stream) {

@@ -19,6 +19,8 @@ struct Cost {
     double answer_memory = 0;  ///< still in use while the result is written
 };
 
+double flops_of(const Plan& plan);
+
 /// Accepts sizes beyond any machine's memory.
 Cost measure(const Plan& plan, std::size_t threads = 1);
 

@@ -2,166 +2,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
-#include "core/base/tensor.hpp"
 #include "core/model/activation.hpp"
+#include "core/model/attention_part.hpp"
 #include "core/model/parameter.hpp"
-#include "core/operator/choices.hpp"
 
 namespace attn {
-
-struct Compute;
-struct PartCost;
-struct PartSize;
-
-/// The rotary embedding of some columns of each head. Pair i is rotated by the angle
-/// position * frequencies[i]. Cosine and sine are multiplied by `factor`.
-struct Rotation {
-    Rope pairs = Rope::half;
-    std::vector<double> frequencies;
-    double factor = 1;
-    std::size_t first = 0;  ///< the first column that is rotated
-    double position_step = 1;
-    /// Replaces the angles: cosine and sine of each pair by position, (positions, pairs, 2).
-    std::shared_ptr<const std::vector<double>> table;
-};
-
-/// The layout of queries, keys and values in the outputs of the projections.
-enum class JoinedHeads {
-    separate,  ///< three projections
-    parts,     ///< all queries, then all keys, then all values
-    groups,    ///< per key head: its queries, its key, its value
-    blocks     ///< per block of `joined_blocks`: queries, values, keys (CodeGen)
-};
-
-/// The gate on the context vectors before the output projection.
-struct ContextGate {
-    enum class From { none, query_projection, own_projection } from = From::none;
-    LinearMap map = {};    ///< for From::own_projection: one output per column, or per head
-    bool is_silu = false;  ///< otherwise a sigmoid
-};
-
-/// exp(factor softplus(map values)), added to all scores of a key, per key head. Each query attends
-/// to the `kept` visible keys with the largest biases.
-struct KeyBias {
-    LinearMap map;  ///< from the values of all heads
-    std::vector<double> factor;
-    std::size_t kept = 0;
-};
-
-/// A bias on the scaled scores, (heads, q_len, kv_len), that depends on the queries and keys,
-/// (1, heads, tokens, d_k).
-class ContentBias {
-public:
-    ContentBias() = default;
-    ContentBias(const ContentBias&) = delete;
-    ContentBias& operator=(const ContentBias&) = delete;
-    virtual ~ContentBias() = default;
-    virtual Array<double> run(const Compute& compute, const Tensor4<float>& query,
-                              const Tensor4<float>& key) const = 0;
-    virtual Array<double> run(const Compute& compute, const Tensor4<double>& query,
-                              const Tensor4<double>& key) const = 0;
-    /// The operations of its products; see cost.hpp.
-    virtual double flops(std::size_t heads, std::size_t q_len, std::size_t kv_len,
-                         std::size_t d) const = 0;
-};
-
-/// The factor on the bias of a head's query: a (b c - 1) + 2 (WavLM). `map` gives 8 outputs from
-/// the head's columns of x; a and b are the sigmoids of the sums of the first and the last four.
-struct BiasGate {
-    LinearMap map;                  ///< from one head's columns to 8 outputs
-    std::vector<double> constants;  ///< c of each head
-};
-
-/// Queries, keys and values from low-rank latents. Per head, `key_up` gives the first columns of
-/// the key and then the value. All heads share the last columns of the key.
-struct LatentPart {
-    LinearMap query_down;                ///< absent: queries are projections of the input
-    std::optional<NormSpec> query_norm;  ///< on the query's latent
-    LinearMap key_down;                  ///< gives the latent, then the shared columns
-    std::optional<NormSpec> key_norm;
-    LinearMap key_up;
-    std::size_t shared_columns = 0;
-};
-
-template <class T>
-struct BlockRun;
-
-/// Chooses the keys that each query attends to.
-class KeyChoice {
-public:
-    KeyChoice() = default;
-    KeyChoice(const KeyChoice&) = delete;
-    KeyChoice& operator=(const KeyChoice&) = delete;
-    virtual ~KeyChoice() = default;
-    /// 1 where a query may attend to a key, (tokens, past + tokens). `latent` is the latent of the
-    /// queries.
-    virtual Array<double> run(BlockRun<float>& run, const Tensor3<float>& x,
-                              const Tensor3<float>& latent) const = 0;
-    virtual Array<double> run(BlockRun<double>& run, const Tensor3<double>& x,
-                              const Tensor3<double>& latent) const = 0;
-    /// The operations of its products; see cost.hpp.
-    virtual double flops(std::size_t tokens, std::size_t keys) const = 0;
-};
-
-/// Softmax attention with its projections.
-struct AttentionPart {
-    std::size_t heads = 1, kv_heads = 1, d_k = 0, d_v = 0;  ///< widths of one head
-    JoinedHeads joined = JoinedHeads::separate;
-    std::size_t joined_blocks = 1;
-    LinearMap query, key, value;  ///< all three in `query` if they are joined
-    LinearMap out;
-    bool value_is_key = false;  ///< values are the keys before their norm and rotation
-    /// The earlier layer whose keys and values are used, without projections of keys and values
-    /// here.
-    std::optional<std::size_t> shared_from;
-    bool is_shared = false;  ///< a later layer uses the keys and values
-    double clip = 0;         ///< projections are clipped to [-clip, clip]; 0: no clipping
-
-    std::optional<NormSpec> query_norm, key_norm, value_norm;
-    bool norms_whole = false;  ///< the norms are over all heads together, not over each head
-    bool norms_after_rotation = false;
-    std::optional<Rotation> rotation;
-    /// The factor on the rotated query at a position; null: 1.
-    std::function<double(double position)> query_factor;
-    bool factor_by_row = false;  ///< its position is the token's row, not its position id
-
-    double scale = 1, softcap = 0;
-    bool causal = true;
-    std::optional<std::int64_t> window_left, window_right;  ///< inclusive distances
-    std::optional<std::uint64_t> chunk;  ///< tokens attend only within chunks of this length
-    std::vector<double> sink;
-    /// Added to the scaled scores: (heads, q_len, kv_len) for the first query position and lengths;
-    /// null: nothing.
-    std::function<Array<double>(std::size_t first_query, std::size_t q_len, std::size_t kv_len)>
-        bias;
-    ContextGate gate;
-    std::optional<NormSpec> out_norm;  ///< on the concatenated heads, or on each head
-    bool out_norm_per_head = false;
-    bool clips_after_norm = false;  ///< `clip` applies to the normed queries and keys
-    double value_scale = 1;         ///< on values
-    std::optional<KeyBias> key_bias;
-    /// Differential attention: heads i and i + half share the concatenated values of two key heads.
-    /// The context of head i + half, times this, is subtracted from that of head i.
-    std::optional<double> difference;
-    bool rotates_values = false;                      ///< like queries and keys
-    std::shared_ptr<const ContentBias> content_bias;  ///< replaces `bias`; null: none
-
-    /// The same projections of the encoder's states give keys and values before the decoder's own.
-    bool joins_encoder = false;
-    bool bias_counts_valid = false;     ///< `bias` is by the number of valid keys before a key
-    std::optional<BiasGate> bias_gate;  ///< on the rows of `bias`
-    std::optional<LatentPart> latent;   ///< then `query` projects the query's latent
-    std::shared_ptr<const KeyChoice> choice;  ///< null: all visible keys
-};
 
 /// A gated or plain feed-forward layer: down(act(gate x) * up x), or down(act(up x)).
 struct FeedForward {
@@ -202,20 +52,133 @@ struct Experts {
     double shared_factor = 1;  ///< on the output of the shared expert
 };
 
-struct TransformerBlock;
+/// A depthwise causal convolution.
+struct ShortConvolution {
+    std::vector<Parameter> weights;  ///< (channels, 1, taps) each, concatenated
+    Parameter bias = nullptr;
+    std::size_t taps = 1;
+    const Activation* activation = nullptr;  ///< null: none
+};
 
-/// A mixer of tokens other than softmax attention. It keeps the shape (1, tokens, width).
-class OtherMixer {
-public:
-    OtherMixer() = default;
-    OtherMixer(const OtherMixer&) = delete;
-    OtherMixer& operator=(const OtherMixer&) = delete;
-    virtual ~OtherMixer() = default;
-    virtual Tensor3<float> run(BlockRun<float>& run, const Tensor3<float>& x) const = 0;
-    virtual Tensor3<double> run(BlockRun<double>& run, const Tensor3<double>& x) const = 0;
-    virtual PartCost cost(const PartSize& size) const = 0;
-    /// The number of streams of hidden states that it takes.
-    virtual std::size_t streams() const { return 1; }
+/// Linear attention by the delta rule with decay; see core/linear/linear.hpp.
+struct DeltaPart {
+    std::size_t key_heads = 1, value_heads = 1, d_k = 0, d_v = 0;
+    /// Their concatenated outputs are queries, keys and values, then gates if `gate` is empty.
+    std::vector<LinearMap> inputs;
+    std::vector<std::size_t> input_order;  ///< source column of each output; empty: unchanged
+    ShortConvolution convolution;          ///< of queries, keys and values
+    std::vector<LinearMap> gate, decay;    ///< applied one after the other
+    LinearMap beta;                        ///< if `decay` is empty: beta, then the decay's input
+    std::vector<std::size_t> beta_order;
+    double beta_factor = 1;
+    /// decay_log per head; decay_bias per head or per key column.
+    std::vector<double> decay_log, decay_bias;
+    std::optional<double> least_decay;  ///< factor on a sigmoid; null: -softplus
+    NormSpec norm;                      ///< on each head's output
+    bool gate_is_silu = true;
+    LinearMap out;
+};
+
+/// [b, c, u] = input x; out (c * convolution(b * u)).
+struct ShortConvolutionPart {
+    LinearMap input, out;
+    ShortConvolution convolution;
+};
+
+/// Mamba 2 (Dao and Gu 2024, arXiv 2405.21060). Each head has a state of d x states elements, which
+/// decays by exp(time step * rate). Groups of heads share the vectors that write and read it.
+struct StateSpacePart {
+    std::size_t heads = 1, d = 0, groups = 1, states = 0;
+    LinearMap input;               ///< gates, values, writing and reading vectors, time steps
+    ShortConvolution convolution;  ///< of all but gates and steps
+    std::vector<double> step_bias, rate_log, direct;  ///< per head
+    double least_step = 0, largest_step = 0;          ///< largest_step 0: no limit
+    NormSpec norm;                                    ///< on each group's gated output
+    LinearMap out;
+};
+
+/// A convolution over the block's input, (output channels, input channels per group, taps). Its
+/// activation is added to the block's output, then the norm is applied.
+struct TokenConvolution {
+    LinearMap map;  ///< of the concatenated rows around a token
+    std::size_t taps = 1;
+    const Activation* activation = nullptr;
+    NormSpec norm;
+};
+
+/// A per-layer input (Gemma 3n and 4): the layer's columns of an embedding table, and a projection
+/// of the embedding.
+struct LayerInput {
+    Parameter table;  ///< (vocabulary, layers * width)
+    std::size_t first = 0, width = 0;
+    bool first_if_beyond = false;  ///< ids beyond the table use row 0
+    LinearMap projection;          ///< of the embedding, to `width`
+    NormSpec projection_norm;
+    LinearMap gate, out;  ///< out(activation(gate x) * input)
+    const Activation* activation = nullptr;
+    NormSpec out_norm;
+};
+
+/// A block on several streams that computes only the active one (AltUp, Baykal et al. 2023).
+struct StreamsBlock {
+    std::size_t streams = 1, active = 0;
+    NormSpec router_norm;
+    LinearMap router, prediction, correction;
+    std::vector<double> output_scale;  ///< on the input of the per-layer term; empty: 1
+    NormSpec attention_norm, attention_post_norm, ffn_norm, ffn_post_norm;
+    LinearMap left, right;  ///< LAuReL
+    NormSpec left_right_norm;
+    AttentionPart attention;
+    FeedForward ffn;
+    LayerInput input;
+};
+
+/// One key per `rate` tokens: the mean of their values, weighted by a softmax over these tokens.
+struct Compressor {
+    std::size_t rate = 1, width = 1;
+    bool overlaps = false;  ///< includes the previous tokens; then both maps are twice as wide
+    LinearMap value, gate;
+    std::vector<double> gate_bias;  ///< (rate, columns), added to the gates
+    NormSpec norm;
+    Rotation rotation;  ///< at the position of the first token
+};
+
+/// Chooses compressed keys: the largest of sum_h w_h relu(q_h k / sqrt(d)).
+struct CompressedIndexer {
+    std::size_t heads = 1, chosen = 1;
+    LinearMap query;  ///< projects the query's latent
+    LinearMap weights;
+    Compressor keys;
+};
+
+/// Attention with one key head, whose keys are also the values.
+struct CompressedAttention {
+    AttentionPart part;  ///< scale, sink, heads, and `query` from the latent
+    LinearMap query_down, key;
+    NormSpec query_norm, head_norm, key_norm;
+    Rotation rotation;
+    std::size_t window = 1;  ///< for keys that are not compressed
+    std::optional<Compressor> compressor;
+    std::optional<CompressedIndexer> indexer;
+    std::vector<LinearMap> groups;  ///< output projection of each group of heads, before `out`
+    LinearMap out;
+};
+
+/// Mixes streams into a part's input, and adds its output to them (mHC, Xie et al. 2026).
+struct HyperConnection {
+    std::size_t streams = 1, iterations = 1;
+    double eps = 0, norm_eps = 0;
+    LinearMap map;  ///< of all concatenated streams
+    std::vector<double> base, scale;
+};
+
+/// DeepSeek V4's block: hyper-connected streams, and attention to compressed keys.
+struct HyperBlock {
+    HyperConnection attention_streams, ffn_streams;
+    NormSpec attention_norm, ffn_norm;
+    CompressedAttention attention;
+    Experts ffn;
+    Parameter experts_of_ids;  ///< (vocabulary, chosen); null: the best experts
 };
 
 /// How attention and the feed-forward layer are connected to the residual.
@@ -236,7 +199,7 @@ struct TransformerBlock {
     std::vector<double> attention_scale, ffn_scale;  ///< per column, on the outputs (LayerScale)
     bool residual_is_normed = false;                 ///< the residual is the normed x
 
-    std::variant<AttentionPart, std::shared_ptr<const OtherMixer>> mixer;
+    std::variant<AttentionPart, DeltaPart, ShortConvolutionPart, StateSpacePart> mixer;
     std::optional<AttentionPart>
         cross;  ///< cross-attention to the encoder's states, after the mixer
     std::optional<NormSpec> cross_norm, cross_sum_norm;
@@ -244,15 +207,16 @@ struct TransformerBlock {
     std::variant<std::monostate, FeedForward, Experts> ffn;
     std::optional<FeedForward> dense;  ///< next to the experts, added to their output
 
-    /// If not null, computes the whole block: for blocks of another structure.
-    std::shared_ptr<const OtherMixer> whole;
+    /// The whole block, if it has another structure.
+    std::variant<std::monostate, StreamsBlock, HyperBlock> whole;
     std::vector<double> attention_skip, ffn_skip;  ///< per column, on the residual; empty: 1
 
     std::optional<NormSpec> cross_post_norm;  ///< on the output of cross-attention
     std::optional<NormSpec> adapter_norm;
-    std::optional<FeedForward> adapter;  ///< after the feed-forward layer, with a residual
-    /// Applied to the block's output; null: nothing.
-    std::shared_ptr<const OtherMixer> after;
+    std::optional<FeedForward> adapter;           ///< after the feed-forward layer, with a residual
+    std::optional<TokenConvolution> convolution;  ///< of the block's input, added to its output
+    std::optional<LayerInput> layer_input;        ///< added to the block's output
+    double output_scale = 1;                      ///< on the sum of both
     /// Norms on the experts' input, their output and the output of `dense`, before the sum (Gemma
     /// 4).
     std::optional<NormSpec> expert_norm, expert_post_norm, dense_post_norm;

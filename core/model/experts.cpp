@@ -106,80 +106,77 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
     return chosen;
 }
 
-template <class T>
-Tensor3<T> rows_at(const Tensor3<T>& x, const std::vector<std::size_t>& rows) {
-    const std::size_t width = x.shape(2);
-    Tensor3<T> out = Tensor3<T>::from_shape({1, rows.size(), width});
-    for (std::size_t i = 0; i < rows.size(); ++i)
-        std::copy_n(x.data() + rows[i] * width, width, out.data() + i * width);
-    return out;
-}
-
-template <class T>
-void check_width(const Tensor3<T>& out, std::size_t width) {
-    if (out.shape(2) != width)
+void check_width(const States& out, std::size_t width) {
+    if (out.columns() != width)
         throw Error(ErrorKind::input, "model",
-                    "the output of an expert has " + std::to_string(out.shape(2)) +
+                    "the output of an expert has " + std::to_string(out.columns()) +
                         " columns; expected " + std::to_string(width));
 }
 
-template <class T>
-void add_shared(const Compute& compute, const Experts& part, const Tensor3<T>& x, Tensor3<T>& y) {
-    const Tensor3<T> shared = run_feed_forward(compute, *part.shared, x);
-    const Tensor3<T> gate = part.shared_gate ? apply(compute, part.shared_gate, x) : Tensor3<T>();
-    const std::size_t width = y.shape(2);
-    check_width(shared, width);
-    for (std::size_t i = 0; i < y.size(); ++i) {
-        double factor = part.shared_factor;
-        if (part.shared_gate) factor *= sigmoid(static_cast<double>(gate.data()[i / width]));
-        y.data()[i] += static_cast<T>(factor * static_cast<double>(shared.data()[i]));
+/// The tokens of an expert, and their weights in the type of the hidden states.
+struct Share {
+    std::vector<std::size_t> rows;
+    std::vector<double> weights;
+};
+
+/// In a dry run the first experts have all tokens, which takes the most memory.
+std::vector<Share> shares_of(const Experts& part, const States& scores) {
+    std::vector<Share> shares(part.count);
+    std::vector<double> row(part.count);
+    for (std::size_t t = 0; t < scores.rows(); ++t) {
+        std::vector<Choice> choices(std::min(part.chosen, part.count));
+        for (std::size_t i = 0; i < choices.size(); ++i) choices[i].expert = i;
+        if (!is_dry_run()) {
+            for (std::size_t i = 0; i < part.count; ++i) row[i] = scores.at(t * part.count + i);
+            choices = choose(part, row, part.by_token.empty() ? nullptr : &part.by_token[t]);
+        }
+        for (const Choice& choice : choices) {
+            shares[choice.expert].rows.push_back(t);
+            shares[choice.expert].weights.push_back(row_of(scores.dtype()).round(choice.weight));
+        }
     }
+    return shares;
 }
 
 }  // namespace
 
-template <class T>
-Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor3<T>& x,
-                       const Tensor3<T>& router_input) {
+States run_experts(const BlockRun& run, const Experts& part, const States& x,
+                   const States& router_input) {
     const Compute& compute = run.compute;
-    const std::size_t tokens = x.shape(1), width = x.shape(2);
-    Tensor3<T> routed = router_input;
-    if (part.router_norm) routed = normed(compute, *part.router_norm, std::move(routed));
-    for (std::size_t i = 0; i < (part.router_scale.empty() ? 0 : routed.size()); ++i)
-        routed.data()[i] *= static_cast<T>(part.router_scale[i % width]);
-    const Tensor3<T> scores = apply(compute, part.router, routed);
-    std::vector<std::vector<std::size_t>> rows(part.count);
-    std::vector<std::vector<double>> weights(part.count);
-    for (std::size_t t = 0; t < tokens; ++t) {
-        const T* const row = scores.data() + t * part.count;
-        const std::vector<std::size_t>* given = part.by_token.empty() ? nullptr : &part.by_token[t];
-        for (const Choice& choice : choose(part, {row, row + part.count}, given)) {
-            rows[choice.expert].push_back(t);
-            weights[choice.expert].push_back(choice.weight);
-        }
-    }
-    Tensor3<T> y = Tensor3<T>::from_shape({1, tokens, width});
-    y.fill(T{0});
+    const std::size_t width = x.columns();
+    States routed = normed(compute, part.router_norm, router_input);
+    scale(routed, part.router_scale);
+    const std::vector<Share> shares = shares_of(part, apply(compute, part.router, routed));
+    States y = States::zeros(x.dtype(), 1, x.rows(), width);
     for (std::size_t expert = 0; expert < part.count; ++expert) {
-        if (rows[expert].empty()) continue;
-        Tensor3<T> own = rows_at(x, rows[expert]);
-        if (part.scales_input)
-            for (std::size_t i = 0; i < own.size(); ++i)
-                own.data()[i] *= static_cast<T>(weights[expert][i / width]);
-        const Tensor3<T> out = run_feed_forward(compute, part.expert(expert), own);
-        check_width(out, width);
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            const T weight = part.scales_input ? T{1} : static_cast<T>(weights[expert][i / width]);
-            y.data()[rows[expert][i / width] * width + i % width] += weight * out.data()[i];
-        }
+        const Share& share = shares[expert];
+        if (share.rows.empty()) continue;
+        const auto weigh = [&](States& rows) {
+            map(rows,
+                [&](double value, std::size_t i) { return value * share.weights[i / width]; });
+        };
+        States own = pick(x, 1, share.rows);
+        if (part.scales_input) weigh(own);
+        own = run_feed_forward(compute, part.expert(expert), own);
+        check_width(own, width);
+        if (!part.scales_input) weigh(own);
+        numbers_of(y, std::as_const(own))([&]<class T>(T* to, const T* from) {
+            for (const std::size_t row : share.rows)
+                for (std::size_t i = 0; i < width; ++i) to[row * width + i] += *from++;
+        });
     }
-    if (part.shared) add_shared(compute, part, x, y);
+    if (!part.shared) return y;
+    States shared = run_feed_forward(compute, *part.shared, x);
+    check_width(shared, width);
+    std::vector<double> factors(x.rows(), part.shared_factor);
+    if (part.shared_gate) {
+        const States gate = apply(compute, part.shared_gate, x);
+        for (std::size_t t = 0; t < (is_dry_run() ? 0 : factors.size()); ++t)
+            factors[t] *= sigmoid(gate.at(t));
+    }
+    map(shared, [&](double value, std::size_t i) { return factors[i / width] * value; });
+    add(y, shared);
     return y;
 }
-
-template Tensor3<float> run_experts(const BlockRun<float>&, const Experts&, const Tensor3<float>&,
-                                    const Tensor3<float>&);
-template Tensor3<double> run_experts(const BlockRun<double>&, const Experts&,
-                                     const Tensor3<double>&, const Tensor3<double>&);
 
 }  // namespace attn

@@ -6,8 +6,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/dtype.hpp"
@@ -15,21 +15,9 @@
 #include "core/base/real_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/run_block.hpp"
+#include "core/model/stages.hpp"
 
 namespace attn {
-
-/// A computation on all hidden states, (streams, tokens, width), outside of the blocks.
-class HiddenStage {
-public:
-    HiddenStage() = default;
-    HiddenStage(const HiddenStage&) = delete;
-    HiddenStage& operator=(const HiddenStage&) = delete;
-    virtual ~HiddenStage() = default;
-    virtual Tensor3<float> run(const Compute& compute, const std::vector<std::uint64_t>& ids,
-                               Tensor3<float> x) const = 0;
-    virtual Tensor3<double> run(const Compute& compute, const std::vector<std::uint64_t>& ids,
-                                Tensor3<double> x) const = 0;
-};
 
 /// The embedding of a token: a sum of table rows, with an optional norm and projection.
 struct EmbeddingSpec {
@@ -41,11 +29,12 @@ struct EmbeddingSpec {
     std::function<std::vector<double>(std::size_t position)> position_row;
     Parameter segments;  ///< (segments, width)
     std::optional<NormSpec> norm;
-    bool projects_before_sum = false;         ///< projects the id rows, then adds the others
-    LinearMap projection;                     ///< by default after the sum and the norm
-    std::shared_ptr<const HiddenStage> last;  ///< the last step; null: nothing
-    bool projects_before_norm = false;        ///< projects after the sum, before the norm
-    std::vector<Parameter> first_rows;        ///< tables whose row 0 is added to each token
+    bool projects_before_sum = false;  ///< projects the id rows, then adds the others
+    LinearMap projection;              ///< by default after the sum and the norm
+    std::optional<ReplacedToken> replaced;
+    HiddenStage last;                   ///< the last step
+    bool projects_before_norm = false;  ///< projects after the sum, before the norm
+    std::vector<Parameter> first_rows;  ///< tables whose row 0 is added to each token
     /// Padding tokens have position -1; positions count only the other tokens. Positions that are
     /// given are rows of the table.
     std::optional<std::uint64_t> padding_id;
@@ -57,8 +46,6 @@ struct EmbeddingSpec {
     bool clears_invalid = false;  ///< the sum is 0 for tokens that the attention mask excludes
 };
 
-class InputStage;
-
 struct ModelSpec {
     std::size_t layers = 0, vocabulary = 0;
     EmbeddingSpec embedding;
@@ -67,49 +54,40 @@ struct ModelSpec {
     /// and the model for a length. Null: they do not depend on it.
     std::function<std::size_t(std::size_t tokens)> length_of_angles = {};
     std::function<ModelSpec(std::size_t tokens)> of_length = {};
-    std::shared_ptr<const HiddenStage> before_norm;  ///< null: nothing
+    HiddenStage before_norm;
     std::optional<NormSpec> final_norm;
     LinearMap final_projection;
     std::function<LinearMap()> head;
-    /// Between the last hidden state and the head: norm, activation, projection (BERT).
-    std::shared_ptr<const HiddenStage> head_transform;
     double logit_factor = 1, logit_softcap = 0;
     bool causal = true;
-    std::vector<std::uint64_t> end_ids;       ///< tokens that end generation
-    std::string prefix;                       ///< of the names of recorded arrays, as "encoder_"
-    std::shared_ptr<const InputStage> input;  ///< replaces the embedding; null: token ids
-    std::shared_ptr<const HiddenStage> after_norm = {};  ///< null: nothing
-    std::optional<std::uint64_t> masked_id = {};         ///< tokens with this id are masked
-    bool keeps_embedding = false;                        ///< for blocks that use it
-    bool shows_tokens_first = false;  ///< records streams as (tokens, streams, width)
+    std::vector<std::uint64_t> end_ids;  ///< tokens that end generation
+    std::string prefix;                  ///< of the names of recorded arrays, as "encoder_"
+    InputStage input;                    ///< replaces the embedding, if it is one
+    HiddenStage after_norm = {};
+    std::optional<std::uint64_t> masked_id = {};  ///< tokens with this id are masked
+    bool keeps_embedding = false;                 ///< for blocks that use it
+    bool shows_tokens_first = false;              ///< records streams as (tokens, streams, width)
     /// Takes the weights out of memory until they are used again; empty if they are not mapped.
     std::function<void()> release_weights = {};
+
+    bool takes_ids() const { return std::holds_alternative<std::monostate>(input); }
 };
+
+/// Null if it is not given.
+using SharedArray = std::shared_ptr<const RealArray>;
 
 /// The input of a model.
 struct ModelInput {
     std::vector<std::uint64_t> ids;
-    std::vector<std::uint64_t> segments;     ///< empty: all 0
-    std::vector<double> positions;           ///< empty: 0, 1, ...
-    std::vector<bool> valid;                 ///< the attention mask; empty: all valid
-    std::optional<RealArray> hidden_states;  ///< replaces ids: (tokens, width)
-    std::size_t first_layer = 0;             ///< the layer that `hidden_states` enter
-    const RealArray* encoder = nullptr;      ///< the encoder's last hidden state
-    std::vector<bool> encoder_valid;         ///< as `valid`, of the encoder's tokens
-    /// Arrays for image and audio models, named as their flags.
-    std::optional<RealArray> pixel_values, spatial_shapes, input_values, input_features;
-};
-
-/// Computes the first hidden states of an image or audio model from its input. The last argument
-/// selects the type.
-class InputStage {
-public:
-    InputStage() = default;
-    InputStage(const InputStage&) = delete;
-    InputStage& operator=(const InputStage&) = delete;
-    virtual ~InputStage() = default;
-    virtual Tensor3<float> run(const Compute& compute, const ModelInput& input, float) const = 0;
-    virtual Tensor3<double> run(const Compute& compute, const ModelInput& input, double) const = 0;
+    std::vector<std::uint64_t> segments;  ///< empty: all 0
+    std::vector<double> positions;        ///< empty: 0, 1, ...
+    std::vector<bool> valid;              ///< the attention mask; empty: all valid
+    SharedArray hidden_states;            ///< replaces ids: (tokens, width)
+    std::size_t first_layer = 0;          ///< the layer that `hidden_states` enter
+    const States* encoder = nullptr;      ///< the encoder's last hidden state
+    std::vector<bool> encoder_valid;      ///< as `valid`, of the encoder's tokens
+    /// Arrays for image and audio models, in float64, named as their flags.
+    SharedArray pixel_values, spatial_shapes, input_values, input_features;
 };
 
 struct ModelRequest {
@@ -128,13 +106,43 @@ struct ModelResult {
     std::vector<NamedArray> arrays;               ///< arrays of layers have `layer`
     std::vector<LayerAttention> attentions = {};  ///< of the layers to record
     std::vector<std::uint64_t> generated;
-    RealArray last;  ///< the last hidden state, (tokens, width), if all blocks ran
+    std::size_t tokens = 0;  ///< of the sequence, with generated ones; of an encoder its own
+    States last;             ///< the last hidden state, (1, tokens, width), if all blocks ran
 };
+
+/// The embedding of token ids after `past` earlier tokens, (streams, tokens, width).
+States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput& input,
+             std::size_t past, Dtype dtype);
 
 /// Runs the blocks in the type of `dtype`. Records the arrays that the request names: those of
 /// `all_arrays`, hidden_states, last_hidden_state, recurrent_state, logits, next_tokens. Errors:
 /// those of the parameters; SettingError if a setting does not fit the model.
 ModelResult run_model(const Compute& compute, const ModelSpec& model, ModelInput input,
                       const ModelRequest& request, Dtype dtype);
+
+/// A second stack of blocks, which attends to the last hidden state of the first.
+struct Decoder {
+    const ModelSpec& model;
+    std::vector<std::uint64_t> ids;
+    const ModelRequest& request;
+};
+
+/// Runs all blocks of the encoder on `input`, then the decoder. The arrays of both are recorded.
+/// Errors: those of run_model.
+ModelResult run_encoder_decoder(const Compute& compute, ModelSpec encoder, ModelInput input,
+                                ModelRequest request, Decoder decoder, Dtype dtype);
+
+struct ModelCost {
+    std::size_t tokens = 0;  ///< as those of the result
+    double flops = 0;        ///< as Compute counts them
+    double memory = 0;       ///< bytes of arrays at the peak
+    double numbers = 0;      ///< elements of the result
+};
+
+/// Of run_model(), or of run_encoder_decoder(), by a dry run. Generating counts as if no token
+/// ended it early, and each expert as if it had all tokens. Errors: those of the run that do not
+/// depend on numbers.
+ModelCost measure_model(Compute compute, const ModelSpec& model, const ModelInput& input,
+                        const ModelRequest& request, const Decoder* decoder, Dtype dtype);
 
 }  // namespace attn

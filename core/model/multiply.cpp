@@ -28,10 +28,11 @@ public:
         if (in_place_ != nullptr || !map.in_out) return;
         // The columns that an output needs lie in all rows, so all are decoded.
         decoded_.reserve(map.d_in * width_);
-        for_rows(compute.pool, map.d_in, width_, [&](std::size_t begin, std::size_t end) {
-            weight_.read(first_ + begin * width_, (end - begin) * width_,
-                         decoded_.data() + begin * width_);
-        });
+        if (!is_dry_run())
+            for_rows(compute.pool, map.d_in, width_, [&](std::size_t begin, std::size_t end) {
+                weight_.read(first_ + begin * width_, (end - begin) * width_,
+                             decoded_.data() + begin * width_);
+            });
         in_place_ = decoded_.data();
     }
 
@@ -69,10 +70,10 @@ T dot(const T* x, const T* w, std::size_t count) {
 template <class T>
 class MapRun {
 public:
-    MapRun(const Compute& compute, const LinearMap& map, const std::vector<T>& bias,
-           const Tensor3<T>& x, T* out)
+    MapRun(const Compute& compute, const LinearMap& map, const std::vector<T>& bias, const T* x,
+           std::size_t rows, T* out)
         : pool_(compute.pool), weight_(compute, map), bias_(bias), x_(x), out_(out),
-          d_in_(map.d_in), d_out_(map.d_out), rows_(x.shape(1)), in_out_(map.in_out),
+          d_in_(map.d_in), d_out_(map.d_out), rows_(rows), in_out_(map.in_out),
           entries_(kernels::entries_of<T>(*compute.products->kernel)) {}
 
     void run() {
@@ -81,7 +82,7 @@ public:
             add_inputs();
         else
             sum_outputs();
-        if (bias_.empty()) return;
+        if (bias_.empty() || is_dry_run()) return;
         for (std::size_t row = 0; row < rows_; ++row)
             for (std::size_t c = 0; c < d_out_; ++c) out_[row * d_out_ + c] += bias_[c];
     }
@@ -93,6 +94,7 @@ private:
         const std::size_t pieces = (d_out_ + at_once - 1) / at_once, size = at_once * d_in_;
         const std::size_t slots = std::min(pieces, pool_.threads());
         if (!weight_.is_in_place()) buffer_.reserve(slots * size);
+        if (is_dry_run()) return;
         WorkerSlots slot(pool_.threads());
         pool_.run(pieces, [&](std::size_t piece, std::size_t worker) {
             const std::size_t first = piece * at_once, count = std::min(at_once, d_out_ - first);
@@ -101,12 +103,13 @@ private:
             const T* w = weight_.at(first, count, own);
             for (std::size_t c = first; c < first + count; ++c, w += d_in_)
                 for (std::size_t row = 0; row < rows_; ++row)
-                    out_[row * d_out_ + c] = dot(x_.data() + row * d_in_, w, d_in_);
+                    out_[row * d_out_ + c] = dot(x_ + row * d_in_, w, d_in_);
         });
     }
 
     /// Few rows of x, of a weight with a row for each input: inputs are added one after the other.
     void add_inputs() {
+        if (is_dry_run()) return;
         constexpr std::size_t least = 64, unrolled = 4;
         const std::size_t share = (d_out_ + pool_.threads() - 1) / pool_.threads(),
                           at_once = std::max(least, (share + least - 1) / least * least);
@@ -117,7 +120,7 @@ private:
             std::size_t i = 0;
             for (; i + unrolled <= d_in_; i += unrolled)
                 for (std::size_t row = 0; row < rows_; ++row) {
-                    const T* const x = x_.data() + row * d_in_ + i;
+                    const T* const x = x_ + row * d_in_ + i;
                     const T* const w = weight_.at(i, unrolled, nullptr) + first;
                     T* const to = out_ + row * d_out_ + first;
                     for (std::size_t c = 0; c < count; ++c)
@@ -127,7 +130,7 @@ private:
                 }
             for (; i < d_in_; ++i)
                 for (std::size_t row = 0; row < rows_; ++row) {
-                    const T x = x_.data()[row * d_in_ + i];
+                    const T x = x_[row * d_in_ + i];
                     const T* const w = weight_.at(i, 1, nullptr) + first;
                     T* const to = out_ + row * d_out_ + first;
                     for (std::size_t c = 0; c < count; ++c) to[c] += x * w[c];
@@ -150,6 +153,7 @@ private:
                           decoded_size = weight_.is_in_place() ? 0 : d_in_ * lanes,
                           size = packed_size + decoded_size;
         buffer_.reserve(std::min(panels * parts, pool_.threads()) * size);
+        if (is_dry_run()) return;
         WorkerSlots slot(pool_.threads());
         pool_.run(panels * parts, [&](std::size_t item, std::size_t worker) {
             T* const packed = buffer_.data() + slot.of(worker) * size;
@@ -160,8 +164,8 @@ private:
                               end = std::min(blocks, begin + blocks_of_part);
             for (std::size_t block = begin; block < end; ++block) {
                 const std::size_t row = block * at_once;
-                entries_.project({std::min(at_once, rows_ - row), d_in_, columns,
-                                  x_.data() + row * d_in_, d_in_, packed, packed + d_in_ * lanes,
+                entries_.project({std::min(at_once, rows_ - row), d_in_, columns, x_ + row * d_in_,
+                                  d_in_, packed, packed + d_in_ * lanes,
                                   out_ + row * d_out_ + first, d_out_});
             }
         });
@@ -190,7 +194,7 @@ private:
     ThreadPool& pool_;
     WeightRows<T> weight_;
     const std::vector<T>& bias_;
-    const Tensor3<T>& x_;
+    const T* x_;
     T* out_;
     std::size_t d_in_, d_out_, rows_;
     bool in_out_;
@@ -201,34 +205,14 @@ private:
 }  // namespace
 
 template <class T>
-void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>& bias,
-              const Tensor3<T>& x, T* out) {
-    if (map.d_out == 0 || x.shape(1) == 0) return;
-    MapRun<T>(compute, map, bias, x, out).run();
+void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>& bias, const T* x,
+              std::size_t rows, T* out) {
+    if (map.d_out != 0) MapRun<T>(compute, map, bias, x, rows, out).run();
 }
 
-double memory_of_multiply(const LinearMap& map, std::size_t rows, std::size_t threads,
-                          Dtype dtype) {
-    return for_dtype(dtype, [&]<class T>(T) {
-        constexpr auto element = static_cast<double>(sizeof(T));
-        const bool in_place = map.weight->in_place(T{}) != nullptr;
-        const double row = static_cast<double>(map.d_in) * element,
-                     whole = row * static_cast<double>(map.d_out),
-                     least = std::min(whole, std::max(row, static_cast<double>(piece_bytes))),
-                     panel = std::min(static_cast<double>(map.d_out),
-                                      static_cast<double>(kernels::max_lanes)) *
-                             row,
-                     decoded = in_place || map.in_out ? 0
-                               : rows > few_rows      ? panel
-                                                      : least;
-        const double each = decoded + (rows > few_rows ? panel + element * kernels::max_lanes : 0);
-        return (map.in_out && !in_place ? whole : 0) + each * static_cast<double>(threads);
-    });
-}
-
-template void multiply(const Compute&, const LinearMap&, const std::vector<float>&,
-                       const Tensor3<float>&, float*);
-template void multiply(const Compute&, const LinearMap&, const std::vector<double>&,
-                       const Tensor3<double>&, double*);
+template void multiply(const Compute&, const LinearMap&, const std::vector<float>&, const float*,
+                       std::size_t, float*);
+template void multiply(const Compute&, const LinearMap&, const std::vector<double>&, const double*,
+                       std::size_t, double*);
 
 }  // namespace attn

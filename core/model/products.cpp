@@ -16,7 +16,7 @@ namespace {
 template <class T>
 std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t count) {
     std::vector<T> row(parameter == nullptr ? 0 : count);
-    if (!row.empty()) parameter->read(first, count, row.data());
+    if (!row.empty() && !is_dry_run()) parameter->read(first, count, row.data());
     return row;
 }
 
@@ -54,28 +54,31 @@ void for_rows(ThreadPool& pool, std::size_t count, std::size_t row_elements,
           [&](std::size_t piece) { work(piece * rows, std::min(count, (piece + 1) * rows)); });
 }
 
-template <class T>
-Tensor3<T> apply(const Compute& compute, const LinearMap& map, const Tensor3<T>& x) {
+States apply(const Compute& compute, const LinearMap& map, const States& x) {
     constexpr std::size_t one = 1;
-    const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.shape(1);
-    if (x.shape(2) != d_in) fail_size(map.weight, d_in, x.shape(2));
-    Tensor3<T> out = Tensor3<T>::from_shape({1, rows, d_out});
+    const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.rows();
+    if (x.columns() != d_in) fail_size(map.weight, d_in, x.columns());
+    if (compute.flops != nullptr)
+        *compute.flops +=
+            2 * static_cast<double>(rows) * static_cast<double>(d_in) * static_cast<double>(d_out);
+    States out(x.dtype(), 1, rows, d_out);
     if (rows == 0) return out;
-    const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
-    if (compute.products->is_fused()) {
-        multiply(compute, map, bias, x, out.data());
-    } else {
+    for_dtype(x.dtype(), [&]<class T>(T) {
+        const std::vector<T> bias = row_of<T>(map.bias, map.first_bias, d_out);
+        if (compute.products->is_fused())
+            return multiply(compute, map, bias, x.data<T>(), rows, out.data<T>());
         Projection<T> projection;
         projection.in_out = map.in_out;
         projection.weight = Tensor3<T>::from_shape(map.in_out ? std::array{one, d_in, d_out}
                                                               : std::array{one, d_out, d_in});
-        map.weight->read(map.first, d_in * d_out, projection.weight.data());
+        if (!is_dry_run()) map.weight->read(map.first, d_in * d_out, projection.weight.data());
         if (!bias.empty()) {
             projection.bias = Tensor2<T>::from_shape({1, d_out});
-            std::copy_n(bias.data(), d_out, projection.bias.data());
+            if (!is_dry_run()) std::copy_n(bias.data(), d_out, projection.bias.data());
         }
-        out = project(x, projection);
-    }
+        out = States(project(States(x).take<T>(std::array{one, rows, d_in}), projection),
+                     {one, rows, d_out});
+    });
     return out;
 }
 
@@ -84,37 +87,46 @@ void check_one_row(const NormSpec& norm, std::size_t width) {
         fail_size(norm.weight, norm.weight->size(), width);
 }
 
-template <class T>
-void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, std::span<T> x) {
-    std::vector<double> weight = elements_of(norm.weight);
-    for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
-    const std::vector<double> bias = elements_of(norm.bias);
+States normed(const Compute& compute, const std::optional<NormSpec>& norm, States x) {
+    if (!norm) return x;
+    check_one_row(*norm, x.columns());
+    norm_rows(compute, *norm, x.columns(), x);
+    return x;
+}
+
+void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, States& x,
+               std::size_t repeats) {
+    const std::size_t columns = width / repeats;
     // One row for all runs, or one for each of the parts that they repeat.
     for (const Parameter& given : {norm.weight, norm.bias}) {
         if (given == nullptr) continue;
         const std::size_t count = given->size();
-        if (width == 0 || count == 0 || count % width != 0 || x.size() % count != 0 ||
-            (norm.weight != nullptr && count != weight.size()))
+        if (columns == 0 || count == 0 || count % columns != 0 || x.size() % count != 0 ||
+            (norm.weight != nullptr && count != norm.weight->size()))
             throw Error(ErrorKind::input, "model",
                         "a parameter of a norm has " + std::to_string(count) +
-                            " elements; expected " + std::to_string(width));
+                            " elements; expected " + std::to_string(columns));
     }
-    const std::size_t parts = std::max<std::size_t>(1, weight.size() / width);
-    for_rows(compute.pool, x.size() / width, width, [&](std::size_t first, std::size_t last) {
-        for (std::size_t row = first; row < last; ++row) {
-            T* const values = x.data() + row * width;
-            const std::size_t part = row % parts * width;
-            double mean = 0, squares = 0;
-            if (!norm.is_rms) {
-                for (std::size_t i = 0; i < width; ++i) mean += static_cast<double>(values[i]);
-                mean /= static_cast<double>(width);
-            }
-            for (std::size_t i = 0; i < width; ++i) {
-                const double centred = static_cast<double>(values[i]) - mean;
-                squares += centred * centred;
-            }
-            const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
-            for (std::size_t i = 0; i < width; ++i) {
+    if (is_dry_run()) return;
+    std::vector<double> weight = elements_of(norm.weight);
+    for (double& w : weight) w = (w + norm.weight_offset) * norm.weight_factor;
+    const std::vector<double> bias = elements_of(norm.bias);
+    const std::size_t parts = std::max<std::size_t>(1, weight.size() / columns);
+    const auto norm_run = [&]<class T>(std::size_t row, T* values) {
+        const std::size_t part = row % parts * columns;
+        values += row * width;
+        double mean = 0, squares = 0;
+        if (!norm.is_rms) {
+            for (std::size_t i = 0; i < width; ++i) mean += static_cast<double>(values[i]);
+            mean /= static_cast<double>(width);
+        }
+        for (std::size_t i = 0; i < width; ++i) {
+            const double centred = static_cast<double>(values[i]) - mean;
+            squares += centred * centred;
+        }
+        const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
+        for (const T* const end = values + width; values != end; values += columns)
+            for (std::size_t i = 0; i < columns; ++i) {
                 double y = (static_cast<double>(values[i]) - mean) * factor;
                 if (!weight.empty())
                     y *= weight[part + i];
@@ -123,13 +135,56 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
                 if (!bias.empty()) y += bias[part + i];
                 values[i] = static_cast<T>(y);
             }
-        }
-    });
+    };
+    for_each_row(compute, x.size() / width, width, norm_run, x);
 }
 
-template Tensor3<float> apply(const Compute&, const LinearMap&, const Tensor3<float>&);
-template Tensor3<double> apply(const Compute&, const LinearMap&, const Tensor3<double>&);
-template void norm_rows(const Compute&, const NormSpec&, std::size_t, std::span<float>);
-template void norm_rows(const Compute&, const NormSpec&, std::size_t, std::span<double>);
+States convolve(const Compute& compute, const Convolution& convolution, const States& x) {
+    constexpr std::size_t frames_at_once = 2048;  // whose inputs are gathered
+    const std::size_t taps = convolution.taps(), tokens = x.rows(), width = x.columns();
+    const std::size_t padded = tokens + 2 * convolution.padding;
+    if (width != convolution.d_in())
+        throw SettingError(ErrorKind::input, "model",
+                           "the input of a convolution has " + std::to_string(width) +
+                               " channels; expected " + std::to_string(convolution.d_in()));
+    if (padded < taps)
+        throw SettingError(ErrorKind::input, "model",
+                           "the input of a convolution of " + std::to_string(taps) + " taps has " +
+                               std::to_string(tokens) + " frames; expected at least " +
+                               std::to_string(taps - 2 * convolution.padding));
+    const std::size_t frames = (padded - taps) / convolution.stride + 1,
+                      d_out = convolution.d_out(), groups = convolution.groups,
+                      before = width / groups, after = d_out / groups;
+    States out(x.dtype(), 1, frames, d_out);
+    LinearMap map;
+    map.weight = convolution.weight;
+    map.bias = convolution.bias;
+    map.d_in = before * taps;
+    map.d_out = after;
+    for (std::size_t first = 0; first < frames; first += frames_at_once) {
+        const std::size_t count = std::min(frames_at_once, frames - first);
+        States made(x.dtype(), 1, count, d_out);
+        for (std::size_t group = 0; group < groups; ++group) {
+            States rows(x.dtype(), 1, count, map.d_in);
+            numbers_of(rows, x)([&]<class T>(T* to, const T* from) {
+                for (std::size_t f = 0; f < count; ++f)
+                    for (std::size_t tap = 0; tap < taps; ++tap) {
+                        const std::size_t at = (first + f) * convolution.stride + tap;
+                        const bool is_inside =
+                            at >= convolution.padding && at - convolution.padding < tokens;
+                        const std::size_t row = is_inside ? at - convolution.padding : 0;
+                        for (std::size_t c = 0; c < before; ++c)
+                            to[f * map.d_in + c * taps + tap] =
+                                is_inside ? from[row * width + group * before + c] : T{0};
+                    }
+            });
+            map.first = group * after * map.d_in;
+            map.first_bias = group * after;
+            put(made, 2, group * after, apply(compute, map, rows));
+        }
+        put(out, 1, first, made);
+    }
+    return out;
+}
 
 }  // namespace attn

@@ -36,10 +36,9 @@ void angles_at(const Rotation& rotation, double position, std::vector<double>& c
 
 }  // namespace
 
-template <class T>
-void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
+void rotate(const Rotation& rotation, const std::vector<double>& positions, States& x,
             bool backwards) {
-    const std::size_t pairs = rotation.frequencies.size(), tokens = x.shape(2), d = x.shape(3);
+    const std::size_t pairs = rotation.frequencies.size(), tokens = x.rows(), d = x.columns();
     if (rotation.first + 2 * pairs > d)
         throw Error(ErrorKind::input, "model",
                     "the rotary embedding rotates " + std::to_string(2 * pairs) +
@@ -47,23 +46,22 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Tens
                         ", the width of a head");
     const bool half = rotation.pairs == Rope::half;
     std::vector<double> cosine(pairs), sine(pairs);
-    for (std::size_t t = 0; t < tokens; ++t) {
-        angles_at(rotation, positions[t], cosine, sine);
-        for (std::size_t h = 0; h < x.shape(1); ++h) {
-            T* const row = x.data() + (h * tokens + t) * d + rotation.first;
-            for (std::size_t i = 0; i < pairs; ++i) {
-                T& a = row[half ? i : 2 * i];
-                T& b = row[half ? i + pairs : 2 * i + 1];
-                const auto first = static_cast<double>(a), second = static_cast<double>(b);
-                const double turn = backwards ? -sine[i] : sine[i];
-                a = static_cast<T>(cosine[i] * first - turn * second);
-                b = static_cast<T>(turn * first + cosine[i] * second);
+    numbers_of(x)([&]<class T>(T* values) {
+        for (std::size_t t = 0; t < tokens; ++t) {
+            angles_at(rotation, positions[t], cosine, sine);
+            for (std::size_t h = 0; h < x.depth(); ++h) {
+                T* const row = values + (h * tokens + t) * d + rotation.first;
+                for (std::size_t i = 0; i < pairs; ++i) {
+                    T& a = row[half ? i : 2 * i];
+                    T& b = row[half ? i + pairs : 2 * i + 1];
+                    const auto first = static_cast<double>(a), second = static_cast<double>(b);
+                    const double turn = backwards ? -sine[i] : sine[i];
+                    a = static_cast<T>(cosine[i] * first - turn * second);
+                    b = static_cast<T>(turn * first + cosine[i] * second);
+                }
             }
         }
-    }
+    });
 }
-
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<float>&, bool);
-template void rotate(const Rotation&, const std::vector<double>&, Tensor4<double>&, bool);
 
 }  // namespace attn

@@ -1,8 +1,8 @@
 // The order of a block's parts, and the residuals between them.
 #include "core/model/run_block.hpp"
 
-#include <cmath>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -10,126 +10,139 @@
 namespace attn {
 namespace {
 
-template <class T>
-Tensor3<T> maybe_normed(const Compute& compute, const std::optional<NormSpec>& norm, Tensor3<T> x) {
-    return norm ? normed(compute, *norm, std::move(x)) : x;
-}
-
 /// What parts of a block give is as wide as what it takes.
-template <class T>
-void check_width(const TransformerBlock& block, const Tensor3<T>& y, std::size_t width) {
-    if (y.shape(2) != width)
+void check_width(const TransformerBlock& block, const States& y, std::size_t width) {
+    if (y.columns() != width)
         throw Error(ErrorKind::input, "model",
                     "the output of a part of layer " + std::to_string(block.layer) + " has " +
-                        std::to_string(y.shape(2)) + " columns; expected " + std::to_string(width));
+                        std::to_string(y.columns()) + " columns; expected " +
+                        std::to_string(width));
 }
 
-template <class T>
-Tensor3<T> mix(BlockRun<T>& run, const Tensor3<T>& x) {
-    if (const auto* attention = std::get_if<AttentionPart>(&run.block.mixer))
-        return run_attention<T>(run, *attention, x, nullptr);
-    return std::get<std::shared_ptr<const OtherMixer>>(run.block.mixer)->run(run, x);
-}
-
-template <class T>
-Tensor3<T> feed(BlockRun<T>& run, const Tensor3<T>& x, const Tensor3<T>& unnormed) {
+States feed(BlockRun& run, const States& x, const States& unnormed) {
     const TransformerBlock& block = run.block;
-    if (const auto* experts = std::get_if<Experts>(&block.ffn)) {
-        const bool has_own = experts->router_norm.has_value();
-        const Tensor3<T> own =
-            block.expert_norm ? normed(run.compute, *block.expert_norm, unnormed) : Tensor3<T>();
-        Tensor3<T> y =
-            run_experts(run, *experts, block.expert_norm ? own : x, has_own ? unnormed : x);
-        y = maybe_normed(run.compute, block.expert_post_norm, std::move(y));
-        if (!block.dense) return y;
-        const Tensor3<T> dense = maybe_normed(run.compute, block.dense_post_norm,
-                                              run_feed_forward(run.compute, *block.dense, x));
-        check_width(block, dense, y.shape(2));
-        for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += dense.data()[i];
-        return y;
-    }
-    return run_feed_forward(run.compute, std::get<FeedForward>(block.ffn), x);
+    const auto* const experts = std::get_if<Experts>(&block.ffn);
+    if (experts == nullptr)
+        return run_feed_forward(run.compute, std::get<FeedForward>(block.ffn), x);
+    States y = run_experts(run, *experts,
+                           block.expert_norm ? normed(run.compute, block.expert_norm, unnormed) : x,
+                           experts->router_norm ? unnormed : x);
+    y = normed(run.compute, block.expert_post_norm, std::move(y));
+    if (!block.dense) return y;
+    const States dense =
+        normed(run.compute, block.dense_post_norm, run_feed_forward(run.compute, *block.dense, x));
+    check_width(block, dense, y.columns());
+    add(y, dense);
+    return y;
 }
 
 /// x = skip_factor skip x + residual_factor scale y.
-template <class T>
-void add(const TransformerBlock& block, const std::vector<double>& scale, Tensor3<T>& x,
-         const Tensor3<T>& y, const std::vector<double>& skip = {}) {
-    const std::size_t width = x.shape(2);
-    check_width(block, y, width);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        T added = y.data()[i];
-        if (!scale.empty()) added *= static_cast<T>(scale[i % width]);
-        if (block.residual_factor != 1) added *= static_cast<T>(block.residual_factor);
-        if (block.skip_factor != 1) x.data()[i] *= static_cast<T>(block.skip_factor);
-        if (!skip.empty()) x.data()[i] *= static_cast<T>(skip[i % width]);
-        x.data()[i] += added;
-    }
+void add_part(const TransformerBlock& block, const std::vector<double>& factors, States& x,
+              States& y, const std::vector<double>& skip = {}) {
+    check_width(block, y, x.columns());
+    scale(y, factors);
+    if (block.residual_factor != 1) scale(y, block.residual_factor);
+    if (block.skip_factor != 1) scale(x, block.skip_factor);
+    scale(x, skip);
+    add(x, y);
 }
 
-template <class T>
-Tensor3<T> run_parts(BlockRun<T>& run, Tensor3<T> x) {
+States run_parts(BlockRun& run, States x) {
     const TransformerBlock& block = run.block;
     const Compute& compute = run.compute;
-    if (block.whole != nullptr) return block.whole->run(run, x);
-    Tensor3<T> attention_input = maybe_normed(compute, block.attention_norm, x);
+    States attention_input = normed(compute, block.attention_norm, x);
     if (block.residual_is_normed) x = attention_input;
-    Tensor3<T> y = maybe_normed(compute, block.attention_post_norm, mix(run, attention_input));
+    States y = std::visit([&](const auto& part) { return run_part(run, part, attention_input); },
+                          block.mixer);
+    y = normed(compute, block.attention_post_norm, std::move(y));
     if (block.order == BlockOrder::parallel) {
-        const Tensor3<T> ffn_input = block.ffn_shares_norm
-                                         ? std::move(attention_input)
-                                         : maybe_normed(compute, block.ffn_norm, x);
-        const Tensor3<T> z = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
-        check_width(block, z, y.shape(2));
-        for (std::size_t i = 0; i < y.size(); ++i) y.data()[i] += z.data()[i];
-        add(block, block.attention_scale, x, y);
+        const States ffn_input =
+            block.ffn_shares_norm ? std::move(attention_input) : normed(compute, block.ffn_norm, x);
+        const States z = normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
+        check_width(block, z, y.columns());
+        add(y, z);
+        add_part(block, block.attention_scale, x, y);
         return x;
     }
     attention_input = {};
-    add(block, block.attention_scale, x, y, block.attention_skip);
-    x = maybe_normed(compute, block.attention_sum_norm, std::move(x));
+    add_part(block, block.attention_scale, x, y, block.attention_skip);
+    x = normed(compute, block.attention_sum_norm, std::move(x));
     if (block.cross) {
-        y = run_attention<T>(run, *block.cross, maybe_normed(compute, block.cross_norm, x),
-                             run.encoder, "cross_attention_weights");
-        y = maybe_normed(compute, block.cross_post_norm, std::move(y));
-        add(block, {}, x, y);
-        x = maybe_normed(compute, block.cross_sum_norm, std::move(x));
+        y = run_cross_attention(run, *block.cross, normed(compute, block.cross_norm, x));
+        y = normed(compute, block.cross_post_norm, std::move(y));
+        add_part(block, {}, x, y);
+        x = normed(compute, block.cross_sum_norm, std::move(x));
     }
     if (std::holds_alternative<std::monostate>(block.ffn)) return x;
-    const Tensor3<T> ffn_input = maybe_normed(compute, block.ffn_norm, x);
-    const Tensor3<T> unnormed = block.residual_is_normed ? ffn_input : x;
+    const States ffn_input = normed(compute, block.ffn_norm, x);
     if (block.residual_is_normed) x = ffn_input;
-    y = maybe_normed(compute, block.ffn_post_norm, feed(run, ffn_input, unnormed));
-    add(block, block.ffn_scale, x, y, block.ffn_skip);
+    y = normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
+    add_part(block, block.ffn_scale, x, y, block.ffn_skip);
     if (block.adapter) {
-        y = run_feed_forward(compute, *block.adapter, maybe_normed(compute, block.adapter_norm, x));
-        add(block, {}, x, y);
+        y = run_feed_forward(compute, *block.adapter, normed(compute, block.adapter_norm, x));
+        add_part(block, {}, x, y);
     }
-    return maybe_normed(compute, block.ffn_sum_norm, std::move(x));
+    return normed(compute, block.ffn_sum_norm, std::move(x));
+}
+
+/// The activated convolution of the block's input x is added to its output y.
+void add_convolution(const Compute& compute, const TokenConvolution& part, const States& x,
+                     States& y) {
+    const std::size_t tokens = x.rows(), before = (part.taps - 1) / 2;
+    const auto zeros = [&](std::size_t rows) {
+        return States::zeros(x.dtype(), 1, rows, x.columns());
+    };
+    const States padded = joined(1, joined(1, zeros(before), x), zeros(part.taps - 1 - before));
+    States around;
+    for (std::size_t j = 0; j < part.taps; ++j)
+        around = joined(2, around, slice(padded, 1, j, tokens));
+    States added = apply(compute, part.map, around);
+    map(added, part.activation->of);
+    add(y, added);
+    y = normed(compute, part.norm, std::move(y));
 }
 
 }  // namespace
 
-template <class T>
-Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x) {
-    x = run_parts(run, std::move(x));
-    return run.block.after == nullptr ? x : run.block.after->run(run, x);
+States run_block(BlockRun& run, States x) {
+    const TransformerBlock& block = run.block;
+    const States before = block.convolution ? x : States();
+    x = std::visit(
+        [&]<class Part>(const Part& part) {
+            if constexpr (std::is_same_v<Part, std::monostate>)
+                return run_parts(run, std::move(x));
+            else
+                return run_part(run, part, x);
+        },
+        block.whole);
+    if (block.convolution) add_convolution(run.compute, *block.convolution, before, x);
+    if (block.layer_input) add(x, term_of(run, *block.layer_input, x));
+    if (block.output_scale != 1) scale(x, block.output_scale);
+    return x;
 }
 
-template <class T>
-const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer) {
-    const auto made = run.shared->find(layer);
-    if (made == run.shared->end())
+void BlockRun::record(std::string_view name, const States& x, std::vector<std::string_view> axes) {
+    if (!wanted.has(name)) return;
+    std::vector<std::size_t> shape{x.depth(), x.rows(), x.columns()};
+    if (axes.size() == 2) shape.erase(shape.begin());
+    arrays.push_back(
+        {prefix + std::string(name), States(x).array(std::move(shape)), std::move(axes), {}});
+}
+
+States BlockRun::valid_rows(States x) const {
+    for (std::size_t t = 0; t < x.rows() && !valid_keys.empty(); ++t)
+        if (!valid_keys[past + t]) clear_rows(x, t, 1);
+    return x;
+}
+
+const KeysAndValues& BlockRun::made_by(std::size_t layer) const {
+    const auto made = shared->find(layer);
+    if (made == shared->end())
         throw SettingError(ErrorKind::usage, "layer",
-                           "layer " + std::to_string(run.block.layer) + " uses results of layer " +
+                           "layer " + std::to_string(block.layer) + " uses results of layer " +
                                std::to_string(layer) +
                                "; expected that layer, or an earlier one, as the first");
     return made->second;
 }
-
-template const KeysAndValues<float>& made_by(const BlockRun<float>&, std::size_t);
-template const KeysAndValues<double>& made_by(const BlockRun<double>&, std::size_t);
-template Tensor3<float> run_block(BlockRun<float>&, Tensor3<float>);
-template Tensor3<double> run_block(BlockRun<double>&, Tensor3<double>);
 
 }  // namespace attn

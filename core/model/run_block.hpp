@@ -11,30 +11,28 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.hpp"
 #include "core/base/named_array.hpp"
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
+#include "core/model/states.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
 
-/// Keys and values of one layer, (1, kv_heads, tokens, d).
-template <class T>
+/// Keys and values of one layer, (kv_heads, tokens, d).
 struct KeysAndValues {
-    Tensor4<T> key, value;
-    Array<double> chosen = {};  ///< by a KeyChoice that later layers use
+    States key, value;
+    Array<double> chosen = {};  ///< by an indexer whose choice later layers use
 };
 
 /// The state of a layer after earlier tokens, from which later tokens continue.
-template <class T>
 struct LayerCache {
-    KeysAndValues<T> attention;
-    Tensor4<T> state;                   ///< of a recurrence, (1, heads, d_k, d_v)
-    std::vector<Tensor3<T>> last_rows;  ///< last inputs of convolutions, (1, taps - 1, channels)
-    KeysAndValues<T> cross;             ///< from the encoder's states
-    Tensor4<T> index_key;               ///< of an indexer, (1, 1, tokens, d)
+    KeysAndValues attention;
+    States state;                   ///< of a recurrence, (heads, d_k, d_v)
+    std::vector<States> last_rows;  ///< last inputs of convolutions, (1, taps - 1, channels)
+    KeysAndValues cross;            ///< from the encoder's states
+    States index_key;               ///< of an indexer, (1, tokens, d)
 };
 
 /// A softmax attention that was computed, for the description of its layer in a result.
@@ -61,73 +59,105 @@ struct ArrayRequest {
 };
 
 /// One run of a block: its input, the state shared with other blocks, and the recorded arrays.
-template <class T>
 struct BlockRun {
-    BlockRun(const Compute& with, const TransformerBlock& of, const ArrayRequest& arrays_wanted)
-        : compute(with), block(of), wanted(arrays_wanted) {}
-
     const Compute& compute;
     const TransformerBlock& block;
     const ArrayRequest& wanted;
-    std::size_t past = 0;                  ///< number of earlier tokens, in the cache
-    std::vector<double> positions;         ///< of these tokens, for the rotary embedding
-    std::vector<std::uint64_t> token_ids;  ///< empty if the input has no token ids
+    std::size_t past = 0;                       ///< number of earlier tokens, in the cache
+    std::vector<double> positions = {};         ///< of these tokens, for the rotary embedding
+    std::vector<std::uint64_t> token_ids = {};  ///< empty if the input has no token ids
     /// (past + tokens): whether a key may be attended to; empty: all.
-    std::vector<bool> valid_keys;
-    LayerCache<T>* cache = nullptr;                             ///< null: no later tokens
-    std::map<std::size_t, KeysAndValues<T>>* shared = nullptr;  ///< by layer
-    const Tensor3<T>* encoder = nullptr;  ///< the encoder's states, for cross-attention
-    std::vector<bool> valid_encoder_keys;
-    std::string prefix;              ///< of the names of recorded arrays, as "decoder_"
-    std::vector<NamedArray> arrays;  ///< recorded, without the layer's number
+    std::vector<bool> valid_keys = {};
+    LayerCache* cache = nullptr;                             ///< null: no later tokens
+    std::map<std::size_t, KeysAndValues>* shared = nullptr;  ///< by layer
+    const States* encoder = nullptr;  ///< the encoder's states, for cross-attention
+    std::vector<bool> valid_encoder_keys = {};
+    std::string prefix = {};              ///< of the names of recorded arrays, as "decoder_"
+    std::vector<NamedArray> arrays = {};  ///< recorded, without the layer's number
     std::vector<LayerAttention> attentions = {};  ///< the same
     /// The input of block 0 for these tokens, in the first of several streams; null: not kept.
-    const Tensor3<T>* embedding = nullptr;
+    const States* embedding = nullptr;
 
-    void record(std::string_view name, Array<T> values, std::vector<std::string_view> axes) {
-        arrays.push_back({prefix + std::string(name), std::move(values), std::move(axes), {}});
-    }
+    /// Records a copy of x if it is wanted; with two axes, of its rows and columns.
+    void record(std::string_view name, const States& x, std::vector<std::string_view> axes);
+    /// x with zeros in the rows of tokens that the attention mask excludes.
+    States valid_rows(States x) const;
+    /// The keys and values of an earlier layer. Errors: SettingError if it did not run.
+    const KeysAndValues& made_by(std::size_t layer) const;
 };
 
-/// The hidden states after the block, given x, (1, tokens, width).
-template <class T>
-Tensor3<T> run_block(BlockRun<T>& run, Tensor3<T> x);
+/// The hidden states after the block, given x, (1, tokens, width) or its streams.
+States run_block(BlockRun& run, States x);
 
-/// Attention of x to `source`, with the output projection. `source` is x except in cross-attention.
-/// Records arrays; a `weights_name` that is not empty replaces "attention_weights".
-template <class T>
-Tensor3<T> run_attention(BlockRun<T>& run, const AttentionPart& part, const Tensor3<T>& x,
-                         const Tensor3<T>* source, std::string_view weights_name = {});
-
-/// Softmax attention on heads, (1, heads, tokens, d), to (1, tokens, heads * d_v). `allowed` is 1
-/// where a query may attend to a key, in addition to the masks of the part; empty: all.
-/// `bias` is added to the scaled scores, (heads, q_len, kv_len). The first `before` keys are the
-/// encoder's.
-template <class T>
-Tensor3<T> attend_heads(BlockRun<T>& run, const AttentionPart& part, Tensor4<T> query,
-                        Tensor4<T> key, Tensor4<T> value, const Array<double>& allowed,
-                        bool is_cross = false, std::string_view weights_name = {},
-                        Array<double> bias = {}, std::size_t before = 0);
-
-template <class T>
-Tensor3<T> run_feed_forward(const Compute& compute, const FeedForward& part, const Tensor3<T>& x);
-
+/// The parts of a block keep the shape of x, (1, tokens, width).
+States run_part(BlockRun& run, const AttentionPart& part, const States& x);
+States run_part(BlockRun& run, const DeltaPart& part, const States& x);
+States run_part(BlockRun& run, const ShortConvolutionPart& part, const States& x);
+States run_part(BlockRun& run, const StateSpacePart& part, const States& x);
+States run_part(BlockRun& run, const StreamsBlock& part, const States& x);
+States run_part(BlockRun& run, const HyperBlock& part, const States& x);
+States run_feed_forward(const Compute& compute, const FeedForward& part, const States& x);
 /// `router_input` is the input of the router, which may differ from the input x of the experts.
-template <class T>
-Tensor3<T> run_experts(const BlockRun<T>& run, const Experts& part, const Tensor3<T>& x,
-                       const Tensor3<T>& router_input);
+States run_experts(const BlockRun& run, const Experts& part, const States& x,
+                   const States& router_input);
 
-/// Rotates columns of each head of x, (1, heads, tokens, d), in place.
-template <class T>
-void rotate(const Rotation& rotation, const std::vector<double>& positions, Tensor4<T>& x,
+/// Attention of x to the encoder's states, with the output projection.
+States run_cross_attention(BlockRun& run, const AttentionPart& part, const States& x);
+
+/// What a per-layer input adds to x.
+States term_of(const BlockRun& run, const LayerInput& part, const States& x);
+
+/// What softmax attention takes besides its part.
+struct HeadInputs {
+    States query, key, value;  ///< (heads, tokens, d)
+    /// 1 where a query may attend to a key, in addition to the masks of the part; empty: all.
+    Array<double> allowed = {};
+    Array<double> bias = {};  ///< added to the scaled scores, (heads, q_len, kv_len); may be empty
+    bool is_cross = false;
+    std::size_t before = 0;  ///< the number of first keys that are the encoder's
+};
+
+/// Softmax attention on heads, to (1, tokens, heads * d_v). Records its arrays.
+States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads);
+
+/// Records x, the queries or keys of a layer of `heads` heads: those of the chosen heads.
+/// `rows`: the name of the axis of tokens. Errors: SettingError for a head that there is not.
+void record_heads(BlockRun& run, std::string_view name, const States& x, std::size_t heads,
+                  std::string_view rows);
+
+/// The convolved first columns of each row, (1, tokens, channels), activated.
+States convolve(BlockRun& run, const ShortConvolution& part, const States& x);
+
+/// Rotates columns of each head of x, (heads, tokens, d), in place.
+void rotate(const Rotation& rotation, const std::vector<double>& positions, States& x,
             bool backwards = false);
 
-/// The keys and values of an earlier `layer`. Errors: SettingError if it did not run.
-template <class T>
-const KeysAndValues<T>& made_by(const BlockRun<T>& run, std::size_t layer);
+/// Queries, keys and values, (1, tokens, heads * d).
+struct Projected {
+    States query, key, value, gate;
+    States latent;  ///< of the queries
+};
 
-/// Appends tokens to the heads of earlier tokens.
-template <class T>
-void append(Tensor4<T>& past, const Tensor4<T>& fresh);
+/// Projects x, (1, tokens, width), to queries, and its source to keys and values. The source is x
+/// except in cross-attention. Without `has_keys`, only queries.
+Projected project_heads(const Compute& compute, const AttentionPart& part, const States& x,
+                        const States& source, bool has_keys);
+
+/// 1 for the keys that an indexer chooses for each query, (tokens, past + tokens). `latent` is the
+/// latent of the queries.
+Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& x,
+                          const States& latent);
+
+/// The indices of the `count` largest scores; among equal scores, those that torch.topk chooses.
+/// Keys with -Infinity are masked and left out.
+std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count);
+
+/// A bias on the scores of heads, (heads, q_len, kv_len), or nothing. `x` is the input of the
+/// attention.
+Array<double> score_bias(BlockRun& run, const AttentionPart& part, const States& x,
+                         const HeadInputs& heads);
+/// 1 where a query may attend to a key by chunks, windows of joined keys and valid tokens; empty:
+/// everywhere.
+Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part, const HeadInputs& heads);
 
 }  // namespace attn

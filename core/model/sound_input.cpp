@@ -1,206 +1,112 @@
-#include "core/model/sound_input.hpp"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/model/model.hpp"
 
 namespace attn {
 namespace {
 
-template <class T>
-void run_norm(const Compute& compute, const SoundStage& stage, Tensor3<T>& x) {
+void run_norm(const Compute& compute, const SoundStage& stage, States& x) {
     if (!stage.norm) return;
-    if (stage.norm_groups != 0)
-        norm_channels(*stage.norm, stage.norm_groups, x);
-    else
-        norm_rows(compute, *stage.norm, x.shape(2), std::span<T>(x.data(), x.size()));
+    if (stage.norm_groups == 0) return norm_rows(compute, *stage.norm, x.columns(), x);
+    // Groups of channels over all frames.
+    States groups = split(x, stage.norm_groups);
+    norm_rows(compute, *stage.norm, groups.rows() * groups.columns(), groups, groups.rows());
+    x = merged(groups);
 }
 
-template <class T>
-Tensor3<T> run_stage(const Compute& compute, const SoundStage& stage, const Tensor3<T>& x) {
-    Tensor3<T> y = convolve(compute, stage.convolution, x);
+States run_sound_stage(const Compute& compute, const SoundStage& stage, const States& x) {
+    States y = convolve(compute, stage.convolution, x);
     if (!stage.norm_is_last) run_norm(compute, stage, y);
     if (stage.activation != nullptr) {
-        const std::size_t width = y.shape(2);
-        for_rows(compute.pool, y.shape(1), width * 8, [&](std::size_t first, std::size_t last) {
-            for (T* at = y.data() + first * width; at != y.data() + last * width; ++at)
-                *at = static_cast<T>(stage.activation->of(static_cast<double>(*at)));
-        });
+        const auto activate_one = [&]<class T>(std::size_t i, T* values) {
+            values[i] = static_cast<T>(stage.activation->of(static_cast<double>(values[i])));
+        };
+        for_each_row(compute, y.size(), 8, activate_one, y);
     }
     if (stage.norm_is_last) run_norm(compute, stage, y);
     return y;
 }
 
-class SoundInput final : public InputStage {
-public:
-    explicit SoundInput(SoundSpec spec) : spec_(std::move(spec)) {}
+/// (1, samples, 1).
+States samples(const ModelInput& input, Dtype dtype) {
+    const RealArray& given = *input.input_values;
+    const std::size_t count = given.in<double>().size();
+    if (count == 0 || given.shape().back() != count)
+        throw SettingError(
+            ErrorKind::input, "input_values",
+            "the array is not one row of samples; expected (samples) or (1, samples)");
+    return {given, dtype, {1, count, 1}};
+}
 
-    Tensor3<float> run(const Compute& compute, const ModelInput& input, float) const override {
-        return run_as<float>(compute, input);
-    }
-    Tensor3<double> run(const Compute& compute, const ModelInput& input, double) const override {
-        return run_as<double>(compute, input);
-    }
+/// (1, frames, bins).
+States features(const SoundSpec& spec, const ModelInput& input, Dtype dtype) {
+    const Array<double>& given = input.input_features->in<double>();
+    const std::vector<std::size_t>& shape = given.shape();
+    const std::size_t bins = spec.stages.front().convolution.d_in(),
+                      frames = shape.empty() ? 0 : shape.back();
+    if (shape.size() < 2 || frames == 0 || given.size() != bins * frames ||
+        shape[shape.size() - 2] != bins ||
+        (spec.frames_needed != 0 && frames != spec.frames_needed))
+        throw SettingError(ErrorKind::input, "input_features",
+                           "the array does not have the model's shape; expected (" +
+                               std::to_string(bins) + ", " +
+                               (spec.frames_needed == 0 ? std::string("frames")
+                                                        : std::to_string(spec.frames_needed)) +
+                               ")");
+    return merged(States(*input.input_features, dtype, {bins, frames, 1}));
+}
 
-private:
-    template <class T>
-    Tensor3<T> run_as(const Compute& compute, const ModelInput& input) const {
-        Tensor3<T> x = spec_.takes_features ? features<T>(input) : samples<T>(input);
-        for (const SoundStage& stage : spec_.stages) x = run_stage(compute, stage, x);
-        if (spec_.feature_norm) x = normed(compute, *spec_.feature_norm, std::move(x));
-        if (spec_.projection) x = apply(compute, spec_.projection, x);
-        if (spec_.positions) add_positions(compute, x);
-        if (spec_.table != nullptr) add_table(x);
-        if (spec_.norm) x = normed(compute, *spec_.norm, std::move(x));
-        return x;
-    }
+void add_positions(const Compute& compute, const SoundSpec& spec, States& x) {
+    const std::size_t width = x.columns();
+    States shifted = x;
+    if (!spec.position_scale.empty())
+        map(shifted, [&](double value, std::size_t i) {
+            return value * spec.position_scale[i % width] + spec.position_shift[i % width];
+        });
+    const States added = run_sound_stage(compute, *spec.positions, shifted);
+    if (added.columns() != width || added.size() < x.size())
+        throw SettingError(ErrorKind::input, "model",
+                           "the position convolution changes the shape of the hidden states; "
+                           "expected the same shape");
+    add(x, added);
+}
 
-    template <class T>
-    static Tensor3<T> samples(const ModelInput& input) {
-        Array<T> given = RealArray(*input.input_values).take<T>();
-        const std::size_t count = given.size();
-        if (count == 0 || given.shape().back() != count)
-            throw SettingError(
-                ErrorKind::input, "input_values",
-                "the array is not one row of samples; expected (samples) or (1, samples)");
-        given.reshape({1, count, 1});
-        return Tensor3<T>(std::move(given), {1, count, 1});
-    }
-
-    template <class T>
-    Tensor3<T> features(const ModelInput& input) const {
-        const Array<T> given = RealArray(*input.input_features).take<T>();
-        const std::vector<std::size_t>& shape = given.shape();
-        const std::size_t bins = spec_.stages.front().convolution.d_in(),
-                          frames = shape.empty() ? 0 : shape.back();
-        if (shape.size() < 2 || frames == 0 || given.size() != bins * frames ||
-            shape[shape.size() - 2] != bins ||
-            (spec_.frames_needed != 0 && frames != spec_.frames_needed))
-            throw SettingError(
-                ErrorKind::input, "input_features",
-                "the array does not have the model's shape; expected (" + std::to_string(bins) +
-                    ", " +
-                    (spec_.frames_needed == 0 ? std::string("frames")
-                                              : std::to_string(spec_.frames_needed)) +
-                    ")");
-        Tensor3<T> x = Tensor3<T>::from_shape({1, frames, bins});
-        for (std::size_t f = 0; f < frames; ++f)
-            for (std::size_t b = 0; b < bins; ++b)
-                x.data()[f * bins + b] = given.data()[b * frames + f];
-        return x;
-    }
-
-    template <class T>
-    void add_positions(const Compute& compute, Tensor3<T>& x) const {
-        const std::size_t width = x.shape(2);
-        Tensor3<T> shifted;
-        if (!spec_.position_scale.empty()) {
-            shifted = x;
-            for (std::size_t i = 0; i < shifted.size(); ++i)
-                shifted.data()[i] = static_cast<T>(static_cast<double>(shifted.data()[i]) *
-                                                       spec_.position_scale[i % width] +
-                                                   spec_.position_shift[i % width]);
-        }
-        const Tensor3<T> added =
-            run_stage(compute, *spec_.positions, spec_.position_scale.empty() ? x : shifted);
-        if (added.shape(2) != width || added.size() < x.size())
-            throw SettingError(ErrorKind::input, "model",
-                               "the position convolution changes the shape of the hidden states; "
-                               "expected the same shape");
-        for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] += added.data()[i];
-    }
-
-    template <class T>
-    void add_table(Tensor3<T>& x) const {
-        if (spec_.table->size() != x.size())
-            throw SettingError(ErrorKind::input, "model",
-                               "the position table does not have the shape of the hidden states; "
-                               "expected the same shape");
-        std::vector<T> rows(x.size());
-        spec_.table->read(0, rows.size(), rows.data());
-        for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] += rows[i];
-    }
-
-    SoundSpec spec_;
-};
-
-class Adapter final : public HiddenStage {
-public:
-    explicit Adapter(SoundAdapter spec) : spec_(std::move(spec)) {}
-
-    Tensor3<float> run(const Compute& compute, const std::vector<std::uint64_t>&,
-                       Tensor3<float> x) const override {
-        return run_as(compute, std::move(x));
-    }
-    Tensor3<double> run(const Compute& compute, const std::vector<std::uint64_t>&,
-                        Tensor3<double> x) const override {
-        return run_as(compute, std::move(x));
-    }
-
-private:
-    template <class T>
-    Tensor3<T> run_as(const Compute& compute, Tensor3<T> x) const {
-        if (spec_.projection) x = apply(compute, spec_.projection, x);
-        if (spec_.norm) x = normed(compute, *spec_.norm, std::move(x));
-        for (const Convolution& convolution : spec_.convolutions) {
-            const Tensor3<T> both = convolve(compute, convolution, x);
-            const std::size_t frames = both.shape(1), width = both.shape(2) / 2;
-            x = Tensor3<T>::from_shape({1, frames, width});
-            for (std::size_t f = 0; f < frames; ++f)
-                for (std::size_t i = 0; i < width; ++i) {
-                    const T* const row = both.data() + f * 2 * width;
-                    x.data()[f * width + i] = static_cast<T>(
-                        static_cast<double>(row[i]) * sigmoid(static_cast<double>(row[width + i])));
-                }
-        }
-        return x;
-    }
-
-    SoundAdapter spec_;
-};
-
-class ReplacedToken final : public HiddenStage {
-public:
-    ReplacedToken(std::uint64_t id, Parameter vector) : id_(id), vector_(std::move(vector)) {}
-
-    Tensor3<float> run(const Compute&, const std::vector<std::uint64_t>& ids,
-                       Tensor3<float> x) const override {
-        return run_as(ids, std::move(x));
-    }
-    Tensor3<double> run(const Compute&, const std::vector<std::uint64_t>& ids,
-                        Tensor3<double> x) const override {
-        return run_as(ids, std::move(x));
-    }
-
-private:
-    template <class T>
-    Tensor3<T> run_as(const std::vector<std::uint64_t>& ids, Tensor3<T> x) const {
-        const std::size_t width = x.shape(2);
-        if (vector_->size() != width)
-            throw SettingError(ErrorKind::input, "model",
-                               "the vector of a token has " + std::to_string(vector_->size()) +
-                                   " elements; expected " + std::to_string(width));
-        for (std::size_t t = 0; t < ids.size(); ++t)
-            if (ids[t] == id_) vector_->read(0, width, x.data() + t * width);
-        return x;
-    }
-
-    std::uint64_t id_;
-    Parameter vector_;
-};
+void add_table(const SoundSpec& spec, States& x) {
+    if (spec.table->size() != x.size())
+        throw SettingError(ErrorKind::input, "model",
+                           "the position table does not have the shape of the hidden states; "
+                           "expected the same shape");
+    States rows(x.dtype(), 1, x.rows(), x.columns());
+    numbers_of(rows)([&](auto* to) { spec.table->read(0, x.size(), to); });
+    add(x, rows);
+}
 
 }  // namespace
 
-std::shared_ptr<const InputStage> sound_input(SoundSpec spec) {
-    return std::make_shared<const SoundInput>(std::move(spec));
+States run_input(const Compute& compute, const SoundSpec& spec, const ModelInput& input,
+                 Dtype dtype) {
+    States x = spec.takes_features ? features(spec, input, dtype) : samples(input, dtype);
+    for (const SoundStage& stage : spec.stages) x = run_sound_stage(compute, stage, x);
+    x = normed(compute, spec.feature_norm, std::move(x));
+    if (spec.projection) x = apply(compute, spec.projection, x);
+    if (spec.positions) add_positions(compute, spec, x);
+    if (spec.table != nullptr) add_table(spec, x);
+    return normed(compute, spec.norm, std::move(x));
 }
-std::shared_ptr<const HiddenStage> sound_adapter(SoundAdapter spec) {
-    return std::make_shared<const Adapter>(std::move(spec));
-}
-std::shared_ptr<const HiddenStage> replaced_token(std::uint64_t id, Parameter vector) {
-    return std::make_shared<const ReplacedToken>(id, std::move(vector));
+
+States run_stage(const Compute& compute, const SoundAdapter& part, States x) {
+    if (part.projection) x = apply(compute, part.projection, x);
+    x = normed(compute, part.norm, std::move(x));
+    for (const Convolution& convolution : part.convolutions) {
+        const States both = convolve(compute, convolution, x);
+        const std::size_t width = both.columns() / 2;
+        x = slice(both, 2, 0, width);
+        map(x, slice(both, 2, width, width), [](double a, double b) { return a * sigmoid(b); });
+    }
+    return x;
 }
 
 }  // namespace attn

@@ -99,12 +99,13 @@ bool is_by_head(const AttentionPart& part, const std::optional<NormSpec>& norm) 
 
 /// The first part that a layer does not have, in words; empty: there is none.
 std::string_view unknown_part(const TransformerBlock& block) {
-    if (block.whole != nullptr || !std::holds_alternative<AttentionPart>(block.mixer))
+    if (!std::holds_alternative<std::monostate>(block.whole) || block.convolution ||
+        !std::holds_alternative<AttentionPart>(block.mixer))
         return "no softmax attention of its own";
     const auto& part = std::get<AttentionPart>(block.mixer);
     const std::pair<bool, std::string_view> parts[] = {
         {part.latent.has_value(), "latent attention"},
-        {part.choice != nullptr, "a choice of keys"},
+        {part.indexer || part.choice_from, "a choice of keys"},
         {part.shared_from.has_value(), "keys and values of an earlier layer"},
         {part.value_is_key, "keys as values"},
         {part.gate.from != ContextGate::From::none, "a gate on its context vectors"},
@@ -121,7 +122,7 @@ std::string_view unknown_part(const TransformerBlock& block) {
         {part.key_bias.has_value(), "a bias on keys"},
         {part.difference.has_value(), "differential attention"},
         {part.rotates_values, "rotated values"},
-        {part.content_bias != nullptr || part.bias_gate.has_value(),
+        {part.content_bias.has_value() || part.bias_gate.has_value(),
          "a position bias that depends on queries and keys"},
         {part.joins_encoder, "keys of the encoder"},
         {!part.out, "no output projection"}};

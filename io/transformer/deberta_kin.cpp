@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/disentangled.hpp"
+#include "core/model/block.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -92,11 +92,10 @@ void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
     positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
     if (has(types, "c2p")) positions.key = reader.linear("attention.self.pos_proj", 0, width);
     if (has(types, "p2c")) positions.query = reader.linear("attention.self.pos_q_proj", 0, width);
-    positions.heads = part.heads;
     positions.scale = part.scale;
     positions.centre = positions.largest = longest_distance(config);
     positions.clamps_to_length = true;
-    part.content_bias = disentangled_bias(std::move(positions));
+    part.content_bias = std::move(positions);
 }
 
 /// Distances above half of the buckets are in buckets by their logarithm, in float32 as the model
@@ -141,7 +140,7 @@ void add_convolution(BlockReader& reader, TransformerBlock& block) {
     convolution.norm.eps = config.number("layer_norm_eps");
     convolution.norm.weight = reader.tensors.get("encoder.conv.LayerNorm.weight", {width});
     convolution.norm.bias = reader.tensors.get("encoder.conv.LayerNorm.bias", {width});
-    block.whole = block_with_convolution(block, std::move(convolution));
+    block.convolution = std::move(convolution);
 }
 
 void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
@@ -178,7 +177,6 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
         if (for_keys)
             positions.query =
                 shares ? part.query : reader.linear(module + "pos_query_proj", 0, width);
-        positions.heads = part.heads;
         positions.scale = part.scale;
         const auto longest = static_cast<std::int64_t>(longest_distance(config));
         positions.centre = positions.largest =
@@ -188,7 +186,7 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
                                 longest](std::int64_t distance) {
                 return log_bucket(distance, count, longest);
             };
-        part.content_bias = disentangled_bias(std::move(positions));
+        part.content_bias = std::move(positions);
     }
     if (config.whole("conv_kernel_size", 0) > 0 && reader.layer == 0)
         add_convolution(reader, block);

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/hyper_block.hpp"
+#include "core/model/model.hpp"
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
@@ -248,7 +248,7 @@ TransformerBlock make_block(BlockReader& reader) {
     part.attention = read_attention(reader);
     read_experts(reader, part);
     TransformerBlock block;
-    block.whole = make_hyper_block(std::move(part));
+    block.whole = std::move(part);
     return block;
 }
 
@@ -260,8 +260,8 @@ void adjust(ModelReader& reader) {
         return reader.tensors.get((is_module ? "hc_head.hc_" : "hc_head_") + std::string(name),
                                   shape);
     };
-    reader.spec.embedding.last = make_copies(n);
-    reader.spec.before_norm = make_sum_of_streams(connection(reader.config, get, n, 1));
+    reader.spec.embedding.last = CopiedStreams{n};
+    reader.spec.before_norm = SumOfStreams{connection(reader.config, get, n, 1)};
     reader.spec.shows_tokens_first = true;
 }
 

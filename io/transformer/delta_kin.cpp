@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/delta_mixer.hpp"
+#include "core/model/block.hpp"
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
@@ -75,7 +75,7 @@ NormSpec gated_norm(const BlockReader& reader, const std::string& name, std::siz
     return norm;
 }
 
-std::shared_ptr<const OtherMixer> qwen_delta(const BlockReader& reader) {
+DeltaPart qwen_delta(const BlockReader& reader) {
     const std::string module = "linear_attn.";
     DeltaPart part;
     read_sizes(reader.config, part);
@@ -112,7 +112,7 @@ std::shared_ptr<const OtherMixer> qwen_delta(const BlockReader& reader) {
     read_decay(reader, module, part, 1);
     part.norm = gated_norm(reader, module + "norm", part.d_v);
     part.out = reader.linear(module + "out_proj", values, width);
-    return make_delta_mixer(std::move(part));
+    return part;
 }
 
 /// Attention whose query projection gives a gate as well.
@@ -230,7 +230,7 @@ void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
     part.norm = gated_norm(reader, module + "o_norm", part.d_v);
     part.norm.eps = 1e-5;
     part.out = reader.linear(module + "o_proj", values, width);
-    block.mixer = make_delta_mixer(std::move(part));
+    block.mixer = std::move(part);
 }
 
 /// What Kimi's and Ling's delta rules share; the gate's and decay's maps are to be added.
@@ -292,7 +292,7 @@ void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
         maps->push_back(reader.linear(module + letter + "_b_proj", d, heads * d));
     }
     part.out = reader.linear(module + "o_proj", heads * d, width);
-    block.mixer = make_delta_mixer(std::move(part));
+    block.mixer = std::move(part);
 }
 
 constexpr ExpertNames kimi_experts{.router = "block_sparse_moe.gate",
@@ -353,7 +353,7 @@ void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     part.gate = {reader.linear(module + "g_proj", width, heads * d)};
     if (config.flag("kda_safe_gate", true)) part.least_decay = config.number("kda_lower_bound");
     part.out = reader.linear(module + "dense", heads * d, width);
-    block.mixer = make_delta_mixer(std::move(part));
+    block.mixer = std::move(part);
 }
 
 void make_ling_ffn(BlockReader& reader, TransformerBlock& block) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/gemma.hpp"
+#include "core/model/model.hpp"
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
@@ -188,7 +188,8 @@ void make_gemma4_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
     const std::vector<double> scalar =
         elements_of(reader.tensors.find(reader.full("layer_scalar")));
-    block.after = make_layer_input(layer_input(reader), scalar.empty() ? 1 : scalar.front());
+    block.layer_input = layer_input(reader);
+    if (!scalar.empty()) block.output_scale = scalar.front();
 }
 
 /// Twice as wide in layers that take the keys and values of others, with use_double_wide_mlp.
@@ -239,8 +240,18 @@ void adjust_gemma3n(ModelReader& reader) {
         to.push_back(reader.tensors.linear("altup_projections." + number, width, width));
         from.push_back(reader.tensors.linear("altup_unembed_projections." + number, width, width));
     }
-    reader.spec.embedding.last = make_streams(std::move(to));
-    reader.spec.before_norm = make_mean_of_streams(std::move(from));
+    reader.spec.embedding.last = ProjectedStreams{std::move(to)};
+    reader.spec.before_norm = MeanOfStreams{std::move(from)};
+}
+
+/// The p-quantile of the standard normal distribution.
+double normal_quantile(double p) {
+    double low = -40, high = 40;
+    for (int i = 0; i < 200; ++i) {
+        const double z = (low + high) / 2;
+        (std::erfc(-z / std::numbers::sqrt2) / 2 < p ? low : high) = z;
+    }
+    return (low + high) / 2;
 }
 
 /// How much of a layer's gates is to be 0.
@@ -290,7 +301,7 @@ TransformerBlock make_gemma3n(BlockReader& reader) {
     part.input = std::move(*input);
     part.input.first_if_beyond = true;
     TransformerBlock block;
-    block.whole = make_streams_block(std::move(part));
+    block.whole = std::move(part);
     return block;
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "core/model/state_space.hpp"
+#include "core/model/block.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -92,8 +92,8 @@ StateSpacePart state_space(const BlockReader& reader) {
     part.heads = config.whole("mamba_n_heads");
     part.groups = config.whole("mamba_n_groups");
     part.states = config.whole("mamba_d_state");
-    part.taps = config.whole("mamba_d_conv");
-    if (part.heads == 0 || all % part.heads != 0 || part.states == 0 || part.taps == 0)
+    part.convolution.taps = config.whole("mamba_d_conv");
+    if (part.heads == 0 || all % part.heads != 0 || part.states == 0 || part.convolution.taps == 0)
         config.fail("mamba_n_heads", "a divisor of mamba_expand * hidden_size " +
                                          std::to_string(all) +
                                          ", and mamba_d_state and mamba_d_conv above 0");
@@ -106,10 +106,11 @@ StateSpacePart state_space(const BlockReader& reader) {
     const auto tensor = [&](const char* name, const std::vector<std::size_t>& shape) {
         return reader.tensors.get(reader.full(name), shape);
     };
-    part.convolution = tensor("mamba.conv1d.weight", {channels, 1, part.taps});
+    part.convolution.weights = {
+        tensor("mamba.conv1d.weight", {channels, 1, part.convolution.taps})};
     if (config.flag("mamba_conv_bias", true))
-        part.convolution_bias = tensor("mamba.conv1d.bias", {channels});
-    part.activation = &reader.activation();
+        part.convolution.bias = tensor("mamba.conv1d.bias", {channels});
+    part.convolution.activation = &reader.activation();
     part.step_bias = elements_of(tensor("mamba.dt_bias", {part.heads}));
     part.rate_log = elements_of(tensor("mamba.A_log", {part.heads}));
     part.direct = elements_of(tensor("mamba.D", {part.heads}));
@@ -139,7 +140,7 @@ TransformerBlock make_granite4(BlockReader& reader) {
                         "layer " + std::to_string(reader.layer) +
                             " is a state-space layer in a model with experts, which attn does not "
                             "compute; expected layers of attention, or num_local_experts 0");
-        block.mixer = make_state_space_mixer(state_space(reader));
+        block.mixer = state_space(reader);
     } else {
         AttentionPart part = reader.attention();
         part.scale = reader.config.number("attention_multiplier", 1);

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/model/latent.hpp"
+#include "core/model/block.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/shared_rows.hpp"
@@ -271,7 +271,7 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     const std::size_t chosen = config.whole("index_topk");
     if (chosen == 0) config.fail("index_topk", "at least 1");
     if (chooser != reader.layer) {
-        part.choice = choice_of_layer(chooser);
+        part.choice_from = chooser;
         block.mixer = std::move(part);
         return;
     }
@@ -297,7 +297,7 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
         indexer.rotation->pairs = pairs;
     }
     indexer.is_shared = true;
-    part.choice = make_indexer(std::move(indexer));
+    part.indexer = std::move(indexer);
     block.mixer = std::move(part);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/delta_mixer.hpp"
+#include "core/model/block.hpp"
 #include "io/transformer/latent_kin.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -39,7 +39,7 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     part.convolution.weights = {
         reader.tensors.get(reader.full("conv.conv.weight"), {width, 1, part.convolution.taps})};
     part.convolution.bias = reader.tensors.bias_of(reader.full("conv.conv"));
-    block.mixer = make_convolution_mixer(std::move(part));
+    block.mixer = std::move(part);
 }
 
 constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/model/convolution.hpp"
+#include "core/model/products.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {

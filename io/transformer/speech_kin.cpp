@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "core/model/sound_input.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -39,7 +39,7 @@ void adjust_whisper_encoder(ModelReader& reader) {
         sound.stages.push_back(stage);
     }
     sound.table = tensors.get("encoder.embed_positions.weight", {positions, width});
-    reader.spec.input = sound_input(std::move(sound));
+    reader.spec.input = std::move(sound);
 }
 
 /// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
@@ -116,7 +116,7 @@ void adjust_moonshine_encoder(ModelReader& reader) {
         }
         sound.stages.push_back(stage);
     }
-    reader.spec.input = sound_input(std::move(sound));
+    reader.spec.input = std::move(sound);
 }
 
 /// Pairs of neighbours turn; of an odd number of columns the last one turns with the next.

@@ -1,7 +1,7 @@
 // T5Gemma 1 and 2: encoders and decoders made of Gemma's blocks.
 #include <cmath>
 
-#include "core/model/sound_input.hpp"
+#include "core/model/model.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -70,8 +70,8 @@ void adjust_t5gemma2_model(ModelReader& reader) {
     for (const std::string_view other : reader.row.other_ids)
         if (vector == nullptr) vector = reader.tensors.find(std::string(other) + ".eoi_embedding");
     if (vector == nullptr) vector = reader.tensors.get(reader.ids() + ".eoi_embedding");
-    reader.spec.embedding.last =
-        replaced_token(reader.source.whole->whole("eoi_token_index"), vector);
+    reader.spec.embedding.replaced =
+        ReplacedToken{reader.source.whole->whole("eoi_token_index"), vector};
 }
 
 constexpr FamilyRow stack{.norm_plus_one = true,

@@ -28,7 +28,7 @@ void adjust_vit_model(ModelReader& reader) {
     if (reader.tensors.has("embeddings.distillation_token"))
         input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
     input.positions = reader.tensors.get("embeddings.position_embeddings");
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow vit{.type = "vit",
                         .prefix = "vit.",
@@ -64,7 +64,7 @@ void adjust_ast_model(ModelReader& reader) {
     input.tokens = {reader.tensors.get("embeddings.cls_token"),
                     reader.tensors.get("embeddings.distillation_token")};
     input.positions = reader.tensors.get("embeddings.position_embeddings");
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow ast = with(vit, "audio-spectrogram-transformer", [](FamilyRow& row) {
     row.prefix = "audio_spectrogram_transformer.";
@@ -137,7 +137,7 @@ void adjust_dinov2_model(ModelReader& reader) {
     input.positions = reader.tensors.get("embeddings.position_embeddings");
     check_positions(reader, input.positions, 1);
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow dinov2 = with(dino_plain, "dinov2", [](FamilyRow& row) {
     row.prefix = "dinov2.";
@@ -213,7 +213,7 @@ void adjust_beit_model(ModelReader& reader) {
     if (reader.config.flag("use_absolute_position_embeddings"))
         input.positions = reader.tensors.get("embeddings.position_embeddings");
     input.resize = Resize::bicubic;
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
     if (!reader.config.flag("use_mean_pooling", true))
         reader.spec.final_norm = reader.norm("layernorm");
 }
@@ -232,7 +232,7 @@ void adjust_clip_model(ModelReader& reader) {
     input.tokens = {reader.tensors.get("embeddings.class_embedding")};
     input.positions = reader.tensors.get("embeddings.position_embedding.weight");
     input.norm = reader.norm("pre_layrnorm");
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
     row.prefix = "vision_model.";
@@ -252,7 +252,7 @@ void adjust_siglip_model(ModelReader& reader) {
     PatchInput input = patches_of(reader, "embeddings.patch_embedding");
     input.positions = reader.tensors.get("embeddings.position_embedding.weight");
     check_positions(reader, input.positions, 0);
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row) {
     row.final_norm = "post_layernorm";
@@ -272,7 +272,7 @@ void adjust_siglip2_model(ModelReader& reader) {
                                          {config.whole("num_patches"), input.width});
     input.resize = Resize::bilinear_smooth;
     input.always_resizes = true;
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow siglip2 = with(siglip, "siglip2_vision_model", [](FamilyRow& row) {
     row.adjust_model = adjust_siglip2_model;
@@ -334,7 +334,7 @@ void adjust_dinov3_model(ModelReader& reader) {
     input.tokens = {reader.tensors.get("embeddings.cls_token")};
     if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
         input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
-    reader.spec.input = patch_input(std::move(input));
+    reader.spec.input = std::move(input);
 }
 constexpr FamilyRow dinov3 = with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) {
     row.adjust_model = adjust_dinov3_model;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/model/patch_input.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"

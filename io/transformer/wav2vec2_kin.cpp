@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "core/model/position_bias.hpp"
-#include "core/model/sound_input.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -105,7 +105,7 @@ void add_adapter(ModelReader& reader) {
             config.fail("output_hidden_size", "half the channels of the adapter's convolutions");
         adapter.convolutions.push_back(convolution);
     }
-    reader.spec.after_norm = sound_adapter(std::move(adapter));
+    reader.spec.after_norm = std::move(adapter);
 }
 
 void adjust_model(ModelReader& reader) {
@@ -140,7 +140,7 @@ void adjust_model(ModelReader& reader) {
         reader.spec.final_norm = norm;
     else
         sound.norm = norm;
-    reader.spec.input = sound_input(std::move(sound));
+    reader.spec.input = std::move(sound);
     if (config.flag("add_adapter")) add_adapter(reader);
 }
 

@@ -220,22 +220,6 @@ TEST_CASE("models: hidden states of a layer go on from there, as do the layers b
     }
 }
 
-TEST_CASE("models: generated tokens are those of the whole text computed again") {
-    const std::string path = data_path("models/gpt2");
-    const Outcome run =
-        run_attn({"model", path, "--token-ids", "3,1,4", "--generate", "3", "--dtype", "float64"});
-    REQUIRE_MESSAGE(run.code == 0, run.err);
-    const json generated = json::parse(run.out)["generated"];
-    std::string ids = "3,1,4";
-    for (const json& id : generated) {
-        const Outcome next = run_attn(
-            {"model", path, "--token-ids", ids, "--emit", "next_tokens", "--dtype", "float64"});
-        REQUIRE_MESSAGE(next.code == 0, next.err);
-        CHECK_EQ(json::parse(next.out)["next_tokens"][0], id);
-        ids += "," + id.dump();
-    }
-}
-
 TEST_CASE("models: any number of threads gives the same bytes") {
     const std::string path = data_path("models/qwen2");
     const auto bytes = [&](const char* threads) {

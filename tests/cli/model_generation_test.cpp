@@ -194,6 +194,14 @@ TEST_CASE("models: images and sound, and decoders that attend to them") {
             CAPTURE(array);
             CHECK_LE(difference_of(found[array], entry.value()), 1e-8);
         }
+        words.emplace_back("--dry-run");
+        const Outcome cost = run_attn(words);
+        REQUIRE_MESSAGE(cost.code == 0, cost.err);
+        std::size_t numbers = 0;  // of the encoder as well
+        for (const char* array : {"last_hidden_state", "encoder_last_hidden_state"})
+            if (found.contains(array)) numbers += flat(found[array]).size();
+        CHECK_EQ(json::parse(cost.out)["output_numbers"], numbers);
+        CHECK_GT(json::parse(cost.out)["flops"], 0);
         ++models;
     }
     CHECK_GE(models, 6);

@@ -10,6 +10,7 @@
 
 #include "core/base/torch_random.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/model/products.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/sample.hpp"
 
@@ -77,11 +78,12 @@ std::vector<T> check(const Backend& backend, ThreadPool& pool, std::size_t rows,
     map.d_out = d_out;
     map.in_out = in_out;
     map.first = before;
-    Tensor3<T> x = Tensor3<T>::from_shape({1, rows, d_in});
-    std::copy(given.begin(), given.end(), x.begin());
+    States x(dtype_of<T>, 1, rows, d_in);
+    std::copy(given.begin(), given.end(), x.data<T>());
     const Compute compute{pool, backend.name, &backend};
-    const Tensor3<T> out = apply(compute, map, x);
-    REQUIRE(out.shape() == std::array{std::size_t{1}, rows, d_out});
+    const States out = apply(compute, map, x);
+    REQUIRE(out.rows() == rows);
+    REQUIRE(out.columns() == d_out);
     const double unit = sizeof(T) == sizeof(float) ? 0x1p-24 : 0x1p-53;
     bool agree = true;
     for (std::size_t row = 0; row < rows; ++row)
@@ -94,11 +96,11 @@ std::vector<T> check(const Backend& backend, ThreadPool& pool, std::size_t rows,
                 sum += term;
                 size += std::abs(term);
             }
-            const double error = std::abs(static_cast<double>(out(0, row, c)) - sum);
+            const double error = std::abs(out.at(row * d_out + c) - sum);
             agree = agree && error <= static_cast<double>(d_in + 2) * unit * size;
         }
     CHECK(agree);
-    return {out.begin(), out.end()};
+    return {out.data<T>(), out.data<T>() + out.size()};
 }
 
 template <class T>

@@ -1,0 +1,147 @@
+// A request of `attn model`, from flags or from a file.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/args/args.hpp"
+#include "cli/model/model_command.hpp"
+#include "cli/output/output.hpp"
+#include "cli/request/request.hpp"
+#include "cli/args/flag_file.hpp"
+#include "cli/model/model.hpp"
+#include "cli/output/output_plan.hpp"
+#include "cli/request/command_text.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/request_builder.hpp"
+#include "core/base/error.hpp"
+#include "io/file/path.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Whether a file may be a request rather than a model. Models are folders,
+/// GGUF files, or safetensors, which begin with a length.
+bool may_be_request(const std::string& path, const io::Access& access) {
+    if (path == "-") return true;
+    if (io::is_folder(path) || !io::path_exists(path)) return false;
+    const std::string start = io::Bytes::start_of(path, access, 256);
+    const std::size_t first = start.find_first_not_of(" \t\r\n");
+    return first != std::string::npos && start[first] == '{';
+}
+
+/// The args with the keys of a request, for which no flag is given.
+Args with_keys_of(Args args, const io::InputFile& file) {
+    for (FlagValue& key : flags_of_request(file, args)) {
+        const auto given =
+            std::find_if(args.flags.begin(), args.flags.end(),
+                         [&](const FlagValue& flag) { return flag.option == key.option; });
+        if (given == args.flags.end())
+            args.flags.push_back(std::move(key));
+        else if (given->origin != Origin::command_line)
+            *given = std::move(key);
+    }
+    return args;
+}
+
+/// The request of these args. Errors: kind usage.
+ModelAsked asked_of(Args args, Request defaults, std::optional<io::InputFile> file) {
+    RequestBuilder builder{with_flags(std::move(defaults), args)};
+    builder.apply_deferred();
+    builder.apply_environment();
+    ModelAsked asked{std::move(args), std::move(builder.request), {}, std::move(file)};
+    Request& request = asked.request;
+    if (asked.file)
+        if (const io::JsonMember* meta = asked.file->document->find(std::string(io::passed_on_key)))
+            request.meta = asked.file->document->copied(*meta);
+    for (const Option& option : asked.args.command->own)
+        if (const FlagValue* const flag = asked.args.find(option.key))
+            request.locations[option.key] = Location(location_of(*flag));
+    if (asked.file)
+        for (const FlagValue& flag : asked.args.flags)
+            request.locations[flag.option->key].is_key = flag.origin == Origin::config;
+    if (const std::optional<std::string> path = asked.args.text("model")) asked.path = *path;
+    return asked;
+}
+
+}  // namespace
+
+bool is_model_request(const io::InputFile& file) {
+    if (!file.holds_object() || !file.array.empty()) return false;
+    const io::JsonMember* const mode = file.document->find("mode");
+    return mode != nullptr && file.document->text(*mode) == "\"model\"";
+}
+
+RealArray ModelAsked::read_array(std::string_view key, const io::ArrayRules& rules) const {
+    const FlagValue& flag = *args.find(key);
+    const io::JsonMember* const member =
+        file && flag.origin == Origin::config ? file->document->find(std::string(key)) : nullptr;
+    if (member == nullptr || !file->document->holds_array(*member))
+        return io::read_reals(io::open_input_file(flag.text, nullptr, request.access), rules,
+                              nullptr, request.csv);
+    return as_reals(file->document->read_array(*member, rules).values, rules.dtype);
+}
+
+ModelAsked model_of_command(const Args& args) {
+    const std::vector<std::string>& words = args.names();
+    const bool has_model = args.has("model");  // in the config of a result
+    if (words.size() > 1 || (words.empty() && !has_model))
+        throw Error(ErrorKind::usage, "attn model",
+                    words.empty() ? "no model; expected its folder or file, as in attn model DIR "
+                                    "--token-ids 3,1,4"
+                                  : "a second word, " + io::shortened(words[1]) +
+                                        "; expected one model, token ids as --token-ids 3,1,4, "
+                                        "and a text as --text TEXT");
+    std::optional<io::InputFile> file;
+    const bool is_index = !words.empty() && words[0].ends_with(".safetensors.index.json");
+    if (!words.empty() && !is_index && may_be_request(words[0], {})) {
+        file = io::open_input_file(words[0]);
+        if (!is_model_request(*file))
+            throw Error(ErrorKind::usage, file->place,
+                        "is not a request of attn model; expected \"mode\": "
+                        "\"model\" in it, or "
+                        "the folder or file of a model");
+    }
+    const bool is_request = file.has_value();
+    Args all = is_request ? with_keys_of(args, *file) : args;
+    ModelAsked asked = asked_of(std::move(all), {}, std::move(file));
+    asked.request.command = command_text(args);
+    asked.request = with_output(asked.request, plan_output(asked.request));
+    if (!is_request && !words.empty()) asked.path = words[0];
+    if (asked.path.empty())
+        throw Error(ErrorKind::usage, asked.file ? asked.file->place : "attn model",
+                    "no \"model\"; expected the folder or file of a model");
+    return asked;
+}
+
+ModelAsked model_of_record(const Request& defaults, const Program& program, io::InputFile record,
+                           const std::string& path) {
+    Args args;
+    args.program = &program;
+    args.command = &model_command;
+    args = with_keys_of(std::move(args), record);
+    for (const FlagValue& flag : args.flags)
+        if (defaults.no_files && names_file(*flag.option) && !flag.text.starts_with('['))
+            throw Error(ErrorKind::usage, flag.location,
+                        "\"" + std::string(flag.option->key) +
+                            "\" names a file, and --no-files is on; expected none");
+    for (const auto& [key, place] : defaults.locations) {
+        const Option* const option = find_option(key);
+        if (option != nullptr && !takes(model_command, *option))
+            throw Error(ErrorKind::usage, text_of(defaults, key, place),
+                        "mode model does not have this setting; expected it in "
+                        "records of other "
+                        "modes");
+    }
+    const std::string place = record.place;
+    ModelAsked asked = asked_of(std::move(args), defaults, std::move(record));
+    if (asked.path.empty()) asked.path = path;
+    if (asked.path.empty())
+        throw Error(ErrorKind::usage, place,
+                    "no \"model\"; expected the folder or file of a model");
+    return asked;
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,188 @@
+// The input of a model.
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "cli/model/internal.hpp"
+#include "cli/request/field.hpp"
+#include "core/base/error.hpp"
+#include "io/file/source.hpp"
+#include "io/read/input_file.hpp"
+
+namespace attn::cli {
+namespace {
+
+struct InputRow {
+    const char* key;
+    std::string_view flag;
+    SharedArray ModelInput::*field;
+};
+
+constexpr InputRow input_rows[] = {
+    {"pixel_values", "--pixel-values", &ModelInput::pixel_values},
+    {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
+    {"input_values", "--input-values", &ModelInput::input_values},
+    {"input_features", "--input-features", &ModelInput::input_features}};
+
+[[noreturn]] void fail_at(const Args& args, std::string_view key, const std::string& message) {
+    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
+}
+
+SharedArray read(const ModelAsked& asked, std::string_view key, const io::ArrayRules& rules) {
+    return std::make_shared<const RealArray>(asked.read_array(key, rules));
+}
+
+/// The integers of a flag, or none. Errors: kind usage.
+std::vector<std::uint64_t> list_of(const Args& args, std::string_view key) {
+    std::vector<std::uint64_t> list;
+    const std::optional<std::string> text = args.text(key);
+    if (!text) return list;
+    for (const std::string& word : split_list(*text)) {
+        const char* const end = word.data() + word.size();
+        const auto [at, error] = std::from_chars(word.data(), end, list.emplace_back());
+        if (error != std::errc() || at != end || list.back() > std::uint64_t{1} << 31U)
+            args.fail(key);
+    }
+    return list;
+}
+
+/// One for each token, or none.
+std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key,
+                                          std::size_t tokens) {
+    std::vector<std::uint64_t> list = list_of(args, key);
+    if (args.has(key) && list.size() != tokens)
+        fail_at(args, key,
+                std::to_string(list.size()) + " numbers; expected " + std::to_string(tokens) +
+                    ", one per token");
+    return list;
+}
+
+void read_text(const Args& args, const io::Tokenizer& tokenizer, ModelInput& input) {
+    const std::string text = *args.text("text");
+    const bool adds = !args.has("no_special_tokens");
+    const std::optional<std::string> pair = args.text("text_pair");
+    const io::TokenizedText tokens =
+        pair ? tokenizer.encode_pair(text, *pair, adds) : tokenizer.encode(text, adds);
+    if (tokens.ids.empty()) fail_at(args, "text", "the text has no tokens; expected at least one");
+    input.ids.assign(tokens.ids.begin(), tokens.ids.end());
+    if (pair) input.segments.assign(tokens.type_ids.begin(), tokens.type_ids.end());
+}
+
+void refuse_both(const Args& args, const char* key, const std::string& other) {
+    if (args.has(key)) fail_at(args, key, "conflicts with " + other + "; expected one of them");
+}
+
+/// The ids of the tokens, or their hidden states. Returns their number.
+std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& input) {
+    const Args& args = asked.args;
+    input.ids = asked.request.token_ids;
+    if (!input.ids.empty()) {
+        refuse_both(args, "text", "--token-ids");
+        refuse_both(args, "hidden_states", "--token-ids");
+    }
+    for (const char* key : {"text_pair", "no_special_tokens"})
+        if (args.has(key) && !args.has("text"))
+            fail_at(args, key,
+                    std::string("requires --text") +
+                        (!input.ids.empty()          ? " in place of --token-ids"
+                         : args.has("hidden_states") ? " in place of --hidden-states"
+                                                     : ""));
+    if (args.has("text")) {
+        refuse_both(args, "hidden_states", "--text");
+        read_text(args, files.tokenizer(), input);
+    }
+    if (!args.has("hidden_states")) return input.ids.size();
+    io::ArrayRules rules{asked.request.settings.dtype};
+    rules.highest_rank = 2;
+    input.hidden_states = read(asked, "hidden_states", rules);
+    return input.hidden_states->shape(0);
+}
+
+/// Reads the arrays of --pixel-values and its kin, exactly those that the model
+/// takes.
+void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput& input) {
+    const Args& args = asked.args;
+    const auto needed = model.row().inputs;
+    const bool takes_ids = !model.row().ids.empty();
+    const std::string place = asked.file ? asked.file->place : "attn model";
+    io::ArrayRules rules;
+    rules.dtype = Dtype::float64;
+    rules.lowest_rank = 1;
+    rules.highest_rank = 4;
+    for (const InputRow& row : input_rows)
+        if (args.has(row.key)) input.*row.field = read(asked, row.key, rules);
+    for (const InputRow& row : input_rows) {
+        const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
+        if (is_needed && !args.has(row.key))
+            throw Error(ErrorKind::usage, place,
+                        "no " + (asked.file ? row.key : std::string(row.flag)) +
+                            ", which the model requires; expected " +
+                            (asked.file ? "an array" : "a file"));
+        if (!is_needed && args.has(row.key))
+            fail_at(args, row.key,
+                    std::string("the model does not take this array; expected ") +
+                        (takes_ids ? "--token-ids" : "other flags"));
+    }
+    if (takes_ids && input.ids.empty() && !input.hidden_states)
+        throw Error(ErrorKind::usage, place,
+                    asked.file ? "no input; expected token_ids, text or hidden_states"
+                               : "no input; expected --token-ids, --text or --hidden-states");
+    if (!takes_ids && !input.ids.empty())
+        throw setting_error(asked.request, "token_ids",
+                            "the model does not take token ids; expected none");
+}
+
+/// From --decoder-ids, or the start token of the config.
+std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenModel& model) {
+    if (model.decoder() != nullptr)
+        return args.has("decoder_ids") ? list_of(args, "decoder_ids")
+                                       : std::vector<std::uint64_t>{model.decoder()->start_id()};
+    if (args.has("decoder_ids"))
+        fail_at(args, "decoder_ids",
+                "the model is not an encoder-decoder model; expected --token-ids");
+    return {};
+}
+
+}  // namespace
+
+Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
+    const Args& args = asked.args;
+    const Request& request = asked.request;
+    ModelInput& input = question.input;
+    const std::size_t tokens = read_tokens(asked, files, input);
+    const bool reads_file = args.has("hidden_states") ||
+                            std::any_of(std::begin(input_rows), std::end(input_rows),
+                                        [&](const InputRow& row) { return args.has(row.key); });
+    for (const HelpOverride& of_csv : csv_help)
+        if (request.has(of_csv.key) && !reads_file)
+            throw setting_error(request, std::string(of_csv.key),
+                                "no file of numbers is read; expected one, or no such flag");
+    if (const auto types = list_of_tokens(args, "token_type_ids", tokens); !types.empty())
+        input.segments = types;
+    const auto positions = list_of_tokens(args, "position_ids", tokens);
+    input.positions.assign(positions.begin(), positions.end());
+    for (const std::uint64_t valid : list_of_tokens(args, "attention_mask", tokens)) {
+        if (valid > 1) args.fail("attention_mask");
+        input.valid.push_back(valid == 1);
+    }
+    Labels labels =
+        !request.tokens.empty() || input.ids.empty() ? request.tokens : files.pieces_of(input.ids);
+    read_arrays(asked, files.model(), input);
+    question.decoder_ids = read_decoder_ids(args, files.model());
+    return labels;
+}
+
+void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
+                       std::size_t vocabulary) {
+    const bool is_given = args.has("decoder_ids");
+    for (const std::uint64_t id : question.decoder_ids)
+        if (id >= vocabulary)
+            throw Error(ErrorKind::input,
+                        is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
+                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
+                            " is not a row of the model's table; expected at most " +
+                            std::to_string(vocabulary - 1));
+}
+
+}  // namespace attn::cli

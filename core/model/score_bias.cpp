@@ -1,0 +1,232 @@
+// Masks and biases on scores of unusual kinds of attention.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/model/run_block.hpp"
+
+namespace attn {
+namespace {
+
+constexpr double never = -std::numeric_limits<double>::infinity();
+
+template <class T>
+double dot_of(const T* a, const T* b, std::size_t d) {
+    double sum = 0;
+    for (std::size_t i = 0; i < d; ++i)
+        sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    return sum;
+}
+
+/// Gives each valid key the bias of the key at its number among the valid ones.
+void count_valid(const std::vector<bool>& valid, Array<double>& bias) {
+    const std::size_t keys = valid.size();
+    for (std::size_t row = 0; row < bias.size(); row += keys) {
+        const std::vector<double> all(bias.data() + row, bias.data() + row + keys);
+        std::size_t count = 0;
+        for (std::size_t k = 0; k < keys; ++k)
+            if (valid[k]) bias.data()[row + k] = all[count++];
+    }
+}
+
+/// -Infinity where a query does not attend to a key.
+Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part, const States& value,
+                           std::size_t past, std::size_t tokens) {
+    const KeyBias& bias = *part.key_bias;
+    const std::size_t keys = value.rows(), group = part.heads / part.kv_heads;
+    const States mapped = apply(compute, bias.map, merged(value));
+    Array<double> out = Array<double>::from_shape({part.heads, tokens, keys});
+    if (is_dry_run()) return out;
+    out.fill(never);
+    std::vector<double> row(keys);
+    for (std::size_t head = 0; head < part.heads; ++head) {
+        const std::size_t own = head / group;
+        for (std::size_t k = 0; k < keys; ++k)
+            row[k] = std::exp(bias.factor[own] * softplus(mapped.at(k * part.kv_heads + own)));
+        for (std::size_t t = 0; t < tokens; ++t) {
+            const std::size_t last = past + t;
+            std::size_t first = 0;
+            if (part.window_left && static_cast<std::size_t>(*part.window_left) < last)
+                first = last - static_cast<std::size_t>(*part.window_left);
+            std::vector<std::size_t> order(last + 1 - first);
+            std::iota(order.begin(), order.end(), first);
+            std::stable_sort(order.begin(), order.end(),
+                             [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
+            order.resize(std::min(order.size(), bias.kept));
+            for (const std::size_t k : order) out(head, t, k) = row[k];
+        }
+    }
+    return out;
+}
+
+/// The bias of disentangled attention.
+Array<double> bias_of_positions(const Compute& compute, const RelativePositions& p,
+                                const States& query, const States& key) {
+    const std::vector<std::size_t>& shape = p.table->shape();
+    if (shape.size() != 2 || p.largest == 0 || p.centre < p.largest ||
+        shape[0] != p.centre + p.largest)
+        throw Error(ErrorKind::input, p.table->place(),
+                    "shape " + shape_text(shape) + "; expected " +
+                        std::to_string(p.centre + p.largest) +
+                        " rows, by max_relative_positions, position_buckets or "
+                        "max_position_embeddings in the model's config.json");
+    const std::size_t heads = query.depth(), q_len = query.rows(), kv_len = key.rows(),
+                      d = query.columns(),
+                      span = p.clamps_to_length ? std::min(std::max(q_len, kv_len), p.largest)
+                                                : p.largest;
+    States rows(query.dtype(), 1, 2 * span, shape[1]);
+    numbers_of(rows)([&, count = rows.size()](auto* to) {
+        p.table->read((p.centre - span) * shape[1], count, to);
+    });
+    rows = normed(compute, p.norm, std::move(rows));
+    const States keys = p.key ? split(apply(compute, p.key, rows), heads) : States(),
+                 queries = p.query ? split(apply(compute, p.query, rows), heads) : States();
+    for (const LinearMap* const map : {&p.key, &p.query})
+        if (*map && compute.flops != nullptr)
+            *compute.flops += 2 * static_cast<double>(heads * d) * static_cast<double>(q_len) *
+                              static_cast<double>(kv_len);
+    Array<double> scores = Array<double>::from_shape({heads, q_len, kv_len});
+    const auto last = static_cast<std::int64_t>(2 * span) - 1;
+    const auto score_row = [&]<class T>(std::size_t row, const T* q, const T* k_rows,
+                                        const T* of_keys, const T* of_queries) {
+        const std::size_t h = row / q_len;
+        q += row * d;
+        for (std::size_t k = 0; k < kv_len; ++k) {
+            const auto distance =
+                static_cast<std::int64_t>(row % q_len) - static_cast<std::int64_t>(k);
+            const std::int64_t moved =
+                (p.bucket ? p.bucket(distance) : distance) + static_cast<std::int64_t>(span);
+            const std::size_t at =
+                h * 2 * span + static_cast<std::size_t>(std::clamp<std::int64_t>(moved, 0, last));
+            double score = 0;
+            if (of_keys != nullptr) score += dot_of(q, of_keys + at * d, d);
+            if (of_queries != nullptr)
+                score += dot_of(k_rows + (h * kv_len + k) * d, of_queries + at * d, d);
+            scores.data()[row * kv_len + k] = score * p.scale;
+        }
+    };
+    for_each_row(compute, heads * q_len, kv_len * d, score_row, query, key, keys, queries);
+    return scores;
+}
+
+/// Multiplies the rows of each head's bias by the gates computed from x, (1, tokens, heads * d).
+void gate_bias(const Compute& compute, const AttentionPart& part, const States& x,
+               Array<double>& bias) {
+    const std::size_t tokens = x.rows(), heads = part.heads, keys = bias.shape(2);
+    const States mapped = apply(compute, part.bias_gate->map,
+                                States(x).shaped(1, tokens * heads, x.columns() / heads));
+    for (std::size_t row = 0; row < (is_dry_run() ? 0 : tokens * heads); ++row) {
+        double sums[2] = {0, 0};
+        for (std::size_t i = 0; i < 8; ++i) sums[i / 4] += mapped.at(row * 8 + i);
+        const std::size_t t = row / heads, h = row % heads;
+        const double gate =
+            sigmoid(sums[0]) * (sigmoid(sums[1]) * part.bias_gate->constants[h] - 1) + 2;
+        for (std::size_t k = 0; k < keys; ++k) bias(h, t, k) *= gate;
+    }
+}
+
+}  // namespace
+
+Array<double> score_bias(BlockRun& run, const AttentionPart& part, const States& x,
+                         const HeadInputs& heads) {
+    const std::size_t tokens = x.rows(), kv_len = heads.key.rows(),
+                      past = heads.is_cross ? 0 : run.past;
+    Array<double> bias;
+    if (part.bias)
+        bias = is_dry_run() ? Array<double>::from_shape({part.heads, tokens, kv_len})
+                            : part.bias(past, tokens, kv_len);
+    if (part.bias_counts_valid && !run.valid_keys.empty() && !is_dry_run())
+        count_valid(run.valid_keys, bias);
+    if (part.key_bias) bias = bias_of_keys(run.compute, part, heads.value, past, tokens);
+    if (part.content_bias)
+        bias = bias_of_positions(run.compute, *part.content_bias, heads.query, heads.key);
+    if (part.bias_gate) gate_bias(run.compute, part, x, bias);
+    return bias;
+}
+
+Array<double> allowed_keys(const BlockRun& run, const AttentionPart& part,
+                           const HeadInputs& heads) {
+    const std::size_t before = heads.before, q_len = heads.query.rows(), kv_len = heads.key.rows(),
+                      past = heads.is_cross ? 0 : run.past;
+    const std::vector<bool>& own = heads.is_cross ? run.valid_encoder_keys : run.valid_keys;
+    const std::vector<bool>& encoder = run.valid_encoder_keys;
+    const bool has_invalid = std::find(own.begin(), own.end(), false) != own.end();
+    if (before == 0 ? !part.chunk && !has_invalid
+                    : !part.window_left && own.empty() && encoder.empty())
+        return {};
+    Array<double> mask = Array<double>::from_shape({q_len, kv_len});
+    // Chunks begin after padding on the left.
+    const auto first =
+        static_cast<std::size_t>(std::find(own.begin(), own.end(), true) - own.begin());
+    const auto is_allowed = [&](std::size_t query, std::size_t key) {
+        if (key < before) return encoder.empty() || encoder[key];
+        key -= before;
+        if (!own.empty() && !own[key]) return false;
+        if (before != 0)
+            return !part.window_left || query <= key + static_cast<std::size_t>(*part.window_left);
+        return !part.chunk || key < first || query < first ||
+               (query - first) / *part.chunk == (key - first) / *part.chunk;
+    };
+    for (std::size_t q = 0; q < (is_dry_run() ? 0 : q_len); ++q)
+        for (std::size_t k = 0; k < kv_len; ++k) mask(q, k) = is_allowed(past + q, k) ? 1 : 0;
+    return mask;
+}
+
+Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& x,
+                          const States& latent) {
+    const Compute& compute = run.compute;
+    States query = split(apply(compute, part.query, latent), part.heads);
+    States key = normed(compute, part.key_norm, apply(compute, part.key, x));
+    if (part.rotation) {
+        rotate(*part.rotation, run.positions, query);
+        rotate(*part.rotation, run.positions, key);
+    }
+    if (run.cache != nullptr) key = run.cache->index_key = joined(1, run.cache->index_key, key);
+    const States weights = apply(compute, part.weights, x);
+    const std::size_t tokens = x.rows(), keys = key.rows(), d = part.width;
+    if (compute.flops != nullptr)
+        *compute.flops += 2 * static_cast<double>(tokens) * static_cast<double>(keys) *
+                          static_cast<double>(part.heads * d);
+    const double scale = 1 / std::sqrt(static_cast<double>(d)),
+                 of_heads = 1 / std::sqrt(static_cast<double>(part.heads));
+    Array<double> chosen = Array<double>::from_shape({tokens, keys});
+    chosen.fill(0);
+    const auto choose = [&]<class T>(std::size_t t, const T* q_rows, const T* k_rows) {
+        std::vector<double> sums(keys), seen(keys, never);
+        for (std::size_t h = 0; h < part.heads; ++h) {
+            const double weight = weights.at(t * part.heads + h) * of_heads;
+            for (std::size_t k = 0; k < keys; ++k)
+                sums[k] +=
+                    weight *
+                    std::max(0.0, dot_of(q_rows + (h * tokens + t) * d, k_rows + k * d, d) * scale);
+        }
+        for (std::size_t k = 0; k < keys && k <= run.past + t; ++k)
+            if (run.valid_keys.empty() || run.valid_keys[k]) seen[k] = sums[k];
+        for (const std::size_t k : largest(seen, part.chosen)) chosen(t, k) = 1;
+    };
+    for_each_row(compute, tokens, keys * d * part.heads, choose, query, key);
+    if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer].chosen = chosen;
+    return chosen;
+}
+
+std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count) {
+    using Scored = std::pair<double, std::size_t>;
+    std::vector<Scored> all;
+    for (std::size_t i = 0; i < scores.size(); ++i) all.emplace_back(scores[i], i);
+    const auto is_before = [](const Scored& a, const Scored& b) { return a.first > b.first; };
+    const std::size_t chosen = std::min(count, all.size());
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(chosen);
+    if (chosen * 64 <= all.size())
+        std::partial_sort(all.begin(), end, all.end(), is_before);
+    else if (chosen != 0)
+        std::nth_element(all.begin(), end - 1, all.end(), is_before);
+    std::vector<std::size_t> places;
+    for (auto it = all.begin(); it != end; ++it)
+        if (it->first != never) places.push_back(it->second);
+    return places;
+}
+
+}  // namespace attn
