@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/option.hpp"
-#include "cli/question/model_source.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/request/document.hpp"
 #include "cli/request/error_report.hpp"
 #include "cli/request/options.hpp"
@@ -20,6 +20,7 @@
 #include "io/read/ndjson.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {
@@ -143,7 +144,7 @@ private:
     std::string weights_path() const {
         const std::string& path = request_.path;
         if (io::last_part(path) != "config.json" || io::is_folder(path))
-            return file_in_folder(path);
+            return io::weights_file(path);
         for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
             if (std::string file = io::path_beside(path, name); io::path_exists(file)) return file;
         return path;

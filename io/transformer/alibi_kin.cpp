@@ -55,12 +55,13 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
     });
     part.bias_counts_valid = true;
     block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     // The slow sum over slices of a row leaves out the biases of what it adds up.
     if (reader.config.flag("slow_but_exact") && reader.config.whole("pretraining_tp", 1) > 1) {
         part.out.bias = nullptr;
-        std::get<FeedForward>(block.ffn).down.bias = nullptr;
+        if (ffn != nullptr) ffn->down.bias = nullptr;
     }
-    std::get<FeedForward>(block.ffn).activation = &bloom_gelu;
+    if (ffn != nullptr) ffn->activation = &bloom_gelu;
 }
 
 // How the model was trained, without effect on what it computes.

@@ -25,15 +25,25 @@ std::string BlockReader::full(std::string_view name, std::size_t of_layer) const
            std::string(name);
 }
 
-NormSpec BlockReader::norm(std::string_view name) const {
+double eps_of(const FamilyRow& row, const ModelConfig& config) {
+    const double eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
+    if (eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
+    return eps;
+}
+
+NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
+                 const std::string& name) {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
-    if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
+    norm.eps = eps_of(row, config);
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
-    if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
-    norm.bias = tensors.bias_of(full(name));
+    if (row.norm_has_weight) norm.weight = tensors.get(name + ".weight");
+    norm.bias = tensors.bias_of(name);
     return norm;
+}
+
+NormSpec BlockReader::norm(std::string_view name) const {
+    return norm_of(row, config, tensors, full(name));
 }
 
 std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
@@ -274,6 +284,25 @@ Experts BlockReader::experts(const ExpertNames& names) const {
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
     check_sizes(*this, names, part);
     return part;
+}
+
+TransformerBlock BlockReader::read_attention() {
+    if (row.make_block != nullptr) return read();
+    TransformerBlock block;
+    block.layer = layer;
+    const auto norm_of = [this](std::string_view name) {
+        const bool is_there = !row.norm_has_weight || tensors.has(full(name) + ".weight");
+        return is_there ? maybe_norm(name) : std::nullopt;
+    };
+    block.attention_norm = norm_of(row.attention_norm);
+    block.attention_sum_norm = norm_of(row.attention_sum_norm);
+    if (row.make_mixer != nullptr)
+        row.make_mixer(*this, block);
+    else
+        block.mixer = attention();
+    if (row.adjust != nullptr) row.adjust(*this, block);
+    check_sizes(*this, block);
+    return block;
 }
 
 TransformerBlock BlockReader::read() {

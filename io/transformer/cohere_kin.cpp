@@ -109,7 +109,8 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block) {
     } else if (!dense || first_pattern != 1) {
         part.rotation.reset();
     }
-    config.at("prefix_dense_intermediate_size");  // the tensors show it
+    config.at("prefix_dense_intermediate_size");                    // the tensors show it
+    if (std::holds_alternative<std::monostate>(block.ffn)) return;  // the attention alone
     auto* const routed = std::get_if<Experts>(&block.ffn);
     if ((routed == nullptr) != dense)
         config.fail("mlp_layer_types",

@@ -21,8 +21,9 @@ void adjust_gemma_model(ModelReader& reader) {
 void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("use_bidirectional_attention", false);
     reader.config.at("hidden_activation");
-    if (reader.config.text("hidden_act") == "gelu")
-        std::get<FeedForward>(block.ffn).activation = find_activation("gelu_pytorch_tanh");
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
+    if (ffn != nullptr && reader.config.text("hidden_act") == "gelu")
+        ffn->activation = find_activation("gelu_pytorch_tanh");
 }
 
 constexpr FamilyRow gemma{.type = "gemma",

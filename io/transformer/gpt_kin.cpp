@@ -22,8 +22,9 @@ AttentionPart& attention_of(TransformerBlock& block) {
 
 // GPT's "gelu" is the approximation by tanh.
 void adjust_gpt(BlockReader& reader, TransformerBlock& block) {
-    if (reader.config.text("afn") == "gelu")
-        std::get<FeedForward>(block.ffn).activation = find_activation("gelu_new");
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
+    if (ffn != nullptr && reader.config.text("afn") == "gelu")
+        ffn->activation = find_activation("gelu_new");
 }
 
 constexpr FamilyRow gpt{.type = "openai-gpt",

@@ -57,8 +57,9 @@ FeedForward shared_part(const BlockReader& reader) {
 
 void adjust_granite_shared(BlockReader& reader, TransformerBlock& block) {
     adjust_granite(reader, block);
-    if (reader.config.whole("shared_intermediate_size") != 0)
-        std::get<Experts>(block.ffn).shared = shared_part(reader);
+    auto* const experts = std::get_if<Experts>(&block.ffn);
+    if (experts != nullptr && reader.config.whole("shared_intermediate_size") != 0)
+        experts->shared = shared_part(reader);
 }
 
 constexpr FamilyRow granitemoeshared = with(

@@ -27,7 +27,7 @@ double softplus_of(const BlockReader& reader, const char* name) {
 void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("qk_norm", true);
     reader.config.require("post_norm", false);
-    if (reader.config.text("hidden_act") != "xielu") return;
+    if (is_attention_alone(block) || reader.config.text("hidden_act") != "xielu") return;
     double beta = 0.5, eps = -1e-6;
     for (const auto& [name, value] :
          {std::pair{"mlp.act_fn.beta", &beta}, std::pair{"mlp.act_fn.eps", &eps}})

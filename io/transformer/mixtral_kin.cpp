@@ -64,6 +64,7 @@ void adjust_phimoe(BlockReader& reader, TransformerBlock& block) {
             reader.config.fail("rope_parameters", std::string("a number ") + key + " in it");
         part.rotation->factor = rope[key].get<double>();
     }
+    if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
     if (experts.count < 2) reader.config.fail("num_local_experts", "at least 2");
     experts.scores = Experts::Scores::one_by_one;
@@ -100,6 +101,7 @@ void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
 void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     part.sink = elements_of(reader.tensors.get(reader.full("self_attn.sinks"), {part.heads}));
+    if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
     const double alpha = reader.config.number("swiglu_alpha"),
                  limit = reader.config.number("swiglu_limit");
@@ -146,6 +148,7 @@ void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
     use_sigmoid_router(reader, block,
                        {"block_sparse_moe.e_score_correction_bias", "mlp.e_score_correction_bias"},
                        {});
+    if (is_attention_alone(block)) return;
     std::get<Experts>(block.ffn).sum_eps = 0;
     std::get<Experts>(block.ffn).normalise = true;
 }

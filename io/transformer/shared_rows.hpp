@@ -34,6 +34,11 @@ inline AttentionPart& attention_of(TransformerBlock& block) {
     return std::get<AttentionPart>(block.mixer);
 }
 
+/// Whether only the attention is read, as from a file of a layer's own tensors.
+inline bool is_attention_alone(const TransformerBlock& block) {
+    return std::holds_alternative<std::monostate>(block.ffn);
+}
+
 /// From layer first_k_dense_replace on.
 bool has_experts_after_dense(const BlockReader& reader);
 /// If mlp_layer_types is "sparse"; without it, from layer first_k_dense_replace (default 1) on.
