@@ -123,15 +123,23 @@ Rotation BlockReader::rotation(std::size_t columns, const nlohmann::json& rope) 
                        row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
 }
 
-AttentionPart BlockReader::attention() const {
+AttentionPart BlockReader::attention_of(std::size_t key_heads, std::size_t columns) const {
     AttentionPart part;
     part.heads = heads();
-    part.kv_heads = kv_heads();
-    part.d_k = part.d_v = head_width();
+    part.kv_heads = key_heads;
+    part.d_k = part.d_v = columns;
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
         config.fail(std::string(row.kv_heads_key), "a divisor of " +
                                                        config.name_of(std::string(row.heads_key)) +
                                                        " " + std::to_string(part.heads));
+    if (part.d_k == 0) config.fail("head_dim", "at least 1");
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = row.causal;
+    return part;
+}
+
+AttentionPart BlockReader::attention() const {
+    AttentionPart part = attention_of(kv_heads(), head_width());
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
@@ -146,27 +154,18 @@ AttentionPart BlockReader::attention() const {
     part.key_norm = maybe_norm(row.key_norm);
     part.norms_whole = row.norms_whole;
     part.norms_after_rotation = row.norms_after_rotation;
-    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
-    part.causal = row.causal;
     part.rotation = rotation(part.d_k);
     add_window(part);
     return part;
 }
 
 AttentionPart BlockReader::cross_attention() const {
-    AttentionPart part;
-    part.heads = heads();
-    part.kv_heads = kv_heads();
-    part.d_k = part.d_v = head_width();
-    if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail(std::string(row.kv_heads_key),
-                    "a divisor of the number of heads " + std::to_string(part.heads));
+    AttentionPart part = attention_of(kv_heads(), head_width());
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.query = linear(row.cross_query, 0, q);
     part.key = linear(row.cross_key, 0, kv);
     part.value = linear(row.cross_value, part.key.d_in, kv);
     part.out = linear(row.cross_out, q);
-    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.causal = false;
     return part;
 }
