@@ -191,8 +191,7 @@ void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
     for (const io::Family* family : io::all_families()) {
         const bool is_type =
-            std::any_of(family->model_types.begin(), family->model_types.end(),
-                        [&](const io::ModelType& type) { return type.name == word; });
+            std::find(family->types.begin(), family->types.end(), word) != family->types.end();
         if (!is_type && family->name != word) continue;
         const std::string name(family->name);
         entries.push_back(
@@ -241,7 +240,7 @@ std::vector<std::string> words_with_entries(const Program& program) {
     });
     for (const io::Family* family : io::all_families()) {
         words.emplace_back(family->name);
-        for (const io::ModelType& type : family->model_types) words.emplace_back(type.name);
+        for (const std::string_view type : family->types) words.emplace_back(type);
     }
     return words;
 }

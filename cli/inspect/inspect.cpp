@@ -12,6 +12,12 @@
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
+#include "cli/args/option.hpp"
+#include "cli/question/layer_source.hpp"
+#include "cli/request/document.hpp"
+#include "cli/request/error_report.hpp"
+#include "cli/request/options.hpp"
+#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/model/find_layer.hpp"
@@ -19,6 +25,7 @@
 #include "io/read/ndjson.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 namespace {
@@ -142,7 +149,7 @@ private:
     std::string weights_path() const {
         const std::string& path = request_.path;
         if (io::last_part(path) != "config.json" || io::is_folder(path))
-            return file_in_folder(path);
+            return io::weights_file(path);
         for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
             if (std::string file = io::path_beside(path, name); io::path_exists(file)) return file;
         return path;

@@ -11,11 +11,14 @@
 #include "cli/question/model_source.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
+#include "cli/request/config.hpp"
+#include "cli/request/error_report.hpp"
+#include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/read_weights.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
+#include "io/transformer/named_layer.hpp"
 
 namespace attn::cli {
 namespace {
@@ -107,7 +110,7 @@ private:
         if (widths.d_in != 0) model_["d_in"] = widths.d_in;
         for (const auto& [name, shape] : io::weight_shapes(file_, layer))
             model_["tensors"].push_back(name);
-        if (const io::StoredArray* words = table_of_words(layer))
+        if (const io::StoredArray* words = io::named_ids(file_, layer))
             model_["vocab_size"] = words->shape[0];
     }
 
@@ -119,17 +122,12 @@ private:
                            [&](const auto& array) { return array.name.starts_with(module); });
     }
 
-    const io::StoredArray* table_of_words(const ModelLayer& layer) const {
-        const std::string_view ids = layer.family->embedding.ids;
-        const io::StoredArray* found = ids.empty() ? nullptr : file_.find(layer.beside(ids));
-        return found != nullptr && found->shape.size() == 2 ? found : nullptr;
-    }
-
     void take_settings(const ModelLayer& layer) {
-        ModelSource input = path_.empty() ? ModelSource(request_, models_, file_)
-                                          : ModelSource(request_, models_, whole_path());
-        request_ = input.with_model(request_);
-        const auto norm = input.read_norm(request_);
+        const std::unique_ptr<LayerSource> input =
+            path_.empty() ? open_layer_source(request_, models_, file_)
+                          : open_layer_source(request_, models_, whole_path());
+        request_ = input->with_model(request_);
+        const auto norm = input->read_norm(request_);
         if (norm) model_["norm"] = norm->is_rms ? "RMSNorm" : "LayerNorm";
         if (norm) model_["norm_eps"] = norm->eps;
         const std::size_t heads =
@@ -144,7 +142,8 @@ private:
     std::string whole_path() const { return prefix_.empty() ? path_ : path_ + ":" + prefix_; }
 
     std::string command_of(const ModelLayer& layer) const {
-        const bool from_ids = layer.number.value_or(0) == 0 && table_of_words(layer) != nullptr;
+        const bool from_ids =
+            layer.number.value_or(0) == 0 && io::named_ids(file_, layer) != nullptr;
         std::string line = "attn " + std::string(row_of(request_.settings.mode).name);
         if (!from_ids) line += " INPUT";
         if (request_.settings.mode == Mode::cross) line += " --context FILE";

@@ -1,33 +1,33 @@
 #include "cli/question/layer_source.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/question/block_source.hpp"
 #include "cli/question/model_source.hpp"
+#include "cli/request/options.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/read/input_file.hpp"
+#include "io/text/json_text.hpp"
 #include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 
-bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path) {
-    if (request.family != nullptr || path == "-") return false;
-    if (path.ends_with(".gguf")) return true;
+namespace {
+
+/// Calls `use`. Errors but WrittenFile are left to whoever reads the files: then false.
+template <class Use>
+bool attempt(const Use& use) {
     try {
-        const std::string file = file_in_folder(path), config = config_beside(request, file);
-        if (!io::split_data_path(file).array.empty() || config.empty()) return false;
-        const auto members = files.config(config, access_to(request, "model_config"));
-        const nlohmann::json type = members->value("model_type", nlohmann::json());
-        if (!type.is_string()) return false;
-        const auto& name = type.get_ref<const std::string&>();
-        const bool is_quantised = members->contains("quantization_config");
-        return io::find_family_row(name) != nullptr &&
-               (is_quantised || io::family_of_type(name) == nullptr);
+        return use();
     } catch (const io::WrittenFile&) {
         throw;
     } catch (const Error&) {
@@ -35,11 +35,144 @@ bool is_of_table(const Request& request, io::LoadedModels& files, const std::str
     }
 }
 
+/// Whether the config describes these tensors: it has a known type, and the tensors are not those
+/// of a family without configs, next to which there may be another program's config.
+bool describes(const Request& request, const nlohmann::json& config, const io::ArrayFile& tensors) {
+    const nlohmann::json type = config.value("model_type", nlohmann::json());
+    if (!type.is_string() || io::find_family_row(type.get_ref<const std::string&>()) == nullptr)
+        return false;
+    const std::vector<io::ModelLayer> layers = io::layers_of(tensors);
+    const auto fits = [&](const io::ModelLayer& layer) {
+        return request.family == nullptr
+                   ? !layer.family->types.empty()
+                   : layer.family == request.family &&
+                         io::family_of_type(type.get<std::string>()) == request.family;
+    };
+    return (layers.empty() && request.family == nullptr) ||
+           std::any_of(layers.begin(), layers.end(), fits);
+}
+
+bool has_config(const Request& request, io::LoadedModels& files, const std::string& path) {
+    return attempt([&] {
+        if (path.ends_with(".gguf")) return request.family == nullptr;
+        const std::string file = io::split_data_path(io::weights_file(path)).file,
+                          config = config_beside(request, file == "-" ? "" : file);
+        return !config.empty() &&
+               describes(request, *files.config(config, access_to(request, "model_config")),
+                         *files.open(file, access_to(request, "weights")));
+    });
+}
+
+}  // namespace
+
+bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path) {
+    if (path.ends_with(".gguf") || !has_config(request, files, path))
+        return path.ends_with(".gguf");
+    const std::string file = io::split_data_path(io::weights_file(path)).file;
+    const auto config = files.config(config_beside(request, file), request.access);
+    return config->contains("quantization_config") ||
+           io::family_of_type((*config)["model_type"].get<std::string>()) == nullptr;
+}
+
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                const std::string& path) {
-    if (is_of_table(request, files, path))
-        return std::make_unique<BlockSource>(request, files, path);
-    return std::make_unique<ModelSource>(request, files, path);
+    if (!has_config(request, files, path))
+        return std::make_unique<ModelSource>(request, files, path);
+    const std::string file = io::split_data_path(io::weights_file(path)).file;
+    return std::make_unique<BlockSource>(
+        files, file,
+        io::open_model_folder(path, request.model_config, access_to(request, "weights"), {},
+                              &files));
+}
+
+std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
+                                               io::ArrayFile tensors) {
+    const std::string config = config_beside(request, "");
+    if (config.empty()) return std::make_unique<ModelSource>(request, files, std::move(tensors));
+    const auto members = files.config(config, access_to(request, "model_config"));
+    if (!describes(request, *members, tensors))
+        return std::make_unique<ModelSource>(request, files, std::move(tensors));
+    io::ModelFolder model;
+    model.tensors = std::make_shared<const io::ArrayFile>(std::move(tensors));
+    model.config = *members;
+    model.config_place = config;
+    return std::make_unique<BlockSource>(files, "", std::move(model));
+}
+
+void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path) {
+    attempt([&] {
+        const std::string file = io::split_data_path(io::weights_file(path)).file;
+        const std::string config = config_beside(request, file);
+        attempt([&] { return files.open(file, access_to(request, "weights")) != nullptr; });
+        return config.empty() || files.config(config, access_to(request, "model_config"));
+    });
+}
+
+void check_no_model(const Request& request) {
+    for (std::string_view key :
+         {"family", "layer", "weights_layout", "weights_shapes", "model_config", "token_ids",
+          "pre_norm", "norm", "norm_eps", "position_offset", "embedding_scale"}) {
+        const bool of_saved = key == "family" || key == "layer";
+        if (request.has(key) && !(of_saved && !request.save_weights.empty()))
+            throw setting_error(request, std::string(key), "requires --weights");
+    }
+}
+
+/// Applies the config that attn saved with parameters or a result: heads, masks and score settings
+/// of their layer. `config` is the file's; null if it has none.
+void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
+                        const std::string& path) {
+    if (config.is_null()) return;
+    const Request& request = builder.request;
+    const bool other_heads = request.has("heads");
+    builder.request.is_saved_model = true;
+    for (const Option& option : options()) {
+        const std::string key = option.key;
+        const bool here = (option.modes & in(request.settings.mode)) != 0;
+        if (!here || (option.use & as_saved) == 0) continue;
+        if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
+        if ((option.use & of_heads) != 0 && other_heads) continue;
+        if (key.starts_with("rope_") && !request.settings.rope) continue;
+        if (key == "alibi_slopes" && !request.settings.alibi) continue;
+        builder.apply_value(key, config[key],
+                            path + ": config " + key + " " + io::shortened(config[key].dump()));
+    }
+}
+
+void check_text_width(const Request& request, std::size_t width) {
+    if (*request.embed_dim == width) return;
+    throw setting_error(request, request.example ? "example" : "text",
+                        "gives words random embeddings of width " +
+                            std::to_string(*request.embed_dim) + ", and the model's have width " +
+                            std::to_string(width) +
+                            "; expected --token-ids N,..., as attn tokenize prints them, or attn "
+                            "model with --text");
+}
+
+std::string note_of_text() {
+    return "--text embeds words at random; --token-ids uses the model's own embedding";
+}
+
+std::string note_of_norm(const std::string& norm, bool can_apply) {
+    return norm + ", the model's norm before this layer, is not applied; " +
+           (can_apply ? "--pre-norm applies it, " : "") +
+           "--no-pre-norm specifies that the input is normed already";
+}
+
+Array<double> hidden_states(const Request& request, const ModelSpec& model, std::size_t layer) {
+    ModelRequest asked;
+    asked.layers = {layer};
+    asked.run_layers = layer;
+    asked.arrays.names = {"hidden_states"};
+    asked.enters = true;
+    ModelInput input;
+    input.ids = request.token_ids;
+    ThreadPool pool(static_cast<std::size_t>(request.threads.value_or(0)));
+    const Compute compute{pool, request.settings.kernel,
+                          &backend_of_products(request.settings.kernel)};
+    ModelResult result = run_model(compute, model, std::move(input), asked, request.settings.dtype);
+    return std::visit([](auto& values) { return Array<double>(std::move(values)); },
+                      result.arrays.front().values);
 }
 
 std::string config_beside(const Request& request, const std::string& path) {

@@ -1,5 +1,5 @@
-// Where the parameters of a layer come from: a model's files, by the names of its tensors
-// (model_source.hpp) or by its model_type (block_source.hpp).
+// Where the parameters of a layer come from: a model with a config (block_source.hpp), or tensors
+// with known names (model_source.hpp).
 #pragma once
 
 #include <map>
@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "cli/request/request.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/layer/operands.hpp"
+#include "core/model/model.hpp"
 #include "io/model/loaded_models.hpp"
+#include "io/read/array_file.hpp"
 
 namespace attn::cli {
 
@@ -51,14 +54,28 @@ public:
     virtual std::vector<std::string> notes_on_input(const Request& request) const = 0;
 };
 
-/// Whether only the table of whole models can read the model at `path`. Files that cannot be read
-/// are reported by whoever reads them.
+/// Whether the model at `path` has a config, and tensors without the names of a family.
 bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path);
 
-/// The weights at `path`: by the model_type of the config where only the table of whole models has
-/// it, or where the weights are in few bits; else by the names of the tensors.
+/// The weights at `path`: a layer whose config gives its settings, or one that is found by the
+/// names of its tensors.
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                const std::string& path);
+
+/// The same for weights in a request, an object of arrays.
+std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
+                                               io::ArrayFile tensors);
+
+/// Opens all files of the weights at `path`, as reading a request does. Errors: only WrittenFile;
+/// whoever reads the files reports all others.
+void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
+
+/// Refuses settings of a model's file if there are no weights. Errors: kind usage.
+void check_no_model(const Request& request);
+
+/// The hidden states that enter `layer` for the request's token ids, (tokens, width), in its dtype.
+/// Errors: those of run_model.
+Array<double> hidden_states(const Request& request, const ModelSpec& model, std::size_t layer);
 
 /// The labels of --token-ids from the vocabulary next to the weights at `path`, if any.
 LayerSource::Labels labels_beside(const Request& request, io::LoadedModels& files,
@@ -67,6 +84,17 @@ LayerSource::Labels labels_beside(const Request& request, io::LoadedModels& file
 /// The model's config: the file of --model-config, else config.json next to the weights; empty if
 /// there is none. Weights from a pipe or in the request have no path.
 std::string config_beside(const Request& request, const std::string& path);
+
+/// Applies the config that attn saved with parameters or a result: heads, masks and score settings
+/// of their layer. `config` is the file's; null if it has none.
+void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
+                        const std::string& path);
+
+/// Words have random embeddings, which must be as wide as the model's. Errors: kind usage.
+void check_text_width(const Request& request, std::size_t width);
+std::string note_of_text();
+/// `norm` is the norm's module; `can_apply`: with --pre-norm.
+std::string note_of_norm(const std::string& norm, bool can_apply);
 
 /// Stores the shapes of the weights as those of the request. Errors: kind input if the request
 /// requires other shapes, as a config that was printed for other weights does.

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "cli/question/model_source.hpp"
+#include "cli/question/layer_source.hpp"
+#include "cli/question/notes.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"
@@ -74,9 +76,8 @@ private:
         } else if (const io::JsonMember* member =
                        input != nullptr ? input->member("weights") : nullptr) {
             const io::JsonDocument weights(*input->file.source, *member);
-            model_ = std::make_unique<ModelSource>(
-                request(), runtime_.models,
-                io::arrays_of(weights, location_of(request(), "weights")));
+            model_ = open_layer_source(request(), runtime_.models,
+                                       io::arrays_of(weights, location_of(request(), "weights")));
         } else {
             return check_no_model(request());
         }

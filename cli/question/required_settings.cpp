@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "io/model/read_weights.hpp"
 #include "io/text/number_text.hpp"
+#include "io/transformer/named_layer.hpp"
 
 namespace attn::cli {
 namespace {
@@ -85,19 +85,12 @@ private:
         if (request_.token_ids.empty() || family_.embedding.ids.empty()) return;
         if (!request_.embedding_scale) add("--embedding-scale", "--embedding-scale 1");
         if (!family_.embedding.positions.empty() && !request_.position_offset)
-            add("--position-offset",
-                std::string("--position-offset ") + (has_padding_positions() ? "2" : "0"));
+            add("--position-offset", std::string("--position-offset ") + (is_padded() ? "2" : "0"));
     }
 
-    /// The model type whose own published prefix is that of the layer; null if no type has it.
-    const io::ModelType* type_of_prefix() const {
-        for (const io::ModelType& type : family_.model_types)
-            if (!type.prefix.empty() && layer_.prefix == type.prefix) return &type;
-        return nullptr;
-    }
-    bool has_padding_positions() const {
-        const io::ModelType* type = type_of_prefix();
-        return type != nullptr && type->has_padding_positions;
+    /// Whether the names are those of the type whose positions begin after those of padding.
+    bool is_padded() const {
+        return !family_.padded.empty() && layer_.prefix == std::string(family_.padded) + ".";
     }
 
     [[noreturn]] void fail() const {
@@ -108,12 +101,11 @@ private:
         if (!others.empty()) text += ", as are " + others;
         text +=
             "; the tensors of " + file_.name + " do not show " + (others.empty() ? "it" : "them");
-        const bool may_have_config = !known_.has_config && !family_.model_types.empty() &&
+        const bool may_have_config = !known_.has_config && !family_.types.empty() &&
                                      !request_.model_config && known_.is_supported;
         if (may_have_config) text += ", the model's config.json next to them does";
         if (known_.is_supported && !usual_.empty()) {
-            const io::ModelType* type = type_of_prefix();
-            text += "; usual for " + std::string(type != nullptr ? type->name : family_.name) +
+            text += "; usual for " + std::string(is_padded() ? family_.padded : family_.name) +
                     ":" + usual_;
         }
         throw Error(ErrorKind::usage, flags_.front(), text);

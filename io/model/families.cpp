@@ -1,4 +1,3 @@
-// Each family is in the file of its name.
 #include "io/model/families.hpp"
 
 #include <algorithm>
@@ -24,18 +23,10 @@ const Family* find_family(std::string_view name) {
     return found == std::end(families::all) ? nullptr : *found;
 }
 
-std::string supported_model_types() {
-    std::string text;
-    for (const Family* family : families::all)
-        for (const ModelType& type : family->model_types)
-            text += (text.empty() ? "" : ", ") + std::string(type.name);
-    return text;
-}
-
 const Family* family_of_type(std::string_view model_type) {
     for (const Family* family : families::all)
-        for (const ModelType& type : family->model_types)
-            if (type.name == model_type) return family;
+        for (const std::string_view type : family->types)
+            if (type == model_type) return family;
     return nullptr;
 }
 

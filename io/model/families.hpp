@@ -13,10 +13,7 @@ std::span<const Family* const> all_families();
 /// The family of this name, or null.
 const Family* find_family(std::string_view name);
 
-/// The model types that a config.json may have, of all families: "gpt2, llama, ...".
-std::string supported_model_types();
-
-/// The family that computes models of this type, or null.
+/// The family whose names models of this type have, or null.
 const Family* family_of_type(std::string_view model_type);
 
 /// A list of family names: `between` two of them, but `last` before the last one.

@@ -1,6 +1,5 @@
-// The properties of a family of published models: the names of the tensors of its attention layers,
-// its computation, and its config.json. Each family is in the file of its name; families.hpp lists
-// them. Sources: Hugging Face transformers' modules and configuration classes,
+// The properties of layers that are found by the names of their tensors alone, without a config;
+// families.hpp lists them. Sources: Hugging Face transformers' modules,
 // torch.nn.MultiheadAttention, the notebooks.
 #pragma once
 
@@ -10,8 +9,6 @@
 #include "core/operator/choices.hpp"
 
 namespace attn::io {
-
-class ConfigReader;
 
 /// The layout of queries, keys and values in their tensors.
 enum class Packing {
@@ -64,44 +61,6 @@ inline constexpr HarmlessTensor causal_buffer{"bias", Form::lower_mask},
     masked_score{"masked_bias", Form::one_number},
     rotary_buffer{"rotary_emb.inv_freq", Form::frequencies};
 
-/// A key of config.json that does not affect the attention, or not with one of these values.
-struct ConfigKey {
-    std::string_view name;
-    std::string_view values = {};  ///< as a JSON list; empty: any
-};
-
-/// Which projections have a bias; `from_config`: unless attention_bias overrides it for all of
-/// them.
-struct Biases {
-    bool inputs = false, out = false, from_config = false;
-};
-
-/// The keys of the rotary embedding; none without `base`.
-struct RopeKeys {
-    std::string_view base = {}, part = "partial_rotary_factor";
-    double default_part = 1;  ///< of a head that is rotated
-};
-
-/// The layers to which sliding_window applies.
-enum class Windows {
-    none,
-    all,   ///< where sliding_window is a number
-    upper  ///< where use_sliding_window is on: from max_window_layers on, or by layer_types
-};
-
-/// One value of model_type: the names and meanings of settings in its configuration class.
-struct ModelType {
-    std::string_view name;
-    std::string_view prefix = {};  ///< of its published tensors, if not the family's
-    std::string_view heads = "num_attention_heads", kv_heads = {}, width = "hidden_size", eps = {};
-    RopeKeys rope = {};
-    Windows windows = Windows::none;
-    Biases biases = {};
-    bool has_padding_positions = false;      ///< the first token's position is pad_token_id + 1
-    std::span<const ConfigKey> others = {};  ///< that it has, or that other programs write
-    void (*read_others)(ConfigReader&) = nullptr;  ///< those that are settings
-};
-
 /// The part of queries and keys that is rotated.
 enum class Rotates {
     none,
@@ -126,9 +85,11 @@ struct Family {
     bool rms = false;  ///< the norm is an RMS norm
     bool causal = true;
     Rotates rotates = Rotates::none;
-    Rope pairs = Rope::half;                      ///< usual, if it rotates
-    bool is_plain = false;                        ///< no rotation, and the usual scale
-    std::span<const ModelType> model_types = {};  ///< empty: it has no config.json
+    Rope pairs = Rope::half;  ///< usual, if it rotates
+    bool is_plain = false;    ///< no rotation, and the usual scale
+    /// Values of model_type whose embeddings and norms these are; empty: it has no config.json.
+    std::span<const std::string_view> types = {};
+    std::string_view padded = {};  ///< the type whose positions begin after those of padding
 };
 
 }  // namespace attn::io

@@ -30,33 +30,6 @@ std::optional<std::size_t> to_number(std::string_view digits) {
     return number;
 }
 
-struct NameMatch {
-    std::string prefix;
-    std::optional<std::size_t> number;
-};
-
-/// Whether `name` ends with `pattern` at the start of a component, and the value of '#'.
-std::optional<NameMatch> match(std::string_view name, std::string_view pattern) {
-    const std::size_t hash = pattern.find('#');
-    const std::string_view tail =
-        hash == std::string_view::npos ? pattern : pattern.substr(hash + 1);
-    if (!name.ends_with(tail)) return std::nullopt;
-    std::string_view rest = name.substr(0, name.size() - tail.size());
-    NameMatch found;
-    if (hash != std::string_view::npos) {
-        const std::size_t digits = rest.find_last_not_of("0123456789") + 1;
-        found.number = to_number(rest.substr(digits));
-        if (!found.number) return std::nullopt;
-        rest = rest.substr(0, digits);
-        const std::string_view head = pattern.substr(0, hash);
-        if (!rest.ends_with(head)) return std::nullopt;
-        rest.remove_suffix(head.size());
-    }
-    if (!rest.empty() && rest.back() != '.') return std::nullopt;
-    found.prefix = rest;
-    return found;
-}
-
 /// "trf_blocks.3.att." is of layer 3.
 std::optional<std::size_t> last_number(const std::string& prefix) {
     std::optional<std::size_t> number;
@@ -72,10 +45,10 @@ std::optional<std::size_t> last_number(const std::string& prefix) {
 /// A head of a wrapper is not a layer, even if head 0 is missing.
 bool is_head(const ModelLayer& layer) {
     if (layer.names->is_wrapper) return false;
-    return std::any_of(layer.family->layers.begin(), layer.family->layers.end(),
-                       [&](const LayerNames& names) {
-                           return names.is_wrapper && match(layer.prefix, names.layer).has_value();
-                       });
+    return std::any_of(
+        layer.family->layers.begin(), layer.family->layers.end(), [&](const LayerNames& names) {
+            return names.is_wrapper && match_name(layer.prefix, names.layer).has_value();
+        });
 }
 
 /// The layers whose tensors have the names of this form. `weights` are those of the family's layers
@@ -84,7 +57,7 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
                 std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
     const std::string anchor = std::string(names.layer) + std::string(names.query.weight);
     for (const StoredArray& array : file.arrays) {
-        std::optional<NameMatch> found = match(array.name, anchor);
+        std::optional<NameMatch> found = match_name(array.name, anchor);
         if (!found) continue;
         ModelLayer layer{&family, &names, found->prefix, found->number, 0, names.in_out};
         if (names.shows_in_out && array.shape.size() == 2 && array.shape[0] == 3 * array.shape[1])
@@ -174,6 +147,27 @@ void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& 
 }
 
 }  // namespace
+
+std::optional<NameMatch> match_name(std::string_view name, std::string_view pattern) {
+    const std::size_t hash = pattern.find('#');
+    const std::string_view tail =
+        hash == std::string_view::npos ? pattern : pattern.substr(hash + 1);
+    if (!name.ends_with(tail)) return std::nullopt;
+    std::string_view rest = name.substr(0, name.size() - tail.size());
+    NameMatch found;
+    if (hash != std::string_view::npos) {
+        const std::size_t digits = rest.find_last_not_of("0123456789") + 1;
+        found.number = to_number(rest.substr(digits));
+        if (!found.number) return std::nullopt;
+        rest = rest.substr(0, digits);
+        const std::string_view head = pattern.substr(0, hash);
+        if (!rest.ends_with(head)) return std::nullopt;
+        rest.remove_suffix(head.size());
+    }
+    if (!rest.empty() && rest.back() != '.') return std::nullopt;
+    found.prefix = rest;
+    return found;
+}
 
 std::string ModelLayer::full(std::string_view name, std::size_t head) const {
     const std::size_t filled = names->is_wrapper ? head : number.value_or(0);

@@ -12,6 +12,14 @@
 
 namespace attn::io {
 
+struct NameMatch {
+    std::string prefix;
+    std::optional<std::size_t> number;
+};
+
+/// Whether `name` ends with `pattern` at the start of a component, and the value of '#'.
+std::optional<NameMatch> match_name(std::string_view name, std::string_view pattern);
+
 /// One attention layer found by the names in a file.
 struct ModelLayer {
     const Family* family = nullptr;

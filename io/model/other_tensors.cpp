@@ -11,7 +11,6 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
-#include "io/model/embeddings.hpp"
 
 namespace attn::io {
 namespace {
@@ -72,6 +71,23 @@ std::vector<double> read_vector(const StoredArray& array) {
     rules.lowest_rank = rules.highest_rank = 1;
     const Array<double> values = read_array<double>(array, rules);
     return {values.begin(), values.end()};
+}
+
+std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name) {
+    for (const auto& [weight, bias] : {std::pair(".gamma", ".beta"), {".scale", ".shift"}})
+        if (file.find(name + weight) != nullptr) return {name + weight, name + bias};
+    return {name + ".weight", name + ".bias"};
+}
+
+HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    if (names.query_norm.empty()) return {};
+    HeadNormNames found{layer.full(names.query_norm), layer.full(names.key_norm)};
+    for (const std::string& norm : {found.query, found.key}) {
+        const StoredArray* const weight = file.find(names_of_norm(file, norm).first);
+        if (weight == nullptr || weight->shape.size() != 1) return {};
+    }
+    return found;
 }
 
 bool has_more_keys(const ArrayFile& file, const ModelLayer& layer) {

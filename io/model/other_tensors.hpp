@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/model/find_layer.hpp"
@@ -10,6 +11,18 @@ namespace attn::io {
 
 /// The elements of a vector. Errors: as read_array.
 std::vector<double> read_vector(const StoredArray& array);
+
+/// The weight and bias of a norm. Files converted from TensorFlow call them gamma and beta, the
+/// notebooks' book scale and shift.
+std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name);
+
+/// The modules of the layer's norms of queries and keys, by their full names; empty unless it has
+/// both.
+struct HeadNormNames {
+    std::string query, key;
+    explicit operator bool() const { return !query.empty(); }
+};
+HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer);
 
 /// Whether the layer has a key and a value that all queries see, (1, 1, width) each.
 bool has_more_keys(const ArrayFile& file, const ModelLayer& layer);

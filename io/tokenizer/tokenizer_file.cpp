@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
-#include <vector>
 
 #include "core/base/error.hpp"
+#include "io/file/model_folder.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/gguf_header.hpp"
@@ -11,41 +9,10 @@
 #include "io/tokenizer/tokenizer.hpp"
 
 namespace attn::io {
-namespace {
-
-constexpr const char* file_name = "tokenizer.json";
-
-/// The revision that a folder of Hugging Face's cache names, or the only one that it has; empty if
-/// it is not such a folder.
-std::string snapshot_in(const std::string& folder) {
-    const std::string snapshots = path_in(folder, "snapshots");
-    const std::string named = path_in(path_in(folder, "refs"), "main");
-    if (!is_folder(snapshots)) return "";
-    if (path_exists(named)) {
-        const Source source = read_source(named);
-        const std::string revision(source.text.substr(0, source.text.find_first_of(" \r\n")));
-        const bool is_name = !revision.empty() && revision.find('/') == revision.npos;
-        std::string snapshot = path_in(snapshots, revision);
-        if (is_name && is_folder(snapshot)) return snapshot;
-    }
-    std::vector<std::string> found;
-    std::error_code error;
-    for (std::filesystem::directory_iterator it(snapshots, error), end; !error && it != end;
-         it.increment(error))
-        if (is_folder(it->path().string())) found.push_back(it->path().string());
-    return found.size() == 1 ? found.front() : "";
-}
-
-}  // namespace
-
 std::string tokenizer_file(const std::string& path) {
     if (!is_folder(path)) return path;
-    std::string file = path_in(path, file_name);
-    if (path_exists(file)) return file;
-    if (const std::string snapshot = snapshot_in(path); !snapshot.empty()) {
-        std::string inner = path_in(snapshot, file_name);
-        if (path_exists(inner)) return inner;
-    }
+    constexpr std::string_view names[] = {"tokenizer.json"};
+    if (std::string file = file_of_model(path, names); !file.empty()) return file;
     throw Error(ErrorKind::io, path,
                 "is a folder without tokenizer.json; expected that file, which "
                 "tokenizer.save_pretrained of transformers writes, or the name of a GGUF file");

@@ -34,9 +34,10 @@ double with_few_digits(double x) {
                      : std::round(x * std::round(1 / unit)) / std::round(1 / unit);
 }
 
-/// Members rope, rope_base, rope_dims and rope_scaling of a request that give these angles; false
-/// if none do.
-bool write_rotation(const Rotation& rotation, const ModelConfig& config, json& settings) {
+/// Members rope, rope_base, rope_dims and rope_scaling of a request that give heads of this width
+/// these angles; false if none do.
+bool write_rotation(const Rotation& rotation, const ModelConfig& config, std::size_t width,
+                    json& settings) {
     const std::vector<double>& angles = rotation.frequencies;
     if (angles.empty() || rotation.factor != 1 || rotation.first != 0 ||
         rotation.position_step != 1 || rotation.table != nullptr)
@@ -66,7 +67,7 @@ bool write_rotation(const Rotation& rotation, const ModelConfig& config, json& s
         if (!are_near(rope_frequencies(base, dims, scaling), angles)) continue;
         settings["rope"] = std::string(name_of(rope_names, rotation.pairs));
         settings["rope_base"] = base;
-        settings["rope_dims"] = dims;
+        if (dims != width) settings["rope_dims"] = dims;
         if (!scaling.empty()) settings["rope_scaling"] = scaling;
         return true;
     }
@@ -131,92 +132,106 @@ std::string_view unknown_part(const TransformerBlock& block) {
     return {};
 }
 
-InputNorm input_norm(const NormSpec& norm, std::size_t width) {
-    InputNorm made{norm.is_rms, elements_of(norm.weight), elements_of(norm.bias), norm.eps};
-    if (norm.weight == nullptr) made.weight.assign(width, 1);
-    for (double& factor : made.weight) factor = (factor + norm.weight_offset) * norm.weight_factor;
-    return made;
+std::vector<OutputRange> ranges_of(const AttentionPart& part, Part which, std::size_t outputs) {
+    if (part.joined != JoinedHeads::blocks)
+        return split_of(part.joined == JoinedHeads::parts ? Packing::joined : Packing::by_group,
+                        which, outputs, part.heads, part.kv_heads);
+    // Per block: queries, values, keys.
+    std::vector<OutputRange> all;
+    const std::size_t block = outputs / part.joined_blocks, count = block / 3;
+    const std::size_t place = which == Part::query ? 0 : which == Part::value ? 1 : 2;
+    for (std::size_t b = 0; b < part.joined_blocks; ++b)
+        all.push_back({b * block + place * count, count, b * count});
+    return all;
 }
 
-class PartReader {
-public:
-    explicit PartReader(const AttentionPart& part) : part_(part) {}
-
-    template <class T>
-    LayerWeights<T> read() const {
-        LayerWeights<T> weights{project<T>(Part::query), project<T>(Part::key),
-                                project<T>(Part::value), read_map<T>(part_.out, {})};
-        if (part_.query_norm) weights.query_norm = input_norm(*part_.query_norm, part_.d_k);
-        if (part_.key_norm) weights.key_norm = input_norm(*part_.key_norm, part_.d_k);
-        const bool has_bias =
-            weights.query.has_bias() || weights.key.has_bias() || weights.value.has_bias();
-        for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-            if (has_bias && !p->has_bias()) {
-                p->bias = Tensor2<T>::from_shape({1, p->d_out()});
-                p->bias.fill(T{0});
-            }
-        return weights;
+/// The outputs of these ranges, the weight row by row of the file.
+template <class T>
+void read_outputs(const LinearMap& map, const std::vector<OutputRange>& ranges, std::size_t outputs,
+                  T* weight, T* bias) {
+    std::vector<T> all;
+    if (map.in_out && outputs != map.d_out) {
+        all.resize(map.d_in * map.d_out);
+        map.weight->read(map.first, all.size(), all.data());
+    } else if (map.in_out) {
+        map.weight->read(map.first, map.d_in * map.d_out, weight);
     }
-
-private:
-    template <class T>
-    Projection<T> project(Part part) const {
-        if (part_.joined != JoinedHeads::separate)
-            return read_map<T>(part_.query, ranges(part, part_.query.d_out));
-        return read_map<T>(part == Part::query ? part_.query
-                           : part == Part::key ? part_.key
-                                               : part_.value,
-                           {});
+    for (const OutputRange& range : ranges) {
+        if (bias != nullptr && map.bias != nullptr)
+            map.bias->read(map.first_bias + range.from, range.count, bias + range.to);
+        if (!map.in_out)
+            map.weight->read(map.first + range.from * map.d_in, range.count * map.d_in,
+                             weight + range.to * map.d_in);
+        for (std::size_t row = 0; !all.empty() && row < map.d_in; ++row)
+            std::copy_n(all.data() + row * map.d_out + range.from, range.count,
+                        weight + row * outputs + range.to);
     }
+}
 
-    std::vector<OutputRange> ranges(Part part, std::size_t outputs) const {
-        if (part_.joined == JoinedHeads::parts || part_.joined == JoinedHeads::groups)
-            return split_of(
-                part_.joined == JoinedHeads::parts ? Packing::joined : Packing::by_group, part,
-                outputs, part_.heads, part_.kv_heads);
-        // Per block: queries, values, keys.
-        std::vector<OutputRange> all;
-        const std::size_t block = outputs / part_.joined_blocks, count = block / 3;
-        const std::size_t place = part == Part::query ? 0 : part == Part::value ? 1 : 2;
-        for (std::size_t b = 0; b < part_.joined_blocks; ++b)
-            all.push_back({b * block + place * count, count, b * count});
-        return all;
-    }
+template <class T>
+void check_finite(const Parameter& parameter, const T* values, std::size_t count) {
+    const auto is_finite = [](T value) { return std::isfinite(value); };
+    if (!std::all_of(values, values + count, is_finite))
+        throw Error(ErrorKind::input, parameter->place(),
+                    "holds a NaN, an infinity or a number beyond the dtype's range; expected "
+                    "finite numbers");
+}
 
-    /// The outputs of these ranges; none: all of them.
-    template <class T>
-    static Projection<T> read_map(const LinearMap& map, std::vector<OutputRange> ranges) {
-        if (ranges.empty()) ranges = {{0, map.d_out, 0}};
+/// One projection of each group. `which`: of joined ones.
+template <class T>
+Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap AttentionPart::*of,
+                              std::optional<Part> which) {
+    Projection<T> p;
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+        const AttentionPart& part = groups[group];
+        const LinearMap& map = part.*of;
+        std::vector<OutputRange> ranges{{0, map.d_out, 0}};
+        if (which) ranges = ranges_of(part, *which, map.d_out);
         std::size_t outputs = 0;
         for (const OutputRange& range : ranges) outputs += range.count;
-        Projection<T> p;
-        p.in_out = map.in_out;
-        p.weight = Tensor3<T>::from_shape(
-            {1, map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
-        p.bias = Tensor2<T>::from_shape({map.bias != nullptr ? std::size_t{1} : 0, outputs});
-        for (const OutputRange& range : ranges) {
-            if (map.bias != nullptr)
-                map.bias->read(map.first_bias + range.from, range.count, p.bias.data() + range.to);
-            if (!map.in_out) {
-                map.weight->read(map.first + range.from * map.d_in, range.count * map.d_in,
-                                 p.weight.data() + range.to * map.d_in);
-                continue;
-            }
-            for (std::size_t row = 0; row < map.d_in; ++row)
-                map.weight->read(map.first + row * map.d_out + range.from, range.count,
-                                 p.weight.data() + row * outputs + range.to);
+        const std::size_t size = outputs * map.d_in;
+        if (group == 0) {
+            p.in_out = map.in_out;
+            p.weight = Tensor3<T>::from_shape(
+                {groups.size(), map.in_out ? map.d_in : outputs, map.in_out ? outputs : map.d_in});
+            p.bias = Tensor2<T>::from_shape({0, outputs});
         }
-        return p;
+        if (p.d_in() != map.d_in || p.d_out() != outputs)
+            throw Error(
+                ErrorKind::input, map.weight->place(),
+                "shape " + shape_text(map.weight->shape()) + "; expected the shape of head 0's");
+        if (map.bias != nullptr && !p.has_bias()) {  // heads before this one may have none
+            p.bias = Tensor2<T>::from_shape({groups.size(), outputs});
+            p.bias.fill(T{0});
+        }
+        T* const weight = p.weight.data() + group * size;
+        T* const bias = p.has_bias() ? p.bias.data() + group * outputs : nullptr;
+        read_outputs(map, ranges, outputs, weight, bias);
+        check_finite(map.weight, weight, size);
+        if (map.bias != nullptr) check_finite(map.bias, bias, outputs);
     }
+    return p;
+}
 
-    const AttentionPart& part_;
-};
+/// The output projection takes the concatenated heads. The number of heads per key head follows
+/// from the widths of queries and keys, for any number of heads.
+template <class T>
+void check_joined(const LayerWeights<T>& w, const LinearMap& out) {
+    const std::size_t query = w.query.d_out(), key = w.key.d_out(), value = w.value.d_out();
+    const bool is_wrapper = w.value.groups() > 1;
+    if (!is_wrapper && value * query % key != 0) return;  // refused with the number of heads
+    const std::size_t joined = is_wrapper ? w.value.groups() * value : value * query / key;
+    if (w.out->d_in() != joined)
+        throw Error(ErrorKind::input, out.weight->place(),
+                    "shape " + shape_text(out.weight->shape()) + "; expected " +
+                        std::to_string(joined) + (out.in_out ? " rows" : " columns") +
+                        " as the joined heads have");
+}
 
 json settings_of(const AttentionPart& part) {
-    json settings{{"heads", part.heads},
-                  {"kv_heads", part.kv_heads},
-                  {"causal", part.causal},
-                  {"scale", part.scale}};
+    json settings{{"heads", part.heads}, {"kv_heads", part.kv_heads}};
+    if (!part.causal) settings["causal"] = false;
+    if (part.scale != 1 / std::sqrt(static_cast<double>(part.d_k))) settings["scale"] = part.scale;
     if (part.softcap != 0) settings["softcap"] = part.softcap;
     if (part.window_left || part.window_right)
         settings["window"] = {part.window_left.value_or(-1), part.window_right.value_or(-1)};
@@ -227,19 +242,57 @@ json settings_of(const AttentionPart& part) {
 
 }  // namespace
 
+InputNorm input_norm(const NormSpec& norm, std::size_t width) {
+    InputNorm made{norm.is_rms, elements_of(norm.weight), elements_of(norm.bias), norm.eps};
+    if (norm.weight == nullptr) made.weight.assign(width, 1);
+    for (double& factor : made.weight) factor = (factor + norm.weight_offset) * norm.weight_factor;
+    return made;
+}
+
+void use_heads(AttentionLayer& layer, std::size_t heads) {
+    AttentionPart& part = layer.part;
+    const std::size_t queries = part.heads * part.d_k, keys = part.kv_heads * part.d_k,
+                      d = heads == 0 ? 0 : queries / heads;
+    if (d == 0 || queries % heads != 0 || keys % d != 0)
+        throw SettingError(ErrorKind::usage, "heads",
+                           "does not divide queries of width " + std::to_string(queries) +
+                               " and keys of width " + std::to_string(keys) +
+                               "; expected a number that does, such as " +
+                               std::to_string(part.heads));
+    for (const char* key : {"heads", "kv_heads", "scale"}) layer.settings.erase(key);
+    part.heads = heads;
+    part.kv_heads = keys / d;
+    part.d_k = part.d_v = d;
+}
+
+namespace {
+
+/// The block, whole if the file has all of it.
+TransformerBlock read_block(const OpenModel& model, std::size_t layer) {
+    try {
+        const ModelSpec spec = model.specify(1);
+        if (const OpenModel* const decoder = model.decoder())
+            model.check(spec, layer + 1, decoder->specify(1), 1);
+        else
+            model.check(spec, layer + 1);
+        return spec.block(layer);
+    } catch (const MissingTensor&) {
+        TransformerBlock block = model.attention_block(layer, 1);
+        model.check_attention(layer);
+        return block;
+    }
+}
+
+}  // namespace
+
 AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     // A layer has the same angles for a sequence of any length.
     constexpr std::size_t many_tokens = std::size_t{1} << 30U;
-    const ModelSpec spec = model.specify(1);
-    if (layer >= spec.layers)
+    if (const std::size_t layers = model.layers(); layer >= layers)
         throw SettingError(ErrorKind::usage, "layer",
-                           "the model has " + std::to_string(spec.layers) +
-                               " layers; expected 0 to " + std::to_string(spec.layers - 1));
-    if (const OpenModel* const decoder = model.decoder())
-        model.check(spec, layer + 1, decoder->specify(1), 1);
-    else
-        model.check(spec, layer + 1);
-    const TransformerBlock block = spec.block(layer);
+                           "the model has " + std::to_string(layers) + " layers; expected 0 to " +
+                               std::to_string(layers - 1));
+    const TransformerBlock block = read_block(model, layer);
     const auto refuse = [&](const std::string& words) {
         throw Error(ErrorKind::unsupported, model.files().config_place,
                     "layer " + std::to_string(layer) + " of a " + model.type() + " has " + words +
@@ -252,16 +305,16 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
     const AttentionPart& part = made.part;
     if (part.bias != nullptr && !is_alibi(part)) refuse("a bias on its scores that is not ALiBi's");
     made.settings = settings_of(part);
-    made.settings["rope"] = "none";
     if (part.rotation) {
-        const TransformerBlock of_long = model.specify(many_tokens).block(layer);
+        const TransformerBlock of_long = model.attention_block(layer, many_tokens);
         const auto& other = std::get<AttentionPart>(of_long.mixer).rotation;
         if (!other || other->frequencies != part.rotation->frequencies)
             refuse("rotary angles that depend on the number of tokens");
-        if (!write_rotation(*part.rotation, model.config(), made.settings))
+        if (!write_rotation(*part.rotation, model.config(), part.d_k, made.settings))
             refuse("rotary angles other than those of --rope-base and --rope-scaling");
     }
-    if (block.attention_norm) made.norm = input_norm(*block.attention_norm, part.query.d_in);
+    made.norm = block.attention_norm;
+    made.norm_name = model.full_name(model.row().attention_norm, layer);
     const auto add = [&](const std::string& name, const Parameter& parameter) {
         if (parameter != nullptr) made.shapes.emplace_back(name, parameter->shape());
     };
@@ -278,16 +331,39 @@ AttentionLayer attention_layer(const OpenModel& model, std::size_t layer) {
 }
 
 template <class T>
-LayerWeights<T> read_attention(const AttentionLayer& layer, const std::string& place) {
+LayerWeights<T> read_attention(std::span<const AttentionPart> groups, const std::string& place) {
+    const AttentionPart& first = groups.front();
     double numbers = 0;
-    for (const LinearMap* map :
-         {&layer.part.query, &layer.part.key, &layer.part.value, &layer.part.out})
-        numbers += static_cast<double>(map->d_in) * static_cast<double>(map->d_out);
+    for (const AttentionPart& part : groups)
+        for (const LinearMap* map : {&part.query, &part.key, &part.value})
+            numbers += static_cast<double>(map->d_in) * static_cast<double>(map->d_out);
+    numbers += static_cast<double>(first.out.d_in) * static_cast<double>(first.out.d_out);
     require_memory(sizeof(T) * numbers, place, "reading the weights of this layer");
-    return PartReader(layer.part).read<T>();
+    const bool is_joined = first.joined != JoinedHeads::separate;
+    const auto read = [&](LinearMap AttentionPart::*map, Part part) {
+        return read_projection<T>(groups, is_joined ? &AttentionPart::query : map,
+                                  is_joined ? std::optional(part) : std::nullopt);
+    };
+    LayerWeights<T> weights{read(&AttentionPart::query, Part::query),
+                            read(&AttentionPart::key, Part::key),
+                            read(&AttentionPart::value, Part::value), std::nullopt};
+    if (first.out) {
+        weights.out = read_projection<T>(groups.first(1), &AttentionPart::out, std::nullopt);
+        check_joined(weights, first.out);
+    }
+    if (first.query_norm) weights.query_norm = input_norm(*first.query_norm, first.d_k);
+    if (first.key_norm) weights.key_norm = input_norm(*first.key_norm, first.d_k);
+    const bool has_bias =
+        weights.query.has_bias() || weights.key.has_bias() || weights.value.has_bias();
+    for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
+        if (has_bias && !p->has_bias()) {
+            p->bias = Tensor2<T>::from_shape({p->groups(), p->d_out()});
+            p->bias.fill(T{0});
+        }
+    return weights;
 }
 
-template LayerWeights<float> read_attention(const AttentionLayer&, const std::string&);
-template LayerWeights<double> read_attention(const AttentionLayer&, const std::string&);
+template LayerWeights<float> read_attention(std::span<const AttentionPart>, const std::string&);
+template LayerWeights<double> read_attention(std::span<const AttentionPart>, const std::string&);
 
 }  // namespace attn::io

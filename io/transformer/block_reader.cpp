@@ -25,15 +25,25 @@ std::string BlockReader::full(std::string_view name, std::size_t of_layer) const
            std::string(name);
 }
 
-NormSpec BlockReader::norm(std::string_view name) const {
+double eps_of(const FamilyRow& row, const ModelConfig& config) {
+    const double eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
+    if (eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
+    return eps;
+}
+
+NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
+                 const std::string& name) {
     NormSpec norm;
     norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
-    if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
+    norm.eps = eps_of(row, config);
     norm.weight_offset = row.norm_plus_one ? 1 : 0;
-    if (row.norm_has_weight) norm.weight = tensors.get(full(name) + ".weight");
-    norm.bias = tensors.bias_of(full(name));
+    if (row.norm_has_weight) norm.weight = tensors.get(name + ".weight");
+    norm.bias = tensors.bias_of(name);
     return norm;
+}
+
+NormSpec BlockReader::norm(std::string_view name) const {
+    return norm_of(row, config, tensors, full(name));
 }
 
 std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
@@ -113,15 +123,23 @@ Rotation BlockReader::rotation(std::size_t columns, const nlohmann::json& rope) 
                        row.rotary == Rotary::half ? Rope::half : Rope::interleaved, tokens);
 }
 
-AttentionPart BlockReader::attention() const {
+AttentionPart BlockReader::attention_of(std::size_t key_heads, std::size_t columns) const {
     AttentionPart part;
     part.heads = heads();
-    part.kv_heads = kv_heads();
-    part.d_k = part.d_v = head_width();
+    part.kv_heads = key_heads;
+    part.d_k = part.d_v = columns;
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
         config.fail(std::string(row.kv_heads_key), "a divisor of " +
                                                        config.name_of(std::string(row.heads_key)) +
                                                        " " + std::to_string(part.heads));
+    if (part.d_k == 0) config.fail("head_dim", "at least 1");
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = row.causal;
+    return part;
+}
+
+AttentionPart BlockReader::attention() const {
+    AttentionPart part = attention_of(kv_heads(), head_width());
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
@@ -136,27 +154,18 @@ AttentionPart BlockReader::attention() const {
     part.key_norm = maybe_norm(row.key_norm);
     part.norms_whole = row.norms_whole;
     part.norms_after_rotation = row.norms_after_rotation;
-    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
-    part.causal = row.causal;
     part.rotation = rotation(part.d_k);
     add_window(part);
     return part;
 }
 
 AttentionPart BlockReader::cross_attention() const {
-    AttentionPart part;
-    part.heads = heads();
-    part.kv_heads = kv_heads();
-    part.d_k = part.d_v = head_width();
-    if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail(std::string(row.kv_heads_key),
-                    "a divisor of the number of heads " + std::to_string(part.heads));
+    AttentionPart part = attention_of(kv_heads(), head_width());
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
     part.query = linear(row.cross_query, 0, q);
     part.key = linear(row.cross_key, 0, kv);
     part.value = linear(row.cross_value, part.key.d_in, kv);
     part.out = linear(row.cross_out, q);
-    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.causal = false;
     return part;
 }
@@ -274,6 +283,25 @@ Experts BlockReader::experts(const ExpertNames& names) const {
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
     check_sizes(*this, names, part);
     return part;
+}
+
+TransformerBlock BlockReader::read_attention() {
+    if (row.make_block != nullptr) return read();
+    TransformerBlock block;
+    block.layer = layer;
+    const auto norm_of = [this](std::string_view name) {
+        const bool is_there = !row.norm_has_weight || tensors.has(full(name) + ".weight");
+        return is_there ? maybe_norm(name) : std::nullopt;
+    };
+    block.attention_norm = norm_of(row.attention_norm);
+    block.attention_sum_norm = norm_of(row.attention_sum_norm);
+    if (row.make_mixer != nullptr)
+        row.make_mixer(*this, block);
+    else
+        block.mixer = attention();
+    if (row.adjust != nullptr) row.adjust(*this, block);
+    check_sizes(*this, block);
+    return block;
 }
 
 TransformerBlock BlockReader::read() {

@@ -27,6 +27,13 @@ struct ModelSource {
     const ModelConfig* whole = nullptr;  ///< the whole config, if `config` is a part
 };
 
+/// The epsilon of the row's norms.
+double eps_of(const FamilyRow& row, const ModelConfig& config);
+
+/// A norm of the row's kind. Errors: kind input if its weight is missing.
+NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
+                 const std::string& name);
+
 /// Reads the parts of layer `layer`, for the functions of rows.
 class BlockReader {
 public:
@@ -44,12 +51,15 @@ public:
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();
 
+    /// The attention and its norm alone: a file of the layer's own tensors has nothing more. Blocks
+    /// that the row makes as a whole are whole.
+    TransformerBlock read_attention();
+
     /// The full name of a module in this layer, or in another; `index` replaces '#' in `name`.
     std::string full(std::string_view name) const { return full(name, layer); }
     std::string full(std::string_view name, std::size_t of_layer) const;
     static std::string numbered(std::string_view name, std::size_t index);
 
-    /// A norm of the row's kind. Errors: kind input if its weight is missing.
     NormSpec norm(std::string_view name) const;
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
@@ -62,6 +72,8 @@ public:
     std::string layer_type() const { return layer_type(layer); }
     std::string layer_type(std::size_t of_layer) const;
 
+    /// The heads of attention, with the scale of their width, before its parameters are read.
+    AttentionPart attention_of(std::size_t kv_heads, std::size_t width) const;
     AttentionPart attention() const;
     /// Cross-attention to the encoder's states, with the row's cross_query, cross_key, cross_value
     /// and cross_out.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "core/base/did_you_mean.hpp"
@@ -42,6 +43,16 @@ constexpr std::string_view usual_prefixes[] = {"",
                 (type.empty() ? "has no model_type"
                               : "model_type " + shortened(type) + " is not supported") +
                     "; expected one of " + all);
+}
+
+/// Keys that other programs write, with the values that the row has anyway.
+void pass_agreeing_keys(const ModelConfig& config, const FamilyRow& row) {
+    const bool rotates = row.rotary != Rotary::none;
+    config.pass_if("is_causal", row.causal);
+    config.pass_if("use_rope", rotates);
+    if (!rotates) return;
+    for (const char* value : {"rope", "rotary"}) config.pass_if("position_embedding_type", value);
+    config.pass_if("rope_type", "default");
 }
 
 std::string type_of(const json& config) {
@@ -126,11 +137,12 @@ void OpenModel::open() {
         own_row_ = std::make_unique<const FamilyRow>(changed);
         row_ = own_row_.get();
     }
+    pass_agreeing_keys(*config_, *row_);
     biases_ = std::make_unique<const BiasRules>(*row_, type_, *config_);
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     tensors_->set_bias_rules(biases_.get());
     const FamilyRow* const first_row = row_;
-    for (; row_ != nullptr; row_ = row_->other_names) {
+    for (; row_ != nullptr && files_.prefix.empty(); row_ = row_->other_names) {
         std::vector<std::string_view> prefixes{row_->prefix};
         prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
@@ -148,7 +160,58 @@ void OpenModel::open() {
         }
     }
     row_ = first_row;
-    tensors_->set_prefix(std::string(row_->prefix));
+    // A file of some layers alone, or a part of a file.
+    std::set<std::string> found;
+    for (const NameMatch& layer : stored_layers()) found.insert(layer.prefix);
+    if (found.size() > 1 && !found.contains(std::string(row_->prefix)))
+        throw Error(ErrorKind::input, files_.tensors->name,
+                    "several models fit: \"" + *found.begin() + "\" and \"" + *found.rbegin() +
+                        "\"; expected one, named as in " + files_.tensors->name + ":PREFIX");
+    tensors_->set_prefix(found.size() == 1 ? *found.begin() : std::string(row_->prefix));
+}
+
+std::vector<NameMatch> OpenModel::stored_layers() const {
+    std::vector<NameMatch> found;
+    const std::string query =
+        std::string(row_->layer) + std::string(row_->query) + std::string(".weight");
+    for (const StoredArray& array : files_.tensors->arrays)
+        if (auto layer = match_name(array.name, query);
+            layer && array.name.starts_with(files_.prefix))
+            found.push_back(std::move(*layer));
+    return found;
+}
+
+std::string OpenModel::full_name(std::string_view module, std::size_t layer) const {
+    return tensors_->prefix() + BlockReader::numbered(row_->layer, layer) + std::string(module);
+}
+
+const StoredArray* OpenModel::embedding() const {
+    if (row_->ids.empty()) return nullptr;
+    return tensors_->find_array(ModelReader::ids_of(*row_, *tensors_) + ".weight");
+}
+
+TransformerBlock OpenModel::attention_block(std::size_t layer, std::size_t tokens) const {
+    const ModelSource source{*row_, *config_, *tensors_, tokens, nullptr, whole_.get()};
+    return BlockReader(source, layer).read_attention();
+}
+
+void OpenModel::check_attention(std::size_t layer) const {
+    const std::string_view module = row_->query.substr(0, row_->query.find('.') + 1);
+    tensors_->check_used(BlockReader::numbered(row_->layer, layer) + std::string(module),
+                         row_->ignored);
+    tensors_->check_biases();
+    config_->pass_known();
+    config_->check_unread();
+}
+
+std::size_t OpenModel::layers() const {
+    const std::string key(row_->layers_key);
+    const json& kinds = config_->at("layers_block_type");
+    const std::size_t layers =
+        !config_->gives(key) && kinds.is_array() ? kinds.size() : config_->whole(key);
+    if (layers == 0 || layers > max_layers)
+        config_->fail(key, "1 to " + std::to_string(max_layers));
+    return layers;
 }
 
 Parameter OpenModel::tied_head() const {
@@ -163,17 +226,6 @@ std::string ModelReader::ids_of(const FamilyRow& row, const TensorSet& tensors) 
     return std::string(row.ids);
 }
 
-NormSpec ModelReader::norm(std::string_view name) const {
-    NormSpec norm;
-    norm.is_rms = row.rms;
-    norm.eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
-    if (norm.eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
-    norm.weight_offset = row.norm_plus_one ? 1 : 0;
-    if (row.norm_has_weight) norm.weight = tensors.get(std::string(name) + ".weight");
-    norm.bias = tensors.bias_of(std::string(name));
-    return norm;
-}
-
 ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const {
     const FamilyRow& row = *row_;
     const ModelConfig& config = *config_;
@@ -181,10 +233,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     const auto source = std::make_shared<ModelSource>(
         ModelSource{row, config, tensors, tokens, input, whole_.get()});
     ModelSpec model;
-    const json& kinds = config.at("layers_block_type");
-    model.layers = !config.gives(std::string(row.layers_key)) && kinds.is_array()
-                       ? kinds.size()
-                       : config.whole(std::string(row.layers_key));
+    model.layers = layers();
     model.prefix = prefix_;
     model.release_weights = [files = files_.tensors->parts()] {
         for (const std::shared_ptr<const Bytes>& file : files) file->release();
@@ -193,8 +242,6 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         types.is_array() && config.gives("layer_types") && types.size() != model.layers)
         config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
                                        config.name_of(std::string(row.layers_key)));
-    if (model.layers == 0 || model.layers > max_layers)
-        config.fail(std::string(row.layers_key), "1 to " + std::to_string(max_layers));
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {

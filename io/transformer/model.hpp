@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/model/model.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/model/loaded_models.hpp"
 #include "io/read/array_file.hpp"
 #include "io/transformer/block_reader.hpp"
@@ -28,6 +29,7 @@ struct ModelFolder {
     std::string folder;                      ///< folder of the tokenizer; empty: in the GGUF file
     nlohmann::json tokenizer_metadata = {};  ///< of a GGUF file
     bool norms_have_sums = false;            ///< the weights of norms already include the 1
+    std::string prefix = {};                 ///< the module that names of the path begin with
 };
 
 /// A model without a config.json: one of the types of layout_config, and its settings.
@@ -36,12 +38,17 @@ struct ModelLayout {
     LayoutSettings settings = {};
 };
 
+/// The file of tensors in a model's folder, or in a folder of Hugging Face's cache; `path` itself
+/// if it is a file. Errors: kind io if the folder has no weights.
+std::string weights_file(const std::string& path);
+
 /// Opens a folder, a folder of Hugging Face's cache, a GGUF file, or a file of tensors with
-/// config.json or Meta's params.json next to it. `config_path` replaces the config. Errors: those
-/// of files; kind input for unsupported formats of weights.
+/// config.json or Meta's params.json next to it. FILE:PREFIX is a part of a file. `config_path`
+/// replaces the config. `loaded` has files that are open already. Errors: those of files; kind
+/// input for unsupported formats of weights.
 ModelFolder open_model_folder(const std::string& path,
                               const std::optional<std::string>& config_path, const Access& access,
-                              const ModelLayout& layout = {});
+                              const ModelLayout& layout = {}, LoadedModels* loaded = nullptr);
 
 /// Gives the functions of rows access to the specification of a model.
 class ModelReader {
@@ -55,7 +62,9 @@ public:
     const ModelSource& source;
     ModelSpec& spec;
 
-    NormSpec norm(std::string_view name) const;
+    NormSpec norm(std::string_view name) const {
+        return norm_of(row, config, tensors, std::string(name));
+    }
     /// The name of the token embedding, without ".weight": row.ids, or the first of row.other_ids
     /// in the file.
     std::string ids() const { return ids_of(row, tensors); }
@@ -78,6 +87,25 @@ public:
     /// outlive it. Errors: kind input for tensors and keys that are missing, or whose shapes or
     /// types are wrong.
     ModelSpec specify(std::size_t tokens, const ModelInput* input = nullptr) const;
+
+    /// The number of blocks. Errors: kind input if the config has none, or more than any model.
+    std::size_t layers() const;
+
+    /// The layers whose queries the file has.
+    std::vector<NameMatch> stored_layers() const;
+
+    /// The attention of a block with its norm, for a sequence of this length. The file need not
+    /// have anything else.
+    TransformerBlock attention_block(std::size_t layer, std::size_t tokens) const;
+    /// Errors: as check, for the tensors of the block's attention.
+    void check_attention(std::size_t layer) const;
+
+    /// The epsilon of the row's norms.
+    double eps() const { return io::eps_of(*row_, *config_); }
+
+    /// The token embedding, or null, and the full name of a module of a layer.
+    const StoredArray* embedding() const;
+    std::string full_name(std::string_view module, std::size_t layer) const;
 
     /// Finds all parameters of the first `layers` blocks. Errors: the same, and kind input for
     /// unused tensors of these blocks and for unknown keys.

@@ -1,13 +1,13 @@
 #include "io/transformer/model_config.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/config_keys.hpp"
 
 namespace attn::io {
 
@@ -60,7 +60,8 @@ bool has_no_effect(std::string_view key) {
         "audio_config", "original_max_position_embeddings", "mlp_only_layers_are_dense",
         "type_vocab_size", "embedding_size_is_hidden", "router_jitter_noise", "jitter_noise",
         "input_jitter_noise", "router_z_loss_coef", "resid_pdrop", "embd_pdrop", "attn_pdrop",
-        "_attn_implementation", "attn_implementation", "use_flash_attn", "layerdrop",
+        "_attn_implementation", "attn_implementation", "use_flash_attn", "use_flash_attention",
+        "use_flash_attention_2", "_flash_attn_2_enabled", "layerdrop",
         "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
         // Whether there are biases, and the longest sequence.
         "attention_bias", "mlp_bias", "enable_bias", "use_bias", "max_seq_len",
@@ -84,6 +85,61 @@ bool has_no_effect(std::string_view key) {
                             "num_codevector",  "codevector",      "num_negatives", "contrastive",
                             "diversity",       "proj_codevector", "forced_",       "decoder_start",
                             "suppress_tokens", "begin_suppress",  "median_filter", "pooler_"});
+}
+
+/// In a word of the key; at the start of one.
+constexpr std::string_view inside[] = {"attn",  "attention", "softcap", "rotary",
+                                       "alibi", "causal",    "norm",    "window"};
+constexpr std::string_view at_start[] = {
+    "rope",  "head", "slid",  "posit", "bidirect", "relativ", "sink",     "scal", "clip",
+    "mrope", "qk",   "kv",    "key",   "quer",     "value",   "logn",     "ntk",  "yarn",
+    "nope",  "mask", "embed", "quant", "mqa",      "gqa",     "multihead"};
+
+/// Features that all supported attention has, so that false and 0 would change it.
+constexpr std::string_view always_there[] = {"causal", "rope", "rotary", "scal", "posit",
+                                             "norm",   "bias", "head",   "clip", "window"};
+
+/// "numKeyValueHeads" and "num_key_value_heads" have the same words, each after a '_'.
+std::string words_of(const std::string& key) {
+    std::string words = "_";
+    for (std::size_t i = 0; i < key.size(); ++i) {
+        const auto letter = static_cast<unsigned char>(key[i]);
+        const bool begins = i > 0 && std::isupper(letter) != 0 &&
+                            std::islower(static_cast<unsigned char>(key[i - 1])) != 0;
+        if (begins) words += '_';
+        words += std::isalnum(letter) != 0 ? static_cast<char>(std::tolower(letter)) : '_';
+    }
+    return words;
+}
+
+bool concerns_attention(const std::string& words) {
+    return std::any_of(std::begin(inside), std::end(inside),
+                       [&](std::string_view word) { return words.find(word) != words.npos; }) ||
+           std::any_of(std::begin(at_start), std::end(at_start), [&](std::string_view word) {
+               return words.find("_" + std::string(word)) != words.npos;
+           });
+}
+
+/// Features that not all attention has, in spite of their words.
+constexpr std::string_view not_always[] = {"qk_norm",          "use_qk_norm",    "qk_layernorm",
+                                           "use_qk_layernorm", "use_mrope",      "rope_interleave",
+                                           "rope_interleaved", "scale_embedding"};
+
+bool is_off(const std::string& key, const json& value, const std::string& words) {
+    if (value.empty()) return true;  // null, [] or {}
+    if (value == json(1) && (key.ends_with("multiplier") || key == "rope_scaling_factor"))
+        return true;
+    if (value != json(false) && value != json(0)) return false;
+    if (std::find(std::begin(not_always), std::end(not_always), key) != std::end(not_always))
+        return true;
+    return std::none_of(std::begin(always_there), std::end(always_there),
+                        [&](std::string_view word) { return words.find(word) != words.npos; });
+}
+
+/// Whether a key that is not known may change the attention, by its words and its value.
+bool may_change_attention(const std::string& key, const json& value) {
+    const std::string words = words_of(key);
+    return concerns_attention(words) && !is_off(key, value, words);
 }
 
 }  // namespace
@@ -245,6 +301,8 @@ json ModelConfig::rope(const std::string& layer_type) const {
     for (const auto& [key, setting, is_of_type] : all_outside) {
         const bool is_factor = std::string_view(setting) == "partial_rotary_factor",
                    is_own = std::string_view(key) == setting && (is_factor || defaults_.empty());
+        // Files of classes with rotary_pct repeat it under the newer name.
+        if (defaults_.contains("rotary_pct") && rope.contains(setting)) pass_if(key, rope[setting]);
         if ((!is_own && !defaults_.contains(key)) || rope.contains(setting)) continue;
         const json& value = at(key);
         const bool is_null = value.is_null() && (is_factor || !names(key));
@@ -278,6 +336,10 @@ void ModelConfig::require(const std::string& key, const json& expected) const {
     const json& value = at(key);
     if (value.is_null() || value == expected) return;
     fail(key, expected.dump() + ", which attn computes");
+}
+
+void ModelConfig::pass_if(const std::string& key, const json& value) const {
+    if (members_.value(key, json()) == value) read_.insert(key);
 }
 
 void ModelConfig::check_unread() const {

@@ -59,6 +59,8 @@ public:
 
     /// Requires this value, or no value. Errors: kind input.
     void require(const std::string& key, const nlohmann::json& expected) const;
+    /// Marks a key as read if it has this value.
+    void pass_if(const std::string& key, const nlohmann::json& value) const;
     /// Marks all keys of the class as read.
     void pass_known() const { read_.insert(known_.begin(), known_.end()); }
     [[noreturn]] void fail(const std::string& key, const std::string& expected) const;

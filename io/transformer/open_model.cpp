@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
+#include "io/file/model_folder.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/gguf_config.hpp"
@@ -18,30 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-/// In a folder of Hugging Face's cache, models--ORGANISATION--NAME, the snapshot of refs/main, or
-/// the only one.
-std::string snapshot_of(const std::string& folder) {
-    const std::string snapshots = path_in(folder, "snapshots");
-    if (!is_folder(snapshots)) return folder;
-    std::vector<std::string> found;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(snapshots, error))
-        found.push_back(entry.path().string());
-    std::sort(found.begin(), found.end());
-    const std::string ref = path_in(path_in(folder, "refs"), "main");
-    if (path_exists(ref)) {
-        std::string name(read_source(ref).text);
-        name.erase(
-            std::remove_if(name.begin(), name.end(), [](char c) { return c == '\n' || c == '/'; }),
-            name.end());
-        if (std::string named = path_in(snapshots, name); is_folder(named)) return named;
-    }
-    if (found.size() == 1) return found.front();
-    throw Error(ErrorKind::io, folder,
-                "has " + std::to_string(found.size()) +
-                    " snapshots; expected one, or the path of one of them");
-}
-
 /// The first of the GGUF files in a folder, in the order of names; empty if there is none.
 std::string first_gguf_in(const std::string& folder) {
     std::string first;
@@ -54,47 +31,53 @@ std::string first_gguf_in(const std::string& folder) {
 }
 
 bool is_gguf(const std::string& file, const Access& access) {
+    if (file == "-") return false;
     return file.ends_with(".gguf") || Bytes::start_of(file, access, 4) == "GGUF";
 }
 
 }  // namespace
 
+std::string weights_file(const std::string& path) {
+    if (path == "config.json" || path.ends_with("/config.json"))
+        throw Error(ErrorKind::usage, path,
+                    "is a model's configuration; expected its folder, " +
+                        (path == "config.json" ? "." : path.substr(0, path.size() - 12)));
+    if (!is_folder(path)) return path;
+    constexpr std::string_view names[] = {"model.safetensors", "model.safetensors.index.json",
+                                          "consolidated.safetensors"};
+    if (std::string file = file_of_model(path, names); !file.empty()) return file;
+    if (const std::string gguf = first_gguf_in(path); !gguf.empty())
+        throw Error(ErrorKind::io, path,
+                    "is a folder of GGUF files; expected one file, of a split model its first "
+                    "part: " +
+                        gguf);
+    throw Error(ErrorKind::io, path,
+                "is a folder without model.safetensors and model.safetensors.index.json; expected "
+                "one of them, or a file");
+}
+
 ModelFolder open_model_folder(const std::string& path,
                               const std::optional<std::string>& config_path, const Access& access,
-                              const ModelLayout& layout) {
-    std::string file = path;
-    if (is_folder(path)) {
-        const std::string folder = snapshot_of(path);
-        file.clear();
-        for (const char* name :
-             {"model.safetensors", "model.safetensors.index.json", "consolidated.safetensors"})
-            if (std::string whole = path_in(folder, name); file.empty() && path_exists(whole))
-                file = std::move(whole);
-        if (const std::string gguf = file.empty() ? first_gguf_in(folder) : ""; !gguf.empty())
-            throw Error(ErrorKind::io, path,
-                        "is a folder of GGUF files; expected one file, of a split model its first "
-                        "part: " +
-                            gguf);
-        if (file.empty())
-            throw Error(ErrorKind::io, path,
-                        "is a folder without model.safetensors and model.safetensors.index.json; "
-                        "expected one of them, or a GGUF file");
-    }
+                              const ModelLayout& layout, LoadedModels* loaded) {
+    LoadedModels own;
+    LoadedModels& models = loaded != nullptr ? *loaded : own;
+    const DataPath whole = split_data_path(weights_file(path));
+    const std::string& file = whole.file;
     ModelFolder files;
+    files.prefix = whole.array;
     if (is_gguf(file, access)) {
-        ModelFiles whole = open_gguf_model(file, access);
-        files.tensors = std::make_shared<const ArrayFile>(std::move(whole.tensors));
-        files.config = std::move(whole.config);
-        files.tokenizer_metadata = std::move(whole.tokenizer_metadata);
-        files.norms_have_sums = whole.norms_have_sums;
+        ModelFiles gguf = open_gguf_model(file, access);
+        files.tensors = std::make_shared<const ArrayFile>(std::move(gguf.tensors));
+        files.config = std::move(gguf.config);
+        files.tokenizer_metadata = std::move(gguf.tokenizer_metadata);
+        files.norms_have_sums = gguf.norms_have_sums;
         files.config_place = file;
         if (!config_path) return files;
         files.config_place = *config_path;
-        files.config = *LoadedModels().config(*config_path, access);
+        files.config = *models.config(*config_path, access);
         return files;
     }
     files.folder = path_beside(file, "");
-    LoadedModels models;
     const auto use_layout = [&](std::string_view type, const std::string& params) {
         files.config_place = params.empty() ? file : params;
         const ArrayFile tensors = *models.open(file, access);

@@ -1,6 +1,7 @@
 #include "io/transformer/shared_rows.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace attn::io {
 
@@ -9,8 +10,11 @@ bool has_experts_after_dense(const BlockReader& reader) {
 }
 
 bool has_experts_by_type(const BlockReader& reader) {
-    const std::size_t dense = reader.config.whole("first_k_dense_replace", 1);
-    if (!reader.config.gives("mlp_layer_types")) return reader.layer >= dense;
+    return has_experts_from(reader, reader.config.whole("first_k_dense_replace", 1));
+}
+
+bool has_experts_from(const BlockReader& reader, std::size_t first) {
+    if (!reader.config.gives("mlp_layer_types")) return reader.layer >= first;
     const nlohmann::json& type = reader.config.of_layer("mlp_layer_types", reader.layer);
     if (type != "sparse" && type != "dense")
         reader.config.fail("mlp_layer_types", "a list of \"sparse\" and \"dense\"");
@@ -47,18 +51,37 @@ void use_grouped_router(BlockReader& reader, TransformerBlock& block) {
     use_sigmoid_router(reader, block,
                        {"mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"},
                        "routed_scaling_factor");
-    const std::size_t groups = reader.config.whole("n_group", 1),
-                      chosen = reader.config.whole("topk_group", 1);
-    auto* const experts = std::get_if<Experts>(&block.ffn);
-    if (experts == nullptr) return;
-    if (groups == 0 || experts->count % groups != 0 || experts->count / groups < 2)
-        reader.config.fail("n_group", "a divisor of the number of experts " +
-                                          std::to_string(experts->count) +
-                                          " that leaves at least 2 in each group");
-    if (chosen == 0 || chosen > groups || chosen * (experts->count / groups) < experts->chosen)
-        reader.config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
-    experts->groups = groups;
-    experts->chosen_groups = chosen;
+    pass_keys(reader.config, {"n_group", "topk_group"});
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) read_groups(reader, *experts, 1, 2);
+}
+
+void read_groups(const BlockReader& reader, Experts& part, std::size_t chosen, std::size_t least) {
+    const ModelConfig& config = reader.config;
+    part.groups = config.whole("n_group", 1);
+    part.chosen_groups = config.whole("topk_group", chosen == 0 ? part.groups : chosen);
+    const std::size_t each = part.groups == 0 ? 0 : part.count / part.groups;
+    if (each < least || part.count % part.groups != 0)
+        config.fail("n_group", "a divisor of the number of experts " + std::to_string(part.count) +
+                                   " that leaves at least " + std::to_string(least) +
+                                   " in each group");
+    if (part.chosen_groups == 0 || part.chosen_groups > part.groups ||
+        part.chosen_groups * each < part.chosen)
+        config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
+}
+
+std::function<double(double)> position_factor(const BlockReader& reader,
+                                              const nlohmann::json& rope) {
+    const auto number = [&](const char* key) {
+        if (!rope.contains(key) || !rope[key].is_number() || !(rope[key].get<double>() > 0))
+            reader.config.fail("rope_parameters",
+                               std::string("a number ") + key + " above 0 in it");
+        return rope[key].get<double>();
+    };
+    const double beta = number("llama_4_scaling_beta"),
+                 length = number("original_max_position_embeddings");
+    return [beta, length](double position) {
+        return 1 + beta * std::log1p(std::floor(position / length));
+    };
 }
 
 void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys) {

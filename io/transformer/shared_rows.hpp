@@ -1,6 +1,7 @@
 // Rows and functions that several files share.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -34,12 +35,27 @@ inline AttentionPart& attention_of(TransformerBlock& block) {
     return std::get<AttentionPart>(block.mixer);
 }
 
+/// Whether only the attention is read, as from a file of a layer's own tensors.
+inline bool is_attention_alone(const TransformerBlock& block) {
+    return std::holds_alternative<std::monostate>(block.ffn);
+}
+
 /// From layer first_k_dense_replace on.
 bool has_experts_after_dense(const BlockReader& reader);
-/// If mlp_layer_types is "sparse"; without it, from layer first_k_dense_replace (default 1) on.
+/// If mlp_layer_types is "sparse"; without it, from layer `first` on.
+bool has_experts_from(const BlockReader& reader, std::size_t first);
+/// The same from layer first_k_dense_replace (default 1) on.
 bool has_experts_by_type(const BlockReader& reader);
 /// Every decoder_sparse_step-th layer that is not in mlp_only_layers.
 bool has_experts_by_step(const BlockReader& reader);
+
+/// The groups of experts of n_group and topk_group (default `chosen`), each of at least `least`
+/// experts.
+void read_groups(const BlockReader& reader, Experts& part, std::size_t chosen, std::size_t least);
+
+/// Llama 4's factor on queries by their position, from llama_4_scaling_beta of the rotary settings.
+std::function<double(double)> position_factor(const BlockReader& reader,
+                                              const nlohmann::json& rope);
 
 /// A sigmoid router with a bias for the choice only, and a factor on the normalised weights. The
 /// bias is the first of these tensors in the file.

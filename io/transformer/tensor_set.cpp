@@ -17,15 +17,27 @@ public:
     const std::vector<std::size_t>& shape() const override { return array_.shape; }
     std::string place() const override { return array_.place(); }
     void read(std::size_t first, std::size_t count, float* out) const override {
-        read_elements(array_, first, count, out);
+        read_rows(first, count, out);
     }
     void read(std::size_t first, std::size_t count, double* out) const override {
-        read_elements(array_, first, count, out);
+        read_rows(first, count, out);
     }
     const float* in_place(float) const override { return elements_in_file<float>(array_); }
     const double* in_place(double) const override { return elements_in_file<double>(array_); }
 
 private:
+    /// Fortran order is rare in model files and is transposed in memory.
+    template <class T>
+    void read_rows(std::size_t first, std::size_t count, T* out) const {
+        if (!array_.fortran_order || array_.shape.size() < 2)
+            return read_elements(array_, first, count, out);
+        ArrayRules rules;
+        rules.dtype = Dtype::float64;
+        rules.nonfinite = true;
+        const Array<T> all = read_array<T>(array_, rules);
+        std::copy_n(all.data() + first, count, out);
+    }
+
     std::shared_ptr<const ArrayFile> file_;
     const StoredArray& array_;
 };
@@ -51,8 +63,9 @@ std::string without_numbers(const std::string& name) {
 /// Weights are real numbers; integers would be codes of a format that is not known.
 void check_type(const StoredArray& array) {
     if (!array.type || size_of(*array.type) == 0) return;
-    const bool is_float =
-        array.type_name.find('F') != std::string::npos || array.dequantiser != nullptr;
+    const bool is_float = array.type_name.find('F') != std::string::npos ||
+                          array.type_name.find('f') != std::string::npos ||
+                          array.type_name == "number" || array.dequantiser != nullptr;
     if (!is_float)
         throw Error(ErrorKind::input, array.place(),
                     "is of type " + array.type_name + "; expected floating-point numbers");
@@ -94,10 +107,11 @@ Parameter TensorSet::find_whole(const std::string& name) const {
 Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
     Parameter tensor = find(name);
     if (tensor == nullptr)
-        throw Error(ErrorKind::input, file_->name,
-                    "no tensor \"" + prefix_ + name +
-                        "\"; expected a tensor with this name, which the model's family and "
-                        "config.json require");
+        throw MissingTensor(
+            ErrorKind::input, file_->name,
+            "no tensor \"" + prefix_ + name +
+                "\"; expected a tensor with this name, which the model's family and "
+                "config.json require");
     if (!shape.empty() && tensor->shape() != shape)
         throw Error(ErrorKind::input, find_array(name)->place(),
                     "shape " + shape_text(tensor->shape()) + "; expected " + shape_text(shape) +

@@ -9,11 +9,17 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/model/parameter.hpp"
 #include "io/read/array_file.hpp"
 #include "io/transformer/biases.hpp"
 
 namespace attn::io {
+
+/// The error of a tensor that the file lacks.
+class MissingTensor : public Error {
+    using Error::Error;
+};
 
 /// Names are relative to the prefix of the model in the file. Not thread-safe; the parameters are.
 class TensorSet {

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
-#include "io/model/config_keys.hpp"
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/model/other_tensors.hpp"
@@ -20,7 +18,6 @@ namespace family_test {
 using namespace attn::test;
 using attn::io::Family;
 using attn::io::LayerNames;
-using attn::io::ModelType;
 using nlohmann::json;
 
 namespace {
@@ -64,18 +61,6 @@ attn::io::ArrayFile file_of(const Family& family, const LayerNames& names) {
     return file;
 }
 
-/// Every config.json of data/models whose model_type is this one.
-std::vector<json> configs_of(const ModelType& type) {
-    std::vector<json> configs;
-    for (const auto& folder : std::filesystem::directory_iterator(data_path("models"))) {
-        const std::filesystem::path path = folder.path() / "config.json";
-        if (!std::filesystem::exists(path)) continue;
-        json config = json::parse(read_text(path.string()));
-        if (config["model_type"] == type.name) configs.push_back(std::move(config));
-    }
-    return configs;
-}
-
 }  // namespace
 
 TEST_CASE("families: each is a choice of --family, and is in the manual") {
@@ -88,7 +73,7 @@ TEST_CASE("families: each is a choice of --family, and is in the manual") {
         const std::string row = manual_row(*family);
         CHECK(row != "");
         CHECK(contains(row, family->layers.front().query.weight));
-        for (const ModelType& type : family->model_types) CHECK(contains(lower(row), type.name));
+        for (const std::string_view type : family->types) CHECK(contains(lower(row), type));
     }
     CHECK(attn::io::find_family("other") == nullptr);
 }
@@ -120,36 +105,11 @@ TEST_CASE("families: a family with a norm has its epsilon") {
     }
 }
 
-TEST_CASE("families: each type of config.json has a model here, all of whose keys are known") {
-    for (const Family* family : attn::io::all_families())
-        for (const ModelType& type : family->model_types) {
-            CAPTURE(type.name);
-            const std::vector<json> configs = configs_of(type);
-            // A type with another's keys has a case with a changed model_type.
-            CHECK((configs.size() > 0) != type.has_padding_positions);
-            for (const json& config : configs) {
-                for (std::string_view key : {type.heads, type.width, type.eps})
-                    CHECK(config.contains(std::string(key)));
-                for (const auto& [key, value] : config.items())
-                    CHECK(attn::io::problem_of_key(key, value, type) == "");
-            }
-            for (std::string_view key : {type.heads, type.kv_heads, type.eps, type.rope.base})
-                CHECK(attn::io::problem_of_key(std::string(key), 7, type) == "");
-            for (const attn::io::ConfigKey& key : type.others) {
-                const json right = key.values.empty() ? json("x") : json::parse(key.values)[0];
-                CHECK(attn::io::problem_of_key(std::string(key.name), right, type) == "");
-                CHECK((attn::io::problem_of_key(std::string(key.name), "x", type) == "") ==
-                      key.values.empty());
-            }
-            CHECK(attn::io::problem_of_key("attention_of_another_kind", 7, type) != "");
-        }
-}
-
 TEST_CASE("families: each has a case against an independent computation") {
     const json cases = load_data("models/expected.json")["cases"];
     for (const Family* family : attn::io::all_families()) {
         // Those without a config are in layouts_test.cpp.
-        if (family->model_types.empty() && !family->is_plain) continue;
+        if (family->types.empty() && !family->is_plain) continue;
         CAPTURE(family->name);
         CHECK(std::any_of(cases.begin(), cases.end(),
                           [&](const json& one) { return one["family"] == family->name; }));

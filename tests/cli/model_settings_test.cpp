@@ -356,8 +356,8 @@ TEST_CASE("models: RoBERTa's positions begin behind those of its padding") {
             if (!padding.is_null()) config["pad_token_id"] = padding;
             write_text("config.json", config.dump());
             const Outcome outcome = ask(q, {}, {}, "w.json");
-            if (type != "bert" && id == 1)  // one of the ids that are asked for
-                check_error(outcome, 2, "id 1 is the padding of " + type);
+            if (type != "bert" && id == 1)  // one of the ids that are asked for: not counted
+                CHECK(outcome.code == 0);
             else
                 check_answer(outcome, model.attention(model.embedded({3, 1, 4, 1})));
             const std::string offset = std::to_string(q.offset);

@@ -1,0 +1,292 @@
+#include "io/transformer/named_layer.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/base/error.hpp"
+#include "io/model/other_tensors.hpp"
+#include "io/model/weight_split.hpp"
+#include "io/transformer/tensor_set.hpp"
+
+namespace attn::io {
+namespace {
+
+using Shape = std::vector<std::size_t>;
+
+[[noreturn]] void refuse_shape(const StoredArray& array, const std::string& expected) {
+    throw Error(ErrorKind::input, array.place(),
+                "shape " + shape_text(array.shape) + "; expected " + expected);
+}
+
+/// The key heads of a joined tensor: it has heads + 2 kv_heads parts as wide as one of the heads
+/// that the output projection takes. As many as heads if these shapes do not fit, which is refused
+/// later.
+std::size_t key_heads_of(const ArrayFile& file, const ModelLayer& layer, std::size_t heads) {
+    const LayerNames& names = *layer.names;
+    const StoredArray* const joined = file.find(layer.full(names.query.weight));
+    const StoredArray* const out = file.find(layer.full_out(names.out.weight));
+    if (names.packing == Packing::separate || joined == nullptr || out == nullptr || heads == 0 ||
+        joined->shape.size() != 2 || out->shape.size() != 2)
+        return heads;
+    const std::size_t outputs = joined->shape[layer.in_out ? 1 : 0],
+                      all_heads = out->shape[layer.in_out ? 0 : 1], d = all_heads / heads;
+    if (d == 0 || all_heads % heads != 0 || outputs <= all_heads) return heads;
+    const std::size_t kv_heads = (outputs - all_heads) / (2 * d);
+    const bool fits =
+        kv_heads > 0 && outputs == all_heads + 2 * kv_heads * d && heads % kv_heads == 0;
+    return fits ? kv_heads : heads;
+}
+
+NormSpec norm_named(const TensorSet& tensors, const std::string& name,
+                    const NormSettings& settings) {
+    const ArrayFile& file = tensors.file();
+    NormSpec norm;
+    norm.is_rms = settings.form != NormForm::layer;
+    norm.eps = settings.eps;
+    norm.weight_offset = settings.form == NormForm::rms_plus_one ? 1 : 0;
+    const auto [weight, bias] = names_of_norm(file, name);
+    // An RMS norm has no bias; one with a bias is a different norm.
+    std::vector<std::string> known{weight};
+    if (!norm.is_rms) known.push_back(bias);
+    check_nothing_else(file, name + ".", known, "norm");
+    norm.weight = tensors.get(weight);
+    if (norm.weight->shape().size() != 1) refuse_shape(*file.find(weight), "a vector");
+    if (norm.is_rms || (settings.may_lack_bias && !tensors.has(bias))) return norm;
+    norm.bias = tensors.get(bias, norm.weight->shape());
+    return norm;
+}
+
+class PartReader {
+public:
+    PartReader(const std::shared_ptr<const ArrayFile>& file, const ModelLayer& layer,
+               std::size_t heads)
+        : tensors_(file), layer_(layer), names_(*layer.names), heads_(heads),
+          kv_heads_(key_heads_of(*file, layer, heads)) {}
+
+    /// The independent heads: modules of their own, or the first axis of attn's own arrays.
+    std::size_t groups() const {
+        const StoredArray& query = tensor(layer_.full(names_.query.weight));
+        return query.shape.size() == 3 && names_.query.stacks ? query.shape[0] : layer_.groups();
+    }
+
+    AttentionPart read(std::size_t group) const {
+        AttentionPart part;
+        part.heads = heads_;
+        part.kv_heads = kv_heads_;
+        part.joined = names_.packing == Packing::joined     ? JoinedHeads::parts
+                      : names_.packing == Packing::by_group ? JoinedHeads::groups
+                                                            : JoinedHeads::separate;
+        part.query = map_of(names_.query, group, 0);
+        if (part.joined == JoinedHeads::separate) {
+            part.key = map_of(names_.key, group, 1);
+            part.value = map_of(names_.value, group, 2);
+        } else {
+            check_pieces(part.query);
+        }
+        if (tensors_.has(layer_.full_out(names_.out.weight)))
+            part.out = map(layer_.full_out(names_.out.weight), layer_.full_out(names_.out.bias), 0,
+                           names_.out.stacks);
+        return part;
+    }
+
+    void read_norms(AttentionPart& part, const NormSettings& settings) const {
+        const HeadNormNames norms = head_norm_names(tensors_.file(), layer_);
+        if (!norms) return;
+        const bool is_joined = part.joined != JoinedHeads::separate;
+        const std::size_t d = part.query.d_out / (is_joined ? heads_ + 2 * kv_heads_ : heads_),
+                          keys = is_joined ? d * kv_heads_ : part.key.d_out;
+        part.query_norm = head_norm(norms.query, d * heads_, heads_, settings);
+        part.key_norm = head_norm(norms.key, keys, d == 0 ? 0 : keys / d, settings);
+        part.d_k = d;
+    }
+
+private:
+    const StoredArray& tensor(const std::string& name) const {
+        tensors_.get(name);
+        return *tensors_.find_array(name);
+    }
+
+    /// `place` is that of the projection in a bias for all three.
+    LinearMap map_of(const ProjectionNames& names, std::size_t group, std::size_t place) const {
+        const bool is_stack = tensor(layer_.full(names.weight)).shape.size() == 3;
+        const std::size_t module = is_stack ? 0 : group;
+        LinearMap found = map(layer_.full(names.weight, module), layer_.full(names.bias, module),
+                              is_stack ? group : 0, names.stacks, names_.joins_bias ? 3 : 1);
+        if (names_.joins_bias) found.first_bias = place * found.d_out;
+        return found;
+    }
+
+    /// The bias has `shares` as many elements as the weight has outputs.
+    LinearMap map(const std::string& weight, const std::string& bias, std::size_t index,
+                  bool stacks, std::size_t shares = 1) const {
+        const StoredArray& array = tensor(weight);
+        const bool is_stack = array.shape.size() == 3 && stacks;
+        if (array.shape.size() != 2 && !is_stack) refuse_shape(array, "a matrix");
+        if (array.elements() == 0) refuse_shape(array, "at least one element");
+        if (array.type == ElementType::boolean) refuse_shape(array, "another dtype than BOOL");
+        LinearMap map;
+        map.weight = tensors_.get(weight);
+        map.in_out = layer_.in_out;
+        const std::size_t rows = array.shape.end()[-2], columns = array.shape.back();
+        map.d_in = map.in_out ? rows : columns;
+        map.d_out = map.in_out ? columns : rows;
+        map.first = index * rows * columns;
+        if (!tensors_.has(bias)) return map;
+        const Shape expected =
+            is_stack ? Shape{array.shape[0], map.d_out} : Shape{shares * map.d_out};
+        if (tensor(bias).shape != expected)
+            refuse_shape(tensor(bias), shape_text(expected) + " as the weight's outputs");
+        map.bias = tensors_.get(bias);
+        map.first_bias = index * map.d_out;
+        return map;
+    }
+
+    void check_pieces(const LinearMap& joined) const {
+        const std::size_t pieces = pieces_of(names_.packing, heads_, kv_heads_);
+        if (joined.d_out % pieces != 0)
+            refuse_shape(
+                tensor(layer_.full(names_.query.weight)),
+                "a multiple of " + std::to_string(pieces) +
+                    (names_.packing == Packing::joined ? " outputs: queries, keys and values"
+                                                       : " outputs: three for each head"));
+    }
+
+    NormSpec head_norm(const std::string& name, std::size_t width, std::size_t heads,
+                       const NormSettings& settings) const {
+        NormSpec norm = norm_named(tensors_, name, settings);
+        const std::size_t size = norm.weight->size();
+        if (size != width && (heads == 0 || size * heads != width))
+            throw Error(ErrorKind::input, norm.weight->place(),
+                        std::to_string(size) + " elements; expected " + std::to_string(width) +
+                            " for all heads, or " + std::to_string(width) + " / " +
+                            std::to_string(heads) + " for each");
+        return norm;
+    }
+
+    TensorSet tensors_;
+    const ModelLayer& layer_;
+    const LayerNames& names_;
+    std::size_t heads_, kv_heads_;
+};
+
+/// The norm checks its own tensors. Positions and segments are checked here.
+void check_embeddings(const ArrayFile& file, const ModelLayer& layer) {
+    const EmbeddingNames& names = layer.family->embedding;
+    const std::string module = layer.beside(names.module);
+    std::vector<std::string> known{module + "position_ids", module + "token_type_ids"};
+    for (std::string_view name : {names.ids, names.positions, names.segments})
+        if (!name.empty()) known.push_back(layer.beside(name));
+    if (!names.norm.empty()) {
+        const std::string norm = layer.beside(names.norm) + ".";
+        for (const StoredArray& array : file.arrays)
+            if (array.name.starts_with(norm)) known.push_back(array.name);
+    }
+    if (!names.module.empty()) return check_nothing_else(file, module, known, "embedding");
+    for (std::string_view name : {names.ids, names.positions, names.segments})
+        if (!name.empty())
+            check_nothing_else(file, layer.beside(name.substr(0, name.rfind('.') + 1)), known,
+                               "embedding");
+}
+
+}  // namespace
+
+std::vector<AttentionPart> named_parts(const std::shared_ptr<const ArrayFile>& file,
+                                       const ModelLayer& layer, std::size_t heads,
+                                       const NormSettings& norms) {
+    check_causal_masks(*file, layer);
+    const PartReader reader(file, layer, heads);
+    std::vector<AttentionPart> parts;
+    for (std::size_t group = 0; group < reader.groups(); ++group)
+        parts.push_back(reader.read(group));
+    reader.read_norms(parts.front(), norms);
+    return parts;
+}
+
+EmbeddingSpec named_embedding(const std::shared_ptr<const ArrayFile>& file, const ModelLayer& layer,
+                              const EmbeddingSettings& settings) {
+    const EmbeddingNames& names = layer.family->embedding;
+    if (names.ids.empty())
+        throw SettingError(ErrorKind::usage, "token_ids",
+                           "family " + std::string(layer.family->name) +
+                               " has no embedding; expected INPUT instead");
+    check_embeddings(*file, layer);
+    const TensorSet tensors(file);
+    EmbeddingSpec spec;
+    for (const auto& [table, name] : {std::pair{&spec.ids, names.ids},
+                                      {&spec.positions, names.positions},
+                                      {&spec.segments, names.segments}}) {
+        if (name.empty()) continue;
+        *table = tensors.get(layer.beside(name));
+        const Shape& shape = (*table)->shape();
+        if (shape.size() != 2 || shape[1] != spec.ids->shape().back())
+            throw Error(ErrorKind::input, (*table)->place(),
+                        "shape " + shape_text(shape) + "; expected rows of " +
+                            std::to_string(spec.ids->shape().back()));
+    }
+    if (!names.norm.empty())
+        spec.norm = norm_named(tensors, layer.beside(names.norm), settings.norm);
+    spec.scale = settings.scale.value_or(1);
+    spec.first_position = settings.first_position;
+    return spec;
+}
+
+const StoredArray* named_ids(const ArrayFile& file, const ModelLayer& layer) {
+    const std::string_view ids = layer.family->embedding.ids;
+    const StoredArray* const found = ids.empty() ? nullptr : file.find(layer.beside(ids));
+    return found != nullptr && found->shape.size() == 2 ? found : nullptr;
+}
+
+bool has_pre_norm(const ArrayFile& file, const ModelLayer& layer) {
+    if (layer.family->norm.empty()) return false;
+    return file.find(names_of_norm(file, layer.beside(layer.family->norm)).first) != nullptr;
+}
+
+NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const ModelLayer& layer,
+                        const NormSettings& settings) {
+    const Family& family = *layer.family;
+    if (family.norm.empty())
+        throw SettingError(ErrorKind::usage, "pre_norm",
+                           "family " + std::string(family.name) +
+                               " has no norm before its attention; expected --no-pre-norm");
+    return norm_named(TensorSet(file), layer.beside(family.norm), settings);
+}
+
+LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    const bool is_packed = names.packing != Packing::separate;
+    const std::size_t outputs = layer.in_out ? 1 : 0, inputs = 1 - outputs;
+    const auto size = [&](std::string_view name, std::size_t axis) {
+        const StoredArray* found = file.find(layer.full(name));
+        return found != nullptr && found->shape.size() == 2 ? found->shape[axis] : 0;
+    };
+    std::size_t queries = size(names.query.weight, outputs);
+    if (is_packed)  // the output projection takes as many columns
+        queries = std::max(queries / 3, size(names.out.weight, inputs));
+    return {size(names.query.weight, inputs),
+            size(is_packed ? names.query.weight : names.key.weight, inputs), queries};
+}
+
+std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
+    const ArrayFile& file, const ModelLayer& layer) {
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;
+    const LayerNames& names = *layer.names;
+    std::unordered_set<std::string> added;
+    const auto add = [&](const std::string& full) {
+        const StoredArray* array = file.find(full);
+        if (array != nullptr && added.insert(full).second) shapes.emplace_back(full, array->shape);
+    };
+    for (std::size_t head = 0; head < layer.groups(); ++head)
+        for (const ProjectionNames& part : {names.query, names.key, names.value})
+            for (std::string_view name : {part.weight, part.bias})
+                if (!name.empty()) add(layer.full(name, head));
+    for (std::string_view name : {names.out.weight, names.out.bias}) add(layer.full_out(name));
+    if (has_more_keys(file, layer))
+        for (std::string_view name : {names.more_key, names.more_value}) add(layer.full(name));
+    const HeadNormNames norms = head_norm_names(file, layer);
+    for (const std::string& norm : {norms.query, norms.key})
+        for (const char* part : {".weight", ".gamma", ".scale"})
+            if (!norm.empty()) add(norm + part);
+    return shapes;
+}
+
+}  // namespace attn::io

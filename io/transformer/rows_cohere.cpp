@@ -1,0 +1,143 @@
+// Cohere's decoders: both parts take the same normed states, and neighbouring columns turn.
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_cohere {
+namespace {
+
+void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("use_qk_norm")) return;
+    row.query_norm = "self_attn.q_norm";
+    row.key_norm = "self_attn.k_norm";
+}
+
+/// Each head has a row of the norm's weight.
+void check_head_norms(BlockReader& reader, TransformerBlock& block) {
+    const auto& part = attention_of(block);
+    if (!part.query_norm) return;
+    reader.tensors.get(reader.full(reader.row.query_norm) + ".weight", {part.heads, part.d_k});
+    reader.tensors.get(reader.full(reader.row.key_norm) + ".weight", {part.kv_heads, part.d_k});
+}
+
+void adjust_logits(ModelReader& reader) {
+    reader.spec.logit_factor = reader.config.number("logit_scale", 0.0625);
+}
+
+constexpr FamilyRow cohere{.type = "cohere",
+                           .rms = false,
+                           .eps = "layer_norm_eps",
+                           .order = BlockOrder::parallel,
+                           .ffn_shares_norm = true,
+                           .ffn_norm = {},
+                           .rotary = Rotary::interleaved,
+                           .ignored = rotary_buffers,
+                           .adjust_model = adjust_logits,
+                           .adjust = check_head_norms,
+                           .adjust_row = adjust_cohere_row};
+
+// Layers without a window have no positions at all.
+void adjust_cohere2(BlockReader& reader, TransformerBlock& block) {
+    if (reader.layer_type() != "sliding_attention") attention_of(block).rotation.reset();
+}
+
+// Keys of published files of which one value is computed.
+void check_cohere2(const ModelConfig& config) {
+    config.require("position_embedding_type", "rope_gptj");
+    config.require("order_of_interleaved_layers", "local_attn_first");
+    config.require("rotary_pct", 1);
+    config.require("use_gated_activation", true);
+    config.require("use_parallel_block", true);
+    config.at("use_embedding_sharing");
+    config.at("use_parallel_embedding");
+}
+void check_cohere2_row(const ModelConfig& config, FamilyRow&) {
+    check_cohere2(config);
+}
+
+constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
+    row.windowed = Windowed::pattern;
+    row.window_pattern = 4;
+    row.adjust = adjust_cohere2;
+    row.adjust_row = check_cohere2_row;
+});
+
+constexpr ExpertNames experts{.shared = "mlp.shared_experts",
+                              .scores = Experts::Scores::softmax_of_chosen};
+
+void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
+    check_cohere2(config);
+    if (config.at("rms_norm_eps").is_null()) return;
+    row.rms = true;
+    row.eps = "rms_norm_eps";
+}
+
+bool is_dense(const BlockReader& reader) {
+    return !has_experts_from(reader, reader.config.whole("first_k_dense_replace", 0));
+}
+
+/// The layers before those with experts have a pattern of their own, and so have those after.
+bool slides(const BlockReader& reader) {
+    if (reader.config.gives("layer_types")) return reader.layer_type() == "sliding_attention";
+    const std::size_t dense = reader.config.whole("first_k_dense_replace", 0);
+    const bool is_first = reader.layer < dense;
+    const std::size_t every = reader.config.whole(is_first ? "prefix_dense_sliding_window_pattern"
+                                                           : "sliding_window_pattern");
+    const std::size_t index = reader.layer - (is_first ? 0 : dense);
+    return every != 0 && (index + 1) % every != 0;
+}
+
+void adjust_moe(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    auto& part = attention_of(block);
+    const bool has_window = slides(reader), dense = is_dense(reader);
+    const std::size_t first_pattern = config.whole("prefix_dense_sliding_window_pattern", 1);
+    part.window_left.reset();
+    if (has_window) {
+        const std::size_t window = config.whole("sliding_window");
+        if (window == 0) config.fail("sliding_window", "at least 1");
+        part.window_left = static_cast<std::int64_t>(window) - 1;
+    } else if (!dense || first_pattern != 1) {
+        part.rotation.reset();
+    }
+    config.at("prefix_dense_intermediate_size");                    // the tensors show it
+    if (std::holds_alternative<std::monostate>(block.ffn)) return;  // the attention alone
+    auto* const routed = std::get_if<Experts>(&block.ffn);
+    if ((routed == nullptr) != dense)
+        config.fail("mlp_layer_types",
+                    "the type that the tensors of layer " + std::to_string(reader.layer) + " show");
+    if (routed == nullptr) return;
+    const std::string choice = config.text("expert_selection_fn", "softmax");
+    if (choice != "softmax" && choice != "sigmoid")
+        config.fail("expert_selection_fn", "softmax or sigmoid");
+    if (choice == "sigmoid")
+        routed->scores = Experts::Scores::sigmoid;
+    else
+        routed->normalise = false;  // softmax over the chosen ones
+    if ((config.whole("num_shared_experts", 0) != 0) != routed->shared.has_value())
+        config.fail("num_shared_experts", "the number of shared experts in the tensors");
+    if (!routed->shared) return;
+    const std::string sum = config.text("shared_expert_combination_strategy", "average");
+    if (sum != "average" && sum != "sum")
+        config.fail("shared_expert_combination_strategy", "average or sum");
+    if (sum == "average") routed->factor = routed->shared_factor = 0.5;
+}
+
+constexpr FamilyRow cohere2_moe = with(cohere2, "cohere2_moe", [](FamilyRow& row) {
+    row.experts = &experts;
+    row.adjust = adjust_moe;
+    row.adjust_row = adjust_moe_row;
+});
+
+constexpr FamilyRow rows[] = {cohere, cohere2, cohere2_moe};
+
+}  // namespace
+}  // namespace rows_cohere
+
+FamilyRows rows_of_cohere() {
+    return rows_cohere::rows;
+}
+
+}  // namespace attn::io

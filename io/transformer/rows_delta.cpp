@@ -1,0 +1,373 @@
+// Gated delta rules between layers of attention: Qwen3-Next, Qwen3.5, OLMo, Kimi and Ling hybrids.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/block.hpp"
+#include "io/transformer/latent_kin.hpp"
+#include "core/model/delta_mixer.hpp"
+#include "io/transformer/model.hpp"
+#include "io/transformer/rotation.hpp"
+#include "io/transformer/rows_latent.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_delta {
+namespace {
+
+/// Sizes of the delta rule, with the convolution's taps.
+void set_sizes(const ModelConfig& config, DeltaPart& part, std::size_t taps) {
+    if (part.key_heads == 0 || part.value_heads % part.key_heads != 0 || part.value_heads == 0)
+        config.fail("linear_num_value_heads",
+                    "a multiple of the number of key heads " + std::to_string(part.key_heads));
+    if (part.d_k == 0) config.fail("linear_key_head_dim", "at least 1");
+    if (part.d_v == 0) config.fail("linear_value_head_dim", "at least 1");
+    if (taps == 0) config.fail("linear_conv_kernel_dim", "at least 1");
+    part.convolution.taps = taps;
+}
+
+/// Sizes by the keys of Qwen and OLMo.
+void read_sizes(const ModelConfig& config, DeltaPart& part) {
+    part.key_heads = config.whole("linear_num_key_heads", config.whole("num_attention_heads"));
+    part.value_heads = config.whole("linear_num_value_heads", config.whole("num_attention_heads"));
+    if (part.key_heads == 0) config.fail("linear_num_key_heads", "at least 1");
+    part.d_k =
+        config.whole("linear_key_head_dim", 3 * config.whole("hidden_size") / 4 / part.key_heads);
+    part.d_v = config.whole("linear_value_head_dim", 2 * part.d_k);
+    set_sizes(config, part, config.whole("linear_conv_kernel_dim"));
+}
+
+/// The convolution `module`.conv1d, or q_conv1d, k_conv1d and v_conv1d.
+void read_convolution(const BlockReader& reader, const std::string& module, DeltaPart& part) {
+    ShortConvolution& own = part.convolution;
+    const std::size_t channels = 2 * part.key_heads * part.d_k + part.value_heads * part.d_v;
+    const bool is_joined = reader.tensors.has(reader.full(module + "conv1d.weight"));
+    std::size_t found = 0;  // some files split the channels into equal parts
+    for (const char* name : {"conv1d", "q_conv1d", "k_conv1d", "v_conv1d"}) {
+        if (is_joined != (std::string_view(name) == "conv1d")) continue;
+        own.weights.push_back(reader.tensors.get(reader.full(module + name + ".weight")));
+        const std::vector<std::size_t>& shape = own.weights.back()->shape();
+        if (shape.size() != 3 || shape[1] != 1 || shape[2] != own.taps)
+            reader.tensors.get(reader.full(module + name + ".weight"), {channels, 1, own.taps});
+        found += shape[0];
+    }
+    if (found != channels)
+        reader.config.fail("linear_key_head_dim",
+                           "a width for " + std::to_string(found) + " channels");
+    own.activation = &reader.activation();
+}
+
+void read_decay(const BlockReader& reader, const std::string& module, DeltaPart& part,
+                std::size_t columns) {
+    if (reader.tensors.has(reader.full(module + "A"))) {  // of a GGUF file: exp(A_log)
+        part.decay_log = numbers_of(reader, module + "A", part.value_heads);
+        for (double& rate : part.decay_log) rate = std::log(rate);
+    } else {
+        part.decay_log = numbers_of(reader, module + "A_log", part.value_heads);
+    }
+    part.decay_bias = numbers_of(reader, module + "dt_bias", part.value_heads * columns);
+}
+
+NormSpec gated_norm(const BlockReader& reader, const std::string& name, std::size_t width) {
+    NormSpec norm;
+    norm.eps = reader.config.number("rms_norm_eps");
+    norm.weight = reader.tensors.get(reader.full(name) + ".weight", {width});
+    return norm;
+}
+
+DeltaPart qwen_delta(const BlockReader& reader) {
+    const std::string module = "linear_attn.";
+    DeltaPart part;
+    read_sizes(reader.config, part);
+    const std::size_t keys = part.key_heads * part.d_k, heads = part.value_heads,
+                      values = heads * part.d_v, width = reader.width(),
+                      each = heads / part.key_heads;
+    const auto linear = [&](const std::string& name, std::size_t d_out) {
+        return reader.linear(module + name, width, d_out);
+    };
+    if (reader.tensors.has(reader.full(module + "in_proj_qkvz.weight"))) {
+        // Each key head has its query, key, values and gates next to each other.
+        part.inputs = {linear("in_proj_qkvz", 2 * keys + 2 * values)};
+        part.beta = linear("in_proj_ba", 2 * heads);
+        const std::size_t own = each * part.d_v, group = 2 * part.d_k + 2 * own;
+        const auto add = [&](std::size_t first, std::size_t count) {
+            for (std::size_t h = 0; h < part.key_heads; ++h)
+                for (std::size_t i = 0; i < count; ++i)
+                    part.input_order.push_back(h * group + first + i);
+        };
+        add(0, part.d_k);
+        add(part.d_k, part.d_k);
+        add(2 * part.d_k, own);
+        add(2 * part.d_k + own, own);
+        for (std::size_t second = 0; second < 2; ++second)
+            for (std::size_t h = 0; h < heads; ++h)
+                part.beta_order.push_back(h / each * 2 * each + second * each + h % each);
+    } else {
+        part.inputs = {linear("in_proj_qkv", 2 * keys + values)};
+        part.gate = {linear("in_proj_z", values)};
+        part.beta = linear("in_proj_b", heads);
+        part.decay = {linear("in_proj_a", heads)};
+    }
+    read_convolution(reader, module, part);
+    read_decay(reader, module, part, 1);
+    part.norm = gated_norm(reader, module + "norm", part.d_v);
+    part.out = reader.linear(module + "out_proj", values, width);
+    return part;
+}
+
+/// Attention whose query projection gives a gate as well.
+AttentionPart gated_attention(const BlockReader& reader) {
+    AttentionPart part = reader.attention_of(reader.kv_heads(), reader.head_width());
+    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
+    part.query = reader.linear("self_attn.q_proj", 0, 2 * q);
+    part.key = reader.linear("self_attn.k_proj", 0, kv);
+    part.value = reader.linear("self_attn.v_proj", 0, kv);
+    part.out = reader.linear("self_attn.o_proj", q);
+    part.gate.from = ContextGate::From::query_projection;
+    part.query_norm = reader.norm("self_attn.q_norm");
+    part.key_norm = reader.norm("self_attn.k_norm");
+    part.rotation = reader.rotation(part.d_k);
+    return part;
+}
+
+/// Whether the layer is linear, by layer_types or else the rule.
+template <class Rule>
+bool is_linear(const BlockReader& reader, const Rule& full_otherwise) {
+    const ModelConfig& config = reader.config;
+    if (!config.gives("layer_types")) return !full_otherwise(reader.layer);
+    const nlohmann::json& type = config.of_layer("layer_types", reader.layer);
+    if (type != "linear_attention" && type != "full_attention")
+        config.fail("layer_types", "a list of \"linear_attention\" and \"full_attention\"");
+    return type == "linear_attention";
+}
+
+void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    config.require("attn_output_gate", true);
+    pass_keys(config, {"mamba_ssm_dtype", "partial_rotary_factor", "mlp_only_layers"});
+    const std::size_t every = config.whole("full_attention_interval", 4);
+    if (every == 0) config.fail("full_attention_interval", "at least 1");
+    if (is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; }))
+        block.mixer = qwen_delta(reader);
+    else
+        block.mixer = gated_attention(reader);
+}
+
+constexpr ExpertNames qwen_experts{
+    .shared = "mlp.shared_expert", .shared_gate = "mlp.shared_expert_gate", .normalise = true};
+
+void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    const std::size_t layers = config.whole("num_hidden_layers");
+    const auto full = [&](std::size_t layer) {
+        return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
+    };
+    if (!is_linear(reader, full)) {
+        const bool is_named = reader.tensors.has(reader.full("post_attention_layernorm.weight"));
+        block.attention_post_norm =
+            reader.norm(is_named ? "post_attention_layernorm" : "feedforward_layer_norm");
+        block.ffn_post_norm = reader.norm("post_feedforward_layernorm");
+        AttentionPart part = reader.attention();
+        if (const nlohmann::json rope = config.rope();
+            !rope.value("rope_theta", nlohmann::json()).is_null())
+            part.rotation = rotation_of(config, rope, part.d_k, Rope::half, reader.tokens);
+        block.mixer = std::move(part);
+        return;
+    }
+    const bool is_old = reader.tensors.has(reader.full("attention_layer_norm.weight"));
+    block.attention_norm = reader.norm(is_old ? "attention_layer_norm" : "input_layernorm");
+    block.ffn_norm = reader.norm(is_old ? "feedforward_layer_norm" : "post_attention_layernorm");
+    const std::string module = "linear_attn.";
+    DeltaPart part;
+    read_sizes(config, part);
+    const std::size_t keys = part.key_heads * part.d_k, heads = part.value_heads,
+                      values = heads * part.d_v, width = reader.width();
+    const auto linear = [&](const std::string& name, std::size_t d_out) {
+        return reader.linear(module + name, width, d_out);
+    };
+    part.inputs = {linear("q_proj", keys), linear("k_proj", keys), linear("v_proj", values)};
+    part.gate = {linear("g_proj", values)};
+    part.beta = linear("b_proj", heads);
+    part.decay = {linear("a_proj", heads)};
+    part.beta_factor = config.flag("linear_allow_neg_eigval", true) ? 2 : 1;
+    read_convolution(reader, module, part);
+    read_decay(reader, module, part, 1);
+    part.norm = gated_norm(reader, module + "o_norm", part.d_v);
+    part.norm.eps = 1e-5;
+    part.out = reader.linear(module + "o_proj", values, width);
+    block.mixer = std::move(part);
+}
+
+/// What Kimi's and Ling's delta rules share; the gate's and decay's maps are to be added.
+DeltaPart kimi_delta(const BlockReader& reader, const std::string& module, std::size_t heads,
+                     std::size_t d, std::size_t taps) {
+    DeltaPart part;
+    part.key_heads = part.value_heads = heads;
+    part.d_k = part.d_v = d;
+    set_sizes(reader.config, part, taps);
+    const std::size_t columns = heads * d, width = reader.width();
+    for (const char* name : {"q_proj", "k_proj", "v_proj"})
+        part.inputs.push_back(reader.linear(module + name, width, columns));
+    part.beta = reader.linear(module + "b_proj", width, heads);
+    read_convolution(reader, module, part);
+    read_decay(reader, module, part, d);
+    part.norm = gated_norm(reader, module + "o_norm", d);
+    part.gate_is_silu = false;
+    return part;
+}
+
+void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.require("mla_use_nope", true);
+    config.pass_known();
+    const nlohmann::json& older = config.at("linear_attn_config");
+    const auto lists = [&](const char* name, std::size_t layer) {
+        return older.is_object() && older.contains(name) && older[name].is_array() &&
+               std::find(older[name].begin(), older[name].end(), layer + 1) != older[name].end();
+    };
+    const auto full = [&](std::size_t layer) {
+        if (!older.is_object() || !older.contains("full_attn_layers") ||
+            !older.contains("kda_layers"))
+            return layer != 0 && layer % 4 == 0;
+        if (lists("full_attn_layers", layer) == lists("kda_layers", layer))
+            config.fail("linear_attn_config",
+                        "layer " + std::to_string(layer + 1) +
+                            " (from 1) in one of full_attn_layers and kda_layers");
+        return lists("full_attn_layers", layer);
+    };
+    if (!is_linear(reader, full)) {
+        block.mixer = latent_attention(reader, LatentNames{}, std::nullopt);
+        return;
+    }
+    const auto size = [&](const char* name, const char* key) {
+        const std::size_t otherwise = config.whole(key);
+        if (!older.is_object() || !older.contains(name)) return otherwise;
+        if (!older[name].is_number_unsigned())
+            config.fail("linear_attn_config", std::string("an integer ") + name);
+        return older[name].get<std::size_t>();
+    };
+    const std::string module = "self_attn.";
+    const std::size_t d = size("head_dim", "linear_head_dim"),
+                      heads = size("num_heads", "linear_num_heads"), width = reader.width();
+    DeltaPart part = kimi_delta(reader, module, heads, d,
+                                size("short_conv_kernel_size", "linear_conv_kernel_dim"));
+    for (auto* maps : {&part.decay, &part.gate}) {
+        const std::string letter = maps == &part.decay ? "f" : "g";
+        maps->push_back(reader.linear(module + letter + "_a_proj", width, d));
+        maps->push_back(reader.linear(module + letter + "_b_proj", d, heads * d));
+    }
+    part.out = reader.linear(module + "o_proj", heads * d, width);
+    block.mixer = std::move(part);
+}
+
+constexpr ExpertNames kimi_experts{.router = "block_sparse_moe.gate",
+                                   .gate = "block_sparse_moe.experts.#.w1",
+                                   .up = "block_sparse_moe.experts.#.w3",
+                                   .down = "block_sparse_moe.experts.#.w2",
+                                   .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
+                                   .stacked_down = "block_sparse_moe.experts.down_proj",
+                                   .shared = "block_sparse_moe.shared_experts",
+                                   .scores = Experts::Scores::sigmoid};
+constexpr ExpertNames ling_experts{.shared = "mlp.shared_experts",
+                                   .scores = Experts::Scores::sigmoid};
+
+void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
+    reader.config.require("moe_router_activation_func", "sigmoid");
+    const bool is_old = reader.tensors.has(reader.full("mlp.gate_proj.weight"));
+    if (!has_experts_by_type(reader))
+        block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
+    else if (reader.has_experts(kimi_experts))
+        block.ffn =
+            grouped_experts(reader, kimi_experts, "block_sparse_moe.gate.e_score_correction_bias");
+    else
+        block.ffn = grouped_experts(reader, ling_experts, "mlp.gate.e_score_correction_bias");
+}
+
+constexpr LatentNames ling_names{.query = "attention.q_proj",
+                                 .query_down = "attention.q_a_proj",
+                                 .query_norm = "attention.q_a_layernorm",
+                                 .query_up = "attention.q_b_proj",
+                                 .key_down = "attention.kv_a_proj_with_mqa",
+                                 .key_norm = "attention.kv_a_layernorm",
+                                 .key_up = "attention.kv_b_proj",
+                                 .out = "attention.dense"};
+
+void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    const std::size_t every = config.whole("layer_group_size");
+    if (every == 0) config.fail("layer_group_size", "at least 1");
+    if (!is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; })) {
+        AttentionPart part = latent_attention(reader, ling_names, Rope::interleaved);
+        part.gate.from = ContextGate::From::own_projection;
+        part.gate.map = reader.linear("attention.g_proj", reader.width(), part.heads);
+        block.mixer = std::move(part);
+        return;
+    }
+    // head_dim is that of these layers in older files, and that of the rotation in newer ones.
+    const bool is_older = !config.gives("linear_head_dim") && config.gives("head_dim");
+    const std::size_t d = config.whole(is_older ? "head_dim" : "linear_head_dim"),
+                      heads = config.whole("linear_num_heads", reader.heads()),
+                      taps = config.whole(config.gives("linear_conv_kernel_dim")
+                                              ? "linear_conv_kernel_dim"
+                                              : "short_conv_kernel_size"),
+                      width = reader.width();
+    const std::string module = "attention.";
+    DeltaPart part = kimi_delta(reader, module, heads, d, taps);
+    part.decay = {reader.linear(module + "f_proj", width, heads * d)};
+    part.gate = {reader.linear(module + "g_proj", width, heads * d)};
+    if (config.flag("kda_safe_gate", true)) part.least_decay = config.number("kda_lower_bound");
+    part.out = reader.linear(module + "dense", heads * d, width);
+    block.mixer = std::move(part);
+}
+
+void make_ling_ffn(BlockReader& reader, TransformerBlock& block) {
+    if (has_experts_by_type(reader))
+        block.ffn = grouped_experts(reader, ling_experts, "mlp.gate.expert_bias");
+    else
+        block.ffn = reader.feed_forward();
+}
+
+constexpr FamilyRow qwen3_5{
+    .type = "qwen3_5_text", .norm_plus_one = true, .make_mixer = make_qwen_mixer};
+constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
+    row.experts = &qwen_experts;
+    row.has_experts = [](const BlockReader&) { return true; };
+});
+constexpr FamilyRow qwen3_next =
+    with(qwen3_5_moe, "qwen3_next", [](FamilyRow& row) { row.has_experts = has_experts_by_step; });
+constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
+                                .attention_norm = {},
+                                .ffn_norm = {},
+                                .query_norm = "self_attn.q_norm",
+                                .key_norm = "self_attn.k_norm",
+                                .norms_whole = true,
+                                .rotary = Rotary::none,
+                                .make_mixer = make_olmo_mixer};
+constexpr FamilyRow kimi_linear{
+    .type = "kimi_linear", .make_mixer = make_kimi_mixer, .make_block_ffn = make_kimi_ffn};
+constexpr std::string_view ling_ids[] = {"embed_tokens"};
+constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
+                                   .ids = "word_embeddings",
+                                   .other_ids = ling_ids,
+                                   .make_mixer = make_ling_mixer,
+                                   .make_block_ffn = make_ling_ffn};
+constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };
+
+constexpr FamilyRow rows[] = {qwen3_5,     with(qwen3_5, "qwen3_5", sees),
+                              qwen3_5_moe, with(qwen3_5_moe, "qwen3_5_moe", sees),
+                              qwen3_next,  olmo_hybrid,
+                              kimi_linear, bailing_hybrid};
+
+}  // namespace
+}  // namespace rows_delta
+
+FamilyRows rows_of_delta() {
+    return rows_delta::rows;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,247 @@
+// Encoders that differ from BERT in the order of norms, in shared blocks, in factorised embeddings
+// or in their positions.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "io/transformer/bert_row.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_encoder {
+namespace {
+
+/// A group of blocks is used by several layers one after the other.
+std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
+    const std::size_t layers = config.whole("num_hidden_layers"),
+                      groups = config.whole("num_hidden_groups"),
+                      inner = config.whole("inner_group_num");
+    if (groups == 0 || groups > layers)
+        config.fail("num_hidden_groups", "1 to " + std::to_string(layers));
+    if (inner == 0) config.fail("inner_group_num", "at least 1");
+    const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
+    const std::size_t step = layer / inner;
+    const auto group = static_cast<std::size_t>(static_cast<double>(step) / per_group);
+    return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
+           std::to_string(layer % inner) + ".";
+}
+void adjust_albert_model(ModelReader& reader) {
+    reader.spec.layers *= reader.config.whole("inner_group_num");
+}
+constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
+    row.prefix = "albert.";
+    row.layer_name = name_of_albert_layer;
+    row.embedding_projection = "encoder.embedding_hidden_mapping_in";
+    row.query = "attention.query";
+    row.key = "attention.key";
+    row.value = "attention.value";
+    row.out = "attention.dense";
+    row.attention_sum_norm = "attention.LayerNorm";
+    row.up = "ffn";
+    row.down = "ffn_output";
+    row.ffn_sum_norm = "full_layer_layer_norm";
+    row.adjust_model = adjust_albert_model;
+    row.adjust = nullptr;
+});
+
+void adjust_distilbert_model(ModelReader& reader) {
+    // The tensors show the width; the table of positions is in the file, sinusoidal or not.
+    pass_keys(reader.config, {"hidden_dim", "sinusoidal_pos_embds"});
+}
+constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row) {
+    row.prefix = "distilbert.";
+    row.layer = "transformer.layer.#.";
+    row.segments = {};
+    row.eps = {};
+    row.eps_value = 1e-12;
+    row.query = "attention.q_lin";
+    row.key = "attention.k_lin";
+    row.value = "attention.v_lin";
+    row.out = "attention.out_lin";
+    row.attention_sum_norm = "sa_layer_norm";
+    row.up = "ffn.lin1";
+    row.down = "ffn.lin2";
+    row.ffn_sum_norm = "output_layer_norm";
+    row.activation = "activation";
+    row.inner_key = "hidden_dim";
+    row.adjust_model = adjust_distilbert_model;
+    row.adjust = nullptr;
+});
+
+constexpr FamilyRow electra = with(bert_row, "electra", [](FamilyRow& row) {
+    row.prefix = "electra.";
+    row.embedding_projection = "embeddings_project";
+});
+
+void adjust_ernie_model(ModelReader& reader) {
+    adjust_bert_model(reader);
+    reader.config.at("task_type_vocab_size");
+    if (reader.config.flag("use_task_id"))
+        reader.spec.embedding.first_rows = {
+            reader.tensors.get("embeddings.task_type_embeddings.weight")};
+}
+constexpr FamilyRow ernie = with(bert_row, "ernie", [](FamilyRow& row) {
+    row.prefix = "ernie.";
+    row.adjust_model = adjust_ernie_model;
+});
+
+constexpr FamilyRow norms_before =
+    with(bert_row, {}, [](FamilyRow& row) { row.attention_sum_norm = row.ffn_sum_norm = {}; });
+constexpr FamilyRow megatron = with(norms_before, "megatron-bert", [](FamilyRow& row) {
+    row.embedding_norm = {};
+    row.attention_norm = "attention.ln";
+    row.ffn_norm = "ln";
+    row.final_norm = "encoder.ln";
+});
+constexpr FamilyRow roberta_pre = with(norms_before, "roberta-prelayernorm", [](FamilyRow& row) {
+    row.prefix = "roberta_prelayernorm.";
+    row.attention_norm = "attention.LayerNorm";
+    row.ffn_norm = "intermediate.LayerNorm";
+    row.final_norm = "LayerNorm";
+    row.adjust_model = adjust_roberta_model;
+});
+constexpr FamilyRow roberta_xl = with(norms_before, "xlm-roberta-xl", [](FamilyRow& row) {
+    row.prefix = "roberta.";
+    row.embedding_norm = {};
+    row.attention_norm = "attention.self_attn_layer_norm";
+    row.ffn_norm = "LayerNorm";
+    row.final_norm = "encoder.LayerNorm";
+    row.adjust_model = adjust_roberta_model;
+});
+
+void adjust_rembert_model(ModelReader& reader) {
+    adjust_bert_model(reader);
+    pass_keys(reader.config, {"input_embedding_size", "output_embedding_size"});
+}
+constexpr FamilyRow rembert = with(bert_row, "rembert", [](FamilyRow& row) {
+    row.prefix = "rembert.";
+    row.embedding_projection = "encoder.embedding_hidden_mapping_in";
+    row.adjust_model = adjust_rembert_model;
+});
+
+/// Every token has the box (0, 0, 0, 0): a model that is given ids alone.
+void adjust_layoutlm_model(ModelReader& reader) {
+    reader.config.at("max_2d_position_embeddings");
+    for (const char* name : {"x", "y", "x", "y", "h", "w"})
+        reader.spec.embedding.first_rows.push_back(
+            reader.tensors.get(std::string("embeddings.") + name + "_position_embeddings.weight"));
+}
+constexpr FamilyRow layoutlm = with(bert_row, "layoutlm", [](FamilyRow& row) {
+    row.prefix = "layoutlm.";
+    row.adjust_model = adjust_layoutlm_model;
+    row.adjust = nullptr;
+});
+
+/// Whatever pad_token_id is, the padding of positions is 1.
+void adjust_mpnet_model(ModelReader& reader) {
+    reader.spec.embedding.first_position = 2;
+    reader.spec.embedding.padding_id = 1;
+}
+
+/// The bucket of a distance, of 32: nearer ones exactly, others by their logarithm up to 128. In
+/// float32, as the model was trained.
+std::size_t mpnet_bucket(std::int64_t key_less_query) {
+    constexpr std::int64_t exact = 8, half = 16;
+    const std::int64_t distance = std::abs(key_less_query);
+    std::int64_t bucket = distance;
+    if (distance >= exact) {
+        const float turns = std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
+                            static_cast<float>(std::log(16.0)) * static_cast<float>(half - exact);
+        bucket = std::min(exact + static_cast<std::int64_t>(turns), half - 1);
+    }
+    return static_cast<std::size_t>(bucket + (key_less_query > 0 ? half : 0));
+}
+void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
+    auto& part = attention_of(block);
+    const std::size_t heads = part.heads, buckets = 32;
+    if (reader.config.whole("relative_attention_num_buckets") < buckets)
+        reader.config.fail("relative_attention_num_buckets", "at least 32");
+    const Parameter parameter =
+        reader.tensors.get("encoder.relative_attention_bias.weight",
+                           {reader.config.whole("relative_attention_num_buckets"), heads});
+    const auto table = std::make_shared<const std::vector<double>>(elements_of(parameter));
+    part.bias = [table, heads](std::size_t first, std::size_t q_len, std::size_t kv_len) {
+        Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
+        for (std::size_t q = 0; q < q_len; ++q)
+            for (std::size_t k = 0; k < kv_len; ++k) {
+                const std::size_t bucket = mpnet_bucket(static_cast<std::int64_t>(k) -
+                                                        static_cast<std::int64_t>(first + q));
+                for (std::size_t h = 0; h < heads; ++h)
+                    bias(h, q, k) = (*table)[bucket * heads + h];
+            }
+        return bias;
+    };
+}
+constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
+    row.prefix = "mpnet.";
+    row.segments = {};
+    row.query = "attention.attn.q";
+    row.key = "attention.attn.k";
+    row.value = "attention.attn.v";
+    row.out = "attention.attn.o";
+    row.attention_sum_norm = "attention.LayerNorm";
+    row.adjust_model = adjust_mpnet_model;
+    row.adjust = adjust_mpnet;
+});
+
+/// Sines, then cosines of each position: of the file if it has them.
+std::shared_ptr<const std::vector<double>> roformer_table(const BlockReader& reader,
+                                                          std::size_t width) {
+    const std::size_t pairs = width / 2;
+    const Parameter stored = reader.tensors.find("encoder.embed_positions.weight");
+    auto table = std::make_shared<std::vector<double>>();
+    if (stored != nullptr) {
+        const std::size_t rows = reader.config.whole("max_position_embeddings");
+        const std::vector<double> numbers =
+            elements_of(reader.tensors.get("encoder.embed_positions.weight", {rows, width}));
+        for (std::size_t row = 0; row < rows; ++row)
+            for (std::size_t i = 0; i < pairs; ++i) {
+                table->push_back(numbers[row * width + pairs + i]);
+                table->push_back(numbers[row * width + i]);
+            }
+        return table;
+    }
+    const std::size_t rows = reader.config.whole("max_position_embeddings");
+    for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t i = 0; i < pairs; ++i) {
+            const double angle =
+                static_cast<double>(row) /
+                std::pow(10000.0, 2 * static_cast<double>(i) / static_cast<double>(width));
+            table->push_back(std::cos(angle));
+            table->push_back(std::sin(angle));
+        }
+    return table;
+}
+void adjust_roformer(BlockReader& reader, TransformerBlock& block) {
+    adjust_bert(reader, block);
+    auto& part = attention_of(block);
+    if (part.d_k % 2 != 0)
+        reader.config.fail("num_attention_heads", "a number of heads whose width is even");
+    Rotation rotation;
+    rotation.pairs = Rope::interleaved;
+    rotation.frequencies.resize(part.d_k / 2);
+    rotation.table = roformer_table(reader, part.d_k);
+    part.rotation = std::move(rotation);
+    part.rotates_values = reader.config.flag("rotary_value");
+}
+constexpr FamilyRow roformer = with(bert_row, "roformer", [](FamilyRow& row) {
+    row.prefix = "roformer.";
+    row.positions = {};
+    row.embedding_projection = "embeddings_project";
+    row.adjust = adjust_roformer;
+});
+
+constexpr FamilyRow rows[] = {albert,     distilbert, electra,  ernie, megatron, roberta_pre,
+                              roberta_xl, rembert,    layoutlm, mpnet, roformer};
+
+}  // namespace
+}  // namespace rows_encoder
+
+FamilyRows rows_of_encoder() {
+    return rows_encoder::rows;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,215 @@
+// Decoders with LayerNorms and a plain feed-forward layer that followed GPT: GPT itself, GPT-Neo,
+// GPT-J, GPT-NeoX, CodeGen and GPT BigCode.
+#include <string>
+#include <vector>
+
+#include "core/operator/rope.hpp"
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_gpt {
+namespace {
+
+constexpr std::string_view buffers[] = {
+    "attn.bias",      "attn.masked_bias",      "attn.causal_mask",
+    "attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"};
+
+// GPT's "gelu" is the approximation by tanh.
+void adjust_gpt(BlockReader& reader, TransformerBlock& block) {
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
+    if (ffn != nullptr && reader.config.text("afn") == "gelu")
+        ffn->activation = find_activation("gelu_new");
+}
+
+constexpr FamilyRow gpt{.type = "openai-gpt",
+                        .prefix = "transformer.",
+                        .layer = "h.#.",
+                        .ids = "tokens_embed",
+                        .positions = "positions_embed",
+                        .final_norm = {},
+                        .rms = false,
+                        .eps = "layer_norm_epsilon",
+                        .attention_norm = {},
+                        .attention_sum_norm = "ln_1",
+                        .ffn_norm = {},
+                        .ffn_sum_norm = "ln_2",
+                        .joined = JoinedHeads::parts,
+                        .in_out = true,
+                        .query = "attn.c_attn",
+                        .out = "attn.c_proj",
+                        .rotary = Rotary::none,
+                        .gate = {},
+                        .up = "mlp.c_fc",
+                        .down = "mlp.c_proj",
+                        .activation = "afn",
+                        .ignored = buffers,
+                        .adjust = adjust_gpt,
+                        .inner_key = {}};
+
+constexpr FamilyRow pre_norm = with(gpt, "", [](FamilyRow& row) {
+    row.ids = "wte";
+    row.positions = "wpe";
+    row.final_norm = "ln_f";
+    row.attention_norm = "ln_1";
+    row.attention_sum_norm = {};
+    row.ffn_norm = "ln_2";
+    row.ffn_sum_norm = {};
+    row.in_out = false;
+    row.activation = "activation_function";
+    row.inner_key = "n_inner";
+    row.adjust = nullptr;
+});
+
+/// "global" or "local", of pairs of a list of types and how often it is repeated.
+std::string neo_type(const ModelConfig& config, std::size_t layer) {
+    std::vector<std::string> types;
+    const nlohmann::json& pairs = config.at("attention_types");
+    if (config.names("attention_layers")) {  // what these were made into
+        const nlohmann::json& type = config.of_layer("attention_layers", layer);
+        if (type != "global" && type != "local")
+            config.fail("attention_layers", "a list of \"global\" and \"local\"");
+        return type.get<std::string>();
+    }
+    const char* const expected = "a list of pairs of a list of types and a number, for all layers";
+    if (!pairs.is_array()) config.fail("attention_types", expected);
+    for (const nlohmann::json& pair : pairs) {
+        if (!pair.is_array() || pair.size() != 2 || !pair[0].is_array() || pair[0].empty() ||
+            !pair[1].is_number_unsigned())
+            config.fail("attention_types", expected);
+        for (std::size_t i = 0; i < pair[1].get<std::size_t>() && types.size() <= layer; ++i)
+            for (const nlohmann::json& type : pair[0])
+                types.push_back(type.is_string() ? type.get<std::string>() : "");
+    }
+    if (types.size() <= layer || (types[layer] != "global" && types[layer] != "local"))
+        config.fail("attention_types", expected);
+    return types[layer];
+}
+
+void adjust_neo(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    part.scale = 1;
+    const std::size_t window = reader.config.whole("window_size", 0);  // of local layers
+    if (neo_type(reader.config, reader.layer) == "local") {
+        if (window == 0) reader.config.fail("window_size", "at least 1");
+        part.window_left = static_cast<std::int64_t>(window) - 1;
+    }
+}
+
+constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
+    row.joined = JoinedHeads::separate;
+    row.query = "attn.attention.q_proj";
+    row.key = "attn.attention.k_proj";
+    row.value = "attn.attention.v_proj";
+    row.out = "attn.attention.out_proj";
+    row.inner_key = "intermediate_size";
+    row.adjust = adjust_neo;
+});
+
+/// The first rotary_dim columns of heads turn; null: all of them.
+void rotate_columns(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
+    if (dims == 0 || dims > part.d_k || dims % 2 != 0)
+        reader.config.fail("rotary_dim",
+                           "an even number from 2 to the heads' width " + std::to_string(part.d_k));
+    Rotation rotation;
+    rotation.pairs = Rope::interleaved;
+    rotation.frequencies = rope_frequencies(default_rope_base, dims, {});
+    part.rotation = rotation;
+}
+
+// Keys of published files of which one value is computed.
+void check_gptj(const ModelConfig& config, FamilyRow&) {
+    config.require("rotary", true);
+    config.require("scale_attn_weights", true);
+}
+
+constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
+    row.positions = {};
+    row.order = BlockOrder::parallel;
+    row.ffn_shares_norm = true;
+    row.ffn_norm = {};
+    row.joined = JoinedHeads::separate;
+    row.query = "attn.q_proj";
+    row.key = "attn.k_proj";
+    row.value = "attn.v_proj";
+    row.out = "attn.out_proj";
+    row.up = "mlp.fc_in";
+    row.down = "mlp.fc_out";
+    row.adjust = rotate_columns;
+    row.adjust_row = check_gptj;
+});
+
+void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    part.joined_blocks = 4;
+    if (part.heads % part.joined_blocks != 0) reader.config.fail("n_head", "a multiple of 4");
+    rotate_columns(reader, block);
+}
+
+constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
+    row.joined = JoinedHeads::blocks;
+    row.query = "attn.qkv_proj";
+    row.adjust = adjust_codegen;
+});
+
+void adjust_neox_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("use_parallel_residual", true)) row.order = BlockOrder::sequential;
+}
+
+constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
+    row.prefix = "gpt_neox.";
+    row.layer = "layers.#.";
+    row.ids = "embed_in";
+    row.positions = {};
+    row.final_norm = "final_layer_norm";
+    row.head = "embed_out";
+    row.eps = "layer_norm_eps";
+    row.order = BlockOrder::parallel;
+    row.attention_norm = "input_layernorm";
+    row.ffn_norm = "post_attention_layernorm";
+    row.joined = JoinedHeads::groups;
+    row.query = "attention.query_key_value";
+    row.out = "attention.dense";
+    row.rotary = Rotary::half;
+    row.up = "mlp.dense_h_to_4h";
+    row.down = "mlp.dense_4h_to_h";
+    row.activation = "hidden_act";
+    row.inner_key = "intermediate_size";
+    row.adjust_row = adjust_neox_row;
+});
+
+std::size_t bigcode_kv_heads(const ModelConfig& config) {
+    config.at("num_key_value_heads");  // made from multi_query
+    return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
+}
+
+void check_bigcode(const ModelConfig& config, FamilyRow&) {
+    config.require("scale_attn_by_inverse_layer_idx", false);
+    config.at("pad_key_length");  // of the server that ran the model
+}
+
+void adjust_bigcode(BlockReader& reader, TransformerBlock& block) {
+    if (!reader.config.flag("scale_attn_weights", true)) attention_of(block).scale = 1;
+}
+
+constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& row) {
+    row.joined = JoinedHeads::groups;
+    row.kv_heads = bigcode_kv_heads;
+    row.adjust = adjust_bigcode;
+    row.adjust_row = check_bigcode;
+});
+
+constexpr FamilyRow rows[] = {gpt, gpt_neo, gptj, codegen, gpt_neox, gpt_bigcode};
+
+}  // namespace
+}  // namespace rows_gpt
+
+FamilyRows rows_of_gpt() {
+    return rows_gpt::rows;
+}
+
+}  // namespace attn::io

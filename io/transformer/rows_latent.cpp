@@ -1,0 +1,318 @@
+// DeepSeek and related models: latent attention, and experts behind a router with groups.
+#include "io/transformer/rows_latent.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/model/block.hpp"
+#include "io/transformer/model.hpp"
+#include "io/transformer/rotation.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+
+std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
+                               std::size_t count) {
+    std::vector<double> values = elements_of(reader.tensors.get(reader.full(name)));
+    if (values.size() != count)
+        throw Error(ErrorKind::input, reader.tensors.find_array(reader.full(name))->place(),
+                    std::to_string(values.size()) + " elements; expected " + std::to_string(count) +
+                        " by the model's config.json");
+    return values;
+}
+
+AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
+                               std::optional<Rope> pairs) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    AttentionPart part;
+    LatentPart latent;
+    const std::size_t plain = config.whole("qk_nope_head_dim"),
+                      turned = config.whole("qk_rope_head_dim"),
+                      rank = config.whole("kv_lora_rank"), width = reader.width();
+    part.heads = part.kv_heads = reader.heads();
+    if (reader.kv_heads() != part.heads)
+        config.fail("num_key_value_heads", "num_attention_heads " + std::to_string(part.heads));
+    part.d_k = plain + turned;
+    part.d_v = config.whole("v_head_dim", part.heads == 0 ? 0 : width / part.heads);
+    if (part.heads == 0) config.fail("num_attention_heads", "at least 1");
+    if (part.d_k == 0) config.fail("qk_nope_head_dim", "a width above 0 for each head");
+    if (part.d_v == 0) config.fail("v_head_dim", "at least 1");
+    if (turned % 2 != 0) config.fail("qk_rope_head_dim", "an even number");
+    latent.shared_columns = turned;
+    const auto narrow_norm = [&](std::string_view name) {
+        NormSpec norm = reader.norm(name);
+        norm.eps = 1e-6;
+        return norm;
+    };
+    if (const std::size_t query_rank = config.whole("q_lora_rank", 0); query_rank != 0) {
+        latent.query_down = reader.linear(names.query_down, width, query_rank);
+        latent.query_norm = narrow_norm(names.query_norm);
+        part.query = reader.linear(names.query_up, query_rank, part.heads * part.d_k);
+    } else {
+        part.query = reader.linear(names.query, width, part.heads * part.d_k);
+    }
+    latent.key_down = reader.linear(names.key_down, width, rank + turned);
+    latent.key_norm = narrow_norm(names.key_norm);
+    latent.key_up = reader.linear(names.key_up, rank, part.heads * (plain + part.d_v));
+    part.out = reader.linear(names.out, part.heads * part.d_v, width);
+    part.latent = std::move(latent);
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = true;
+    if (!pairs) return part;
+    nlohmann::json rope = config.rope();
+    // In Mistral 4 it is the part of a whole head; elsewhere it would be one of the rotated
+    // columns.
+    const bool turns_part = config.turns_part() || rope["rope_type"] != "default";
+    if (config.type() != "mistral4" && turns_part &&
+        rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
+        config.fail("rope_parameters", "partial_rotary_factor 1 in it");
+    rope["partial_rotary_factor"] = 1;
+    if (turned != 0) {
+        part.rotation = rotation_of(config, rope, turned, *pairs, reader.tokens);
+        part.rotation->first = plain;
+    }
+    if (rope.contains("rope_type") && rope["rope_type"] != "default" &&
+        rope.contains("mscale_all_dim") && rope["mscale_all_dim"].is_number()) {
+        const double mscale = rope["mscale_all_dim"].get<double>();
+        if (!rope.contains("factor") || !rope["factor"].is_number())
+            config.fail("rope_parameters", "a factor with mscale_all_dim");
+        const double factor = yarn_factor(rope["factor"].get<double>(), mscale);
+        if (mscale != 0) part.scale *= factor * factor;
+    }
+    return part;
+}
+
+Experts grouped_experts(const BlockReader& reader, const ExpertNames& names,
+                        std::string_view bias) {
+    const ModelConfig& config = reader.config;
+    config.require("moe_layer_freq", 1);
+    pass_keys(config, {"n_shared_experts", "num_shared_experts"});
+    Experts part = reader.experts(names);
+    read_groups(reader, part, 0, 1);
+    part.factor = config.number("routed_scaling_factor", 1);
+    part.sum_eps = 1e-20;
+    if (!bias.empty())
+        part.choice_bias = elements_of(reader.tensors.get(reader.full(bias), {part.count}));
+    return part;
+}
+
+namespace rows_latent {
+namespace {
+
+constexpr LatentNames latent_names{};
+constexpr ExpertNames expert_names{.shared = "mlp.shared_experts",
+                                   .count = "n_routed_experts",
+                                   .scores = Experts::Scores::sigmoid};
+constexpr ExpertNames softmax_names{.shared = "mlp.shared_experts", .count = "n_routed_experts"};
+constexpr std::string_view choice_bias = "mlp.gate.e_score_correction_bias";
+
+Rope rope_by_key(const ModelConfig& config) {
+    return config.flag("rope_interleave", true) ? Rope::interleaved : Rope::half;
+}
+
+/// The library takes the width of the rotary embedding from head_dim, a part of it if the config
+/// says so; elsewhere head_dim has no effect.
+void check_head_dim(const BlockReader& reader, double part) {
+    const ModelConfig& config = reader.config;
+    const std::size_t turned = config.whole("qk_rope_head_dim"),
+                      given = config.whole("head_dim", turned);
+    if (static_cast<std::size_t>(static_cast<double>(given) * part) != turned)
+        config.fail("head_dim", "a width whose rotary columns (partial_rotary_factor " +
+                                    nlohmann::json(part).dump() + ") are qk_rope_head_dim, " +
+                                    std::to_string(turned));
+}
+
+void make_attention(BlockReader& reader, TransformerBlock& block) {
+    block.mixer = latent_attention(reader, latent_names, rope_by_key(reader.config));
+    check_head_dim(reader, 1);
+}
+
+void make_pairs_attention(BlockReader& reader, TransformerBlock& block) {
+    block.mixer = latent_attention(reader, latent_names, Rope::interleaved);
+}
+
+void make_dense(BlockReader& reader, TransformerBlock& block) {
+    pass_keys(reader.config, {"mlp_bias", "embedding_initializer_range"});
+    block.ffn = reader.feed_forward();
+}
+
+void make_ffn(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.require("scoring_func", "sigmoid");
+    config.require("topk_method", "noaux_tc");
+    if (has_experts_by_type(reader))
+        block.ffn = grouped_experts(reader, expert_names, choice_bias);
+    else
+        make_dense(reader, block);
+}
+
+void make_deepseek2_ffn(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.require("scoring_func", "softmax");
+    if (reader.layer < config.whole("first_k_dense_replace")) return make_dense(reader, block);
+    const std::string method = config.text("topk_method", "greedy");
+    if (method != "greedy" && method != "group_limited_greedy")
+        config.fail("topk_method", "\"greedy\" or \"group_limited_greedy\"");
+    config.at("mlp_bias");
+    Experts part = grouped_experts(reader, softmax_names, {});
+    part.normalise = false;  // whatever norm_topk_prob says
+    part.groups_by_best = true;
+    if (method == "greedy") part.chosen_groups = part.groups;
+    block.ffn = std::move(part);
+}
+
+void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart part = latent_attention(reader, latent_names, rope_by_key(reader.config));
+    const nlohmann::json rope = reader.config.rope();
+    constexpr const char* key = "partial_rotary_factor";
+    // The one outside completes rope_scaling, but not rope_parameters.
+    const nlohmann::json factor = reader.config.gives("rope_scaling") && !rope.contains(key)
+                                      ? reader.config.at(key)
+                                      : rope.value(key, nlohmann::json());
+    if (factor.is_number() && reader.config.gives("head_dim"))
+        check_head_dim(reader, factor.get<double>());
+    if (rope.contains("llama_4_scaling_beta") && !rope["llama_4_scaling_beta"].is_null())
+        part.query_factor = position_factor(reader, rope);
+    block.mixer = std::move(part);
+}
+
+void make_mistral4_ffn(BlockReader& reader, TransformerBlock& block) {
+    if (has_experts_by_type(reader))
+        block.ffn = grouped_experts(reader, softmax_names, {});
+    else
+        make_dense(reader, block);
+}
+
+void make_minicpm3_attention(BlockReader& reader, TransformerBlock& block) {
+    block.mixer = latent_attention(reader, latent_names, Rope::half);
+    const double layers = reader.config.number("num_hidden_layers");
+    block.residual_factor =
+        reader.config.number("scale_depth", std::sqrt(layers)) / std::sqrt(layers);
+}
+
+void adjust_minicpm3(ModelReader& reader) {
+    const double width = reader.config.number("hidden_size");
+    reader.spec.embedding.scale = reader.config.number("scale_emb");
+    reader.spec.logit_factor = reader.config.number("dim_model_base", width) / width;
+}
+
+/// The layer whose indexer chooses the keys of this one: itself, or the last before it of type
+/// "full" where indexer_types or an older rule say "shared".
+std::size_t indexing_layer(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    pass_keys(config,
+              {"indexer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset"});
+    const auto is_full = [&](std::size_t layer) {
+        for (const char* key : {"indexer_types", "index_topk_pattern"}) {
+            if (!config.gives(key)) continue;
+            if (config.at(key).is_string()) {
+                const std::string pattern = config.text(key);
+                if (pattern.size() <= layer || (pattern[layer] != 'F' && pattern[layer] != 'S'))
+                    config.fail(key, "a letter F or S for layer " + std::to_string(layer));
+                return pattern[layer] == 'F';
+            }
+            const nlohmann::json& type = config.of_layer(key, layer);
+            if (type != "full" && type != "shared")
+                config.fail(key, "a list of \"full\" and \"shared\"");
+            return type == "full";
+        }
+        const std::size_t every = std::max<std::size_t>(1, config.whole("index_topk_freq", 1)),
+                          offset = config.whole("index_skip_topk_offset", 2);
+        return (layer + 1 < offset ? 0 : layer + 1 - offset) % every == 0;
+    };
+    for (std::size_t layer = reader.layer;; --layer) {
+        if (is_full(layer)) return layer;
+        if (layer == 0)
+            config.fail("indexer_types", "\"full\" at a layer before the first \"shared\" one");
+    }
+}
+
+void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope pairs,
+                            std::size_t chooser) {
+    const ModelConfig& config = reader.config;
+    if (config.gives("layer_types") &&
+        config.of_layer("layer_types", reader.layer) != "indexed_attention")
+        config.fail("layer_types", "\"indexed_attention\" alone");
+    AttentionPart part = latent_attention(reader, latent_names, Rope::interleaved);
+    if (!part.latent->query_down) config.fail("q_lora_rank", "an integer from 1 on");
+    const std::size_t chosen = config.whole("index_topk");
+    if (chosen == 0) config.fail("index_topk", "at least 1");
+    if (chooser != reader.layer) {
+        part.choice_from = chooser;
+        block.mixer = std::move(part);
+        return;
+    }
+    IndexerPart indexer;
+    indexer.heads = config.whole("index_n_heads");
+    indexer.width = config.whole("index_head_dim");
+    indexer.chosen = chosen;
+    if (indexer.heads == 0) config.fail("index_n_heads", "at least 1");
+    const std::size_t turned = config.whole("qk_rope_head_dim");
+    if (indexer.width == 0 || indexer.width < turned)
+        config.fail("index_head_dim", "at least qk_rope_head_dim " + std::to_string(turned));
+    indexer.query = reader.linear("self_attn.indexer.wq_b", part.latent->query_down.d_out,
+                                  indexer.heads * indexer.width);
+    indexer.key = reader.linear("self_attn.indexer.wk", reader.width(), indexer.width);
+    indexer.key_norm = reader.norm("self_attn.indexer.k_norm");
+    indexer.key_norm.is_rms = false;
+    indexer.key_norm.eps = 1e-6;
+    indexer.weights =
+        reader.linear("self_attn.indexer.weights_proj", reader.width(), indexer.heads);
+    indexer.rotation = part.rotation;
+    if (indexer.rotation) {
+        indexer.rotation->first = 0;
+        indexer.rotation->pairs = pairs;
+    }
+    indexer.is_shared = true;
+    part.indexer = std::move(indexer);
+    block.mixer = std::move(part);
+}
+
+void make_deepseek32_attention(BlockReader& reader, TransformerBlock& block) {
+    make_indexed_attention(reader, block, Rope::half, reader.layer);
+}
+
+void make_glm_dsa_attention(BlockReader& reader, TransformerBlock& block) {
+    make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
+}
+
+constexpr FamilyRow deepseek_v3{.type = "deepseek_v3",
+                                .ignored = rotary_buffers,
+                                .make_mixer = make_attention,
+                                .make_block_ffn = make_ffn};
+constexpr FamilyRow deepseek_v2 = with(deepseek_v3, "deepseek_v2", [](FamilyRow& row) {
+    row.make_mixer = make_pairs_attention;
+    row.make_block_ffn = make_deepseek2_ffn;
+});
+constexpr FamilyRow deepseek_v32 = with(deepseek_v3, "deepseek_v32", [](FamilyRow& row) {
+    row.make_mixer = make_deepseek32_attention;
+});
+constexpr FamilyRow glm_moe_dsa = with(
+    deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) { row.make_mixer = make_glm_dsa_attention; });
+constexpr FamilyRow youtu =
+    with(deepseek_v3, "youtu", [](FamilyRow& row) { row.make_block_ffn = make_dense; });
+constexpr FamilyRow mistral4 = with(deepseek_v3, "mistral4", [](FamilyRow& row) {
+    row.make_mixer = make_mistral4_attention;
+    row.make_block_ffn = make_mistral4_ffn;
+});
+constexpr FamilyRow minicpm3 = with(deepseek_v3, "minicpm3", [](FamilyRow& row) {
+    row.adjust_model = adjust_minicpm3;
+    row.make_mixer = make_minicpm3_attention;
+    row.make_block_ffn = make_dense;
+});
+
+constexpr FamilyRow rows[] = {
+    deepseek_v3, deepseek_v2, deepseek_v32, with(deepseek_v3, "glm4_moe_lite"),
+    glm_moe_dsa, youtu,       mistral4,     minicpm3};
+
+}  // namespace
+}  // namespace rows_latent
+
+FamilyRows rows_of_latent() {
+    return rows_latent::rows;
+}
+
+}  // namespace attn::io

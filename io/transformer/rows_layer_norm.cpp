@@ -1,0 +1,240 @@
+// Rotary decoders with LayerNorms: Phi, StableLM, StarCoder 2, Persimmon, Nemotron, OLMo and DBRX.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "io/transformer/block_reader.hpp"
+#include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_layer_norm {
+namespace {
+
+constexpr FamilyRow rotary{.rms = false, .eps = "layer_norm_eps", .ignored = rotary_buffers};
+
+void adjust_phi_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("qk_layernorm")) return;
+    row.query_norm = "self_attn.q_layernorm";
+    row.key_norm = "self_attn.k_layernorm";
+}
+
+constexpr FamilyRow phi = with(rotary, "phi", [](FamilyRow& row) {
+    row.final_norm = "final_layernorm";
+    row.order = BlockOrder::parallel;
+    row.ffn_shares_norm = true;
+    row.ffn_norm = {};
+    row.out = "self_attn.dense";
+    row.gate = {};
+    row.up = "mlp.fc1";
+    row.down = "mlp.fc2";
+    row.adjust_row = adjust_phi_row;
+});
+
+constexpr FamilyRow persimmon = with(phi, "persimmon", [](FamilyRow& row) {
+    row.order = BlockOrder::sequential;
+    row.ffn_shares_norm = false;
+    row.ffn_norm = "post_attention_layernorm";
+    row.joined = JoinedHeads::groups;
+    row.query = "self_attn.query_key_value";
+    row.up = "mlp.dense_h_to_4h";
+    row.down = "mlp.dense_4h_to_h";
+});
+
+/// Several vectors of one length as the rows of one parameter.
+class Rows final : public ParameterSource {
+public:
+    Rows(std::vector<Parameter> rows, std::size_t width)
+        : rows_(std::move(rows)), shape_{rows_.size(), width} {}
+
+    const std::vector<std::size_t>& shape() const override { return shape_; }
+    void read(std::size_t first, std::size_t count, float* out) const override {
+        read_as(first, count, out);
+    }
+    void read(std::size_t first, std::size_t count, double* out) const override {
+        read_as(first, count, out);
+    }
+
+private:
+    template <class T>
+    void read_as(std::size_t first, std::size_t count, T* out) const {
+        const std::size_t width = shape_[1];
+        while (count != 0) {
+            const std::size_t begin = first % width, piece = std::min(count, width - begin);
+            rows_[first / width]->read(begin, piece, out);
+            first += piece;
+            count -= piece;
+            out += piece;
+        }
+    }
+
+    std::vector<Parameter> rows_;
+    std::vector<std::size_t> shape_;
+};
+
+/// A norm of each head with a weight of its own.
+NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::size_t heads) {
+    const std::size_t width = reader.head_width();
+    std::vector<Parameter> rows;
+    for (std::size_t head = 0; head < heads; ++head)
+        rows.push_back(reader.tensors.get(
+            reader.full(std::string(name) + ".norms." + std::to_string(head)) + ".weight",
+            {width}));
+    NormSpec norm;
+    norm.is_rms = false;
+    norm.eps = reader.config.number("layer_norm_eps");
+    norm.weight = std::make_shared<const Rows>(std::move(rows), width);
+    return norm;
+}
+
+void adjust_stablelm_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("use_parallel_residual")) return;
+    row.order = BlockOrder::parallel;
+    row.ffn_shares_norm = true;
+    row.ffn_norm = {};
+}
+
+void adjust_stablelm(BlockReader& reader, TransformerBlock& block) {
+    if (!reader.config.flag("qk_layernorm")) return;
+    auto& part = attention_of(block);
+    part.query_norm = norm_of_heads(reader, "self_attn.q_layernorm", part.heads);
+    part.key_norm = norm_of_heads(reader, "self_attn.k_layernorm", part.kv_heads);
+}
+
+constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
+    row.adjust = adjust_stablelm;
+    row.adjust_row = adjust_stablelm_row;
+});
+
+void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
+    config.require("norm_type", "layer_norm");
+    config.require("mlp_type", "default");
+}
+
+constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {
+    row.eps = "norm_epsilon";
+    row.windowed = Windowed::all;
+    row.gate = {};
+    row.up = "mlp.c_fc";
+    row.down = "mlp.c_proj";
+    row.adjust_row = adjust_starcoder2_row;
+});
+
+constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
+    row.eps = "norm_eps";
+    row.norm_plus_one = true;
+    row.gate = {};
+    row.up = "mlp.up_proj";
+});
+
+void adjust_olmo(BlockReader& reader, TransformerBlock& block) {
+    attention_of(block).clip = bound_of(reader.config, "clip_qkv");
+}
+
+constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
+    row.eps = {};
+    row.norm_has_weight = false;
+    row.adjust = adjust_olmo;
+});
+
+std::size_t dbrx_kv_heads(const ModelConfig& config) {
+    config.at("num_key_value_heads");  // what kv_n_heads was made into
+    return config.part("attn_config").whole("kv_n_heads", 1);
+}
+
+/// All experts' rows are in three matrices; those of w2 are columns of the output's matrix.
+FeedForward dbrx_expert(const BlockReader& reader, const Activation& activation, std::size_t inner,
+                        std::size_t count, std::size_t expert) {
+    const std::size_t width = reader.width();
+    const auto matrix = [&](const char* name, bool in_out) {
+        LinearMap map;
+        map.weight = reader.tensors.get(reader.full(std::string("ffn.experts.mlp.") + name),
+                                        {count * inner, width});
+        map.in_out = in_out;
+        map.d_in = in_out ? inner : width;
+        map.d_out = in_out ? width : inner;
+        map.first = expert * inner * width;
+        return map;
+    };
+    FeedForward part;
+    part.activation = &activation;
+    part.gate = matrix("w1", false);
+    part.up = matrix("v1", false);
+    part.down = matrix("w2", true);
+    return part;
+}
+
+Experts dbrx_experts(const BlockReader& reader) {
+    const ModelConfig config = reader.config.part("ffn_config");
+    Experts part;
+    part.count = config.whole("moe_num_experts", 4);
+    part.chosen = config.whole("moe_top_k", 1);
+    if (part.chosen == 0 || part.chosen > part.count)
+        config.fail("moe_top_k", "1 to " + std::to_string(part.count) + ", the number of experts");
+    part.router = reader.linear("ffn.router.layer", reader.width(), part.count);
+    const nlohmann::json& power = config.at("moe_normalize_expert_weights");
+    const bool is_default =
+        power.is_null() && !reader.config.at("ffn_config").contains("moe_normalize_expert_weights");
+    part.normalise = is_default || !power.is_null();
+    part.norm_power = config.number("moe_normalize_expert_weights", 1);
+    if (!(part.norm_power > 0)) config.fail("moe_normalize_expert_weights", "a number above 0");
+    const nlohmann::json& named = config.at("ffn_act_fn");
+    std::string name = "silu";
+    if (named.is_object() && named.contains("name") && named["name"].is_string())
+        name = named["name"];
+    const Activation& activation = reader.activation(name);
+    const std::size_t inner = config.whole("ffn_hidden_size", 3584);
+    auto all = std::make_shared<std::vector<FeedForward>>();
+    for (std::size_t e = 0; e < part.count; ++e)
+        all->push_back(dbrx_expert(reader, activation, inner, part.count, e));
+    part.expert = [all](std::size_t e) { return (*all)[e]; };
+    return part;
+}
+
+TransformerBlock dbrx_block(BlockReader& reader) {
+    TransformerBlock block;
+    block.attention_norm = reader.norm("norm_attn_norm.norm_1");
+    block.ffn_norm = reader.norm("norm_attn_norm.norm_2");
+    AttentionPart part = reader.attention();
+    const ModelConfig config = reader.config.part("attn_config");
+    part.clip = bound_of(config, "clip_qkv");
+    // Older files have the base here alone.
+    if (config.gives("rope_theta") && !reader.config.gives("rope_theta") &&
+        !reader.config.gives("rope_parameters")) {
+        nlohmann::json rope = reader.config.rope();
+        rope["rope_theta"] = config.at("rope_theta");
+        part.rotation = reader.rotation(part.d_k, rope);
+    }
+    block.mixer = std::move(part);
+    block.ffn = dbrx_experts(reader);
+    return block;
+}
+
+constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
+    row.prefix = "transformer.";
+    row.layer = "blocks.#.";
+    row.ids = "wte";
+    row.final_norm = "norm_f";
+    row.eps = {};
+    row.joined = JoinedHeads::parts;
+    row.query = "norm_attn_norm.attn.Wqkv";
+    row.out = "norm_attn_norm.attn.out_proj";
+    row.activation = "ffn_act_fn";
+    row.make_block = dbrx_block;
+    row.kv_heads = dbrx_kv_heads;
+});
+
+constexpr FamilyRow rows[] = {phi, persimmon, stablelm, starcoder2, nemotron, olmo, dbrx};
+
+}  // namespace
+}  // namespace rows_layer_norm
+
+FamilyRows rows_of_layer_norm() {
+    return rows_layer_norm::rows;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,188 @@
+// Models with attention of their own: Llama 4, AFMoE, Doge, DiffLlama.
+#include <cmath>
+
+#include "io/transformer/model.hpp"
+#include "io/transformer/shared_rows.hpp"
+
+namespace attn::io {
+namespace rows_llama4 {
+namespace {
+
+// Llama 4: chunks, layers without rotation, experts whose input is weighted.
+constexpr ExpertNames llama4_experts{.router = "feed_forward.router",
+                                     .gate = "feed_forward.experts.#.gate_proj",
+                                     .up = "feed_forward.experts.#.up_proj",
+                                     .down = "feed_forward.experts.#.down_proj",
+                                     .stacked_gate_up = "feed_forward.experts.gate_up_proj",
+                                     .stacked_down = "feed_forward.experts.down_proj",
+                                     .stacked_in_out = true,
+                                     .shared = "feed_forward.shared_expert",
+                                     .count = "num_local_experts",
+                                     .scores = Experts::Scores::sigmoid};
+
+bool has_llama4_experts(const BlockReader& reader) {
+    const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
+    const nlohmann::json& list = reader.config.at("moe_layers");
+    if (list.is_array()) {
+        for (const nlohmann::json& layer : list)
+            if (layer == reader.layer) return true;
+        return false;
+    }
+    if (step == 0) reader.config.fail("interleave_moe_layer_step", "at least 1");
+    return (reader.layer + 1) % step == 0;
+}
+
+constexpr std::string_view llama4_types[] = {"full_attention", "chunked_attention"};
+
+std::string llama4_type(const BlockReader& reader, std::size_t layer) {
+    return is_without_rotation(reader, layer) ? "full_attention" : "chunked_attention";
+}
+
+void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    AttentionPart& part = attention_of(block);
+    config.at("attention_chunk_size");
+    if (reader.layer_type() == "chunked_attention") {
+        part.chunk = config.whole("attention_chunk_size");
+        if (*part.chunk == 0) config.fail("attention_chunk_size", "at least 1");
+    }
+    const bool turns = !is_without_rotation(reader, reader.layer);
+    if (config.flag("use_qk_norm", true) && turns)
+        part.query_norm = part.key_norm = NormSpec{.eps = config.number("rms_norm_eps")};
+    if (!turns) part.rotation.reset();
+    const double length = config.number("floor_scale", 8192), scale = config.number("attn_scale");
+    if (!(length > 0)) config.fail("floor_scale", "above 0");
+    const nlohmann::json& tuning = config.at("attn_temperature_tuning");
+    if (tuning != false && tuning != 0 && !turns) {  // older files have a number
+        part.factor_by_row = true;
+        part.query_factor = [length, scale](double row) {
+            return 1 + scale * std::log1p(std::floor((row + 1) / length));
+        };
+    }
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) {
+        experts->scales_input = true;
+        experts->normalise = false;
+    }
+}
+
+constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& row) {
+    row.rotary = Rotary::interleaved;
+    row.norms_after_rotation = true;
+    row.gate = "feed_forward.gate_proj";
+    row.up = "feed_forward.up_proj";
+    row.down = "feed_forward.down_proj";
+    row.inner_key = "intermediate_size_mlp";
+    row.experts = &llama4_experts;
+    row.has_experts = has_llama4_experts;
+    row.layer_types = llama4_types;
+    row.layer_rule = llama4_type;
+    row.adjust = adjust_llama4;
+});
+constexpr FamilyRow llama4 = with(llama4_text, "llama4", [](FamilyRow& row) {
+    row.part = "text_config";
+    row.prefix = "language_model.model.";
+});
+
+// AFMoE: a gate of the context, and rotation in layers with a window alone.
+constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
+                                    .shared = "mlp.shared_experts",
+                                    .normalise = true,
+                                    .shared_count = "num_shared_experts"};
+
+std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t every = reader.config.whole("global_attn_every_n_layers", 4);
+    if (every == 0) reader.config.fail("global_attn_every_n_layers", "at least 1");
+    return (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+}
+
+void adjust_afmoe_model(ModelReader& reader) {
+    if (reader.config.flag("mup_enabled"))
+        reader.spec.embedding.scale =
+            std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
+}
+
+void adjust_afmoe(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    reader.config.at("global_attn_every_n_layers");
+    if (reader.layer_type() != "sliding_attention") part.rotation.reset();
+    part.gate.from = ContextGate::From::own_projection;
+    part.gate.map = reader.linear("self_attn.gate_proj", reader.width(), part.heads * part.d_v);
+    for (const char* key : {"score_func", "scoring_func"}) reader.config.require(key, "sigmoid");
+    for (const char* key : {"n_group", "topk_group"}) reader.config.require(key, 1);
+    reader.config.require("route_norm", true);
+    use_sigmoid_router(reader, block, {"mlp.expert_bias"}, "route_scale");
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
+}
+
+constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
+    row.attention_post_norm = "post_attention_layernorm";
+    row.ffn_norm = "pre_mlp_layernorm";
+    row.ffn_post_norm = "post_mlp_layernorm";
+    row.windowed = Windowed::all;
+    row.layer_rule = afmoe_type;
+    row.experts = &afmoe_experts;
+    row.has_experts = [](const BlockReader& reader) {
+        return reader.layer >= reader.config.whole("num_dense_layers", 1);
+    };
+    row.adjust_model = adjust_afmoe_model;
+    row.adjust = adjust_afmoe;
+});
+
+// Doge: a bias of each key by its value, and factors on the residual.
+void adjust_doge(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    config.require("is_moe", false);
+    pass_keys(config, {"num_experts", "num_experts_per_tok", "norm_topk_prob"});
+    AttentionPart& part = attention_of(block);
+    KeyBias bias;
+    bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
+    bias.factor = elements_of(reader.tensors.get(reader.full("self_attn.A"), {part.kv_heads}));
+    bias.kept = config.whole("keep_window_size");
+    if (bias.kept == 0) config.fail("keep_window_size", "at least 1");
+    part.key_bias = std::move(bias);
+    const std::vector<std::size_t> shape{reader.width()};
+    block.attention_skip = elements_of(reader.tensors.get(reader.full("input_residual"), shape));
+    block.ffn_skip = elements_of(reader.tensors.get(reader.full("post_attention_residual"), shape));
+}
+
+constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.adjust = adjust_doge;
+});
+
+// DiffLlama: the difference of two attentions (Ye et al. 2024, arXiv 2410.05258).
+void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
+    const auto product = [&](const char* a, const char* b) {
+        const std::vector<std::size_t> shape{part.d_k};
+        const std::vector<double> x = elements_of(reader.tensors.get(reader.full(a), shape)),
+                                  y = elements_of(reader.tensors.get(reader.full(b), shape));
+        double sum = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+        return std::exp(sum);
+    };
+    const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(reader.layer));
+    part.difference = product("self_attn.lambda_q1", "self_attn.lambda_k1") -
+                      product("self_attn.lambda_q2", "self_attn.lambda_k2") + start;
+    NormSpec norm;
+    norm.eps = reader.config.number("rms_norm_eps");
+    norm.weight_factor = 1 - start;
+    part.out_norm = norm;
+    part.out_norm_per_head = true;
+    reader.config.at("lambda_std_dev");  // of the start of training
+}
+
+constexpr FamilyRow diffllama =
+    with(llama_row, "diffllama", [](FamilyRow& row) { row.adjust = adjust_diffllama; });
+
+constexpr FamilyRow rows[] = {llama4, llama4_text, afmoe, doge, diffllama};
+
+}  // namespace
+}  // namespace rows_llama4
+
+FamilyRows rows_of_llama4() {
+    return rows_llama4::rows;
+}
+
+}  // namespace attn::io

@@ -1,0 +1,355 @@
+// Image models: encoders of patches of an image, or of a spectrogram.
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/model/resize.hpp"
+#include "io/transformer/shared_rows.hpp"
+#include "io/transformer/vision_reader.hpp"
+
+namespace attn::io {
+namespace rows_vision {
+namespace {
+
+using Pair = std::array<std::size_t, 2>;
+
+constexpr std::string_view pixels[] = {"pixel_values"};
+constexpr std::string_view pixels_and_shapes[] = {"pixel_values", "spatial_shapes"};
+constexpr std::string_view spectrogram[] = {"input_values"};
+
+void adjust_vit_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    input.image = pair_of(reader.config, "image_size");
+    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    if (reader.tensors.has("embeddings.distillation_token"))
+        input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
+    input.positions = reader.tensors.get("embeddings.position_embeddings");
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow vit{.type = "vit",
+                        .prefix = "vit.",
+                        .layer = "encoder.layer.#.",
+                        .ids = {},
+                        .final_norm = "layernorm",
+                        .head = {},
+                        .rms = false,
+                        .eps = "layer_norm_eps",
+                        .attention_norm = "layernorm_before",
+                        .ffn_norm = "layernorm_after",
+                        .query = "attention.attention.query",
+                        .key = "attention.attention.key",
+                        .value = "attention.attention.value",
+                        .out = "attention.output.dense",
+                        .rotary = Rotary::none,
+                        .causal = false,
+                        .gate = {},
+                        .up = "intermediate.dense",
+                        .down = "output.dense",
+                        .adjust_model = adjust_vit_model,
+                        .inputs = pixels};
+constexpr FamilyRow deit = with(vit, "deit", [](FamilyRow& row) { row.prefix = "deit."; });
+
+void adjust_ast_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    input.from = PatchInput::From::spectrogram;
+    input.step = {config.whole("frequency_stride"), config.whole("time_stride")};
+    if (input.step[0] == 0) config.fail("frequency_stride", "at least 1");
+    if (input.step[1] == 0) config.fail("time_stride", "at least 1");
+    input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
+    input.tokens = {reader.tensors.get("embeddings.cls_token"),
+                    reader.tensors.get("embeddings.distillation_token")};
+    input.positions = reader.tensors.get("embeddings.position_embeddings");
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow ast = with(vit, "audio-spectrogram-transformer", [](FamilyRow& row) {
+    row.prefix = "audio_spectrogram_transformer.";
+    row.adjust_model = adjust_ast_model;
+    row.inputs = spectrogram;
+});
+
+/// The block of another row of the family.
+TransformerBlock block_of(const BlockReader& reader, const FamilyRow& row) {
+    const ModelSource source{row, reader.config, reader.tensors, reader.tokens, reader.input};
+    return BlockReader(source, reader.layer).read();
+}
+
+void add_layer_scales(BlockReader& reader, TransformerBlock& block) {
+    block.attention_scale =
+        elements_of(reader.tensors.get(reader.full("layer_scale1.lambda1"), {reader.width()}));
+    block.ffn_scale =
+        elements_of(reader.tensors.get(reader.full("layer_scale2.lambda1"), {reader.width()}));
+}
+/// mlp_ratio times the width; a gated layer has two thirds of it, rounded up to a multiple of 8.
+std::size_t dino_inner_width(const BlockReader& reader) {
+    const ModelConfig& config = reader.config;
+    const double all = std::floor(config.number("mlp_ratio") * static_cast<double>(reader.width()));
+    if (!(all >= 0 && all < 0x1p31)) config.fail("mlp_ratio", "a factor of the model's width");
+    const auto width = static_cast<std::size_t>(all);
+    return config.flag("use_swiglu_ffn") ? (width * 2 / 3 + 7) / 8 * 8 : width;
+}
+
+constexpr FamilyRow dino_plain = with(vit, "dinov2", [](FamilyRow& row) {
+    row.attention_norm = "norm1";
+    row.ffn_norm = "norm2";
+    row.up = "mlp.fc1";
+    row.down = "mlp.fc2";
+    row.inner_key = "mlp_ratio";
+    row.inner_width = dino_inner_width;
+    row.adjust = add_layer_scales;
+});
+constexpr FamilyRow dino_gated = with(dino_plain, "dinov2", [](FamilyRow& row) {
+    row.up = "mlp.weights_in";
+    row.down = "mlp.weights_out";
+    row.ffn_joined = FeedForward::Joined::gate_first;
+    row.activation_name = "silu";
+});
+TransformerBlock make_dino_block(BlockReader& reader) {
+    reader.config.text("hidden_act");
+    return block_of(reader, reader.config.flag("use_swiglu_ffn") ? dino_gated : dino_plain);
+}
+/// Requires a position for each patch of an image of image_size, after `others`. Images of other
+/// sizes resize the table.
+void check_positions(const ModelReader& reader, const Parameter& table, std::size_t others) {
+    const Pair image = pair_of(reader.config, "image_size"),
+               patch = pair_of(reader.config, "patch_size");
+    const std::vector<std::size_t>& shape = table->shape();
+    const std::size_t rows = shape.size() < 2 ? 0 : shape[shape.size() - 2],
+                      expected = image[0] / patch[0] * (image[1] / patch[1]) + others;
+    if (rows != expected)
+        throw Error(ErrorKind::input, table->place(),
+                    std::to_string(rows) + " positions; expected " + std::to_string(expected) +
+                        " by image_size in " + reader.config.place());
+}
+
+void adjust_dinov2_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    const bool has_registers = reader.row.type == "dinov2_with_registers";
+    if (has_registers && reader.config.whole("num_register_tokens") != 0)
+        input.registers =
+            reader.tensors.get("embeddings.register_tokens",
+                               {1, reader.config.whole("num_register_tokens"), input.width});
+    input.positions = reader.tensors.get("embeddings.position_embeddings");
+    check_positions(reader, input.positions, 1);
+    input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow dinov2 = with(dino_plain, "dinov2", [](FamilyRow& row) {
+    row.prefix = "dinov2.";
+    row.adjust_model = adjust_dinov2_model;
+    row.make_block = make_dino_block;
+});
+constexpr FamilyRow dinov2_registers = with(
+    dinov2, "dinov2_with_registers", [](FamilyRow& row) { row.prefix = "dinov2_with_registers."; });
+
+/// Biases of the scores of a class token and patches: rows of a table by the distances between two
+/// patches in rows and columns, and three of the class token.
+std::vector<double> beit_bias(const BlockReader& reader, const std::string& name, std::size_t heads,
+                              const Pair& grid) {
+    const Pair patch = pair_of(reader.config, "patch_size"),
+               image = pair_of(reader.config, "image_size");
+    const Pair trained{image[0] / patch[0], image[1] / patch[1]};
+    if (trained[0] == 0 || trained[1] == 0) reader.config.fail("image_size", "at least patch_size");
+    const std::size_t old_rows = 2 * trained[0] - 1, old_columns = 2 * trained[1] - 1,
+                      rows = 2 * grid[0] - 1, columns = 2 * grid[1] - 1;
+    const std::vector<double> stored =
+        elements_of(reader.tensors.get(name, {old_rows * old_columns + 3, heads}));
+    const auto end = stored.end() - static_cast<std::ptrdiff_t>(3 * heads);
+    // The model takes the table as (columns, rows) before it resizes it.
+    std::vector<double> table =
+        resized({stored.begin(), end}, old_columns, old_rows, rows, columns, Resize::bilinear);
+    table.insert(table.end(), end, stored.end());
+    const std::size_t count = grid[0] * grid[1] + 1, of_class = rows * columns;
+    std::vector<double> bias(heads * count * count);
+    for (std::size_t q = 0; q < count; ++q)
+        for (std::size_t k = 0; k < count; ++k) {
+            std::size_t row = of_class + (q == 0 ? 0 : 1);
+            if (q == 0 && k == 0) row = of_class + 2;
+            if (q != 0 && k != 0)
+                row = ((q - 1) / grid[1] + grid[0] - 1 - (k - 1) / grid[1]) * columns +
+                      (q - 1) % grid[1] + grid[1] - 1 - (k - 1) % grid[1];
+            for (std::size_t h = 0; h < heads; ++h)
+                bias[(h * count + q) * count + k] += table[row * heads + h];
+        }
+    return bias;
+}
+void adjust_beit(BlockReader& reader, TransformerBlock& block) {
+    auto& part = attention_of(block);
+    if (reader.tensors.has(reader.full("lambda_1"))) {
+        block.attention_scale =
+            elements_of(reader.tensors.get(reader.full("lambda_1"), {reader.width()}));
+        block.ffn_scale =
+            elements_of(reader.tensors.get(reader.full("lambda_2"), {reader.width()}));
+    }
+    const Pair grid = grid_of(reader);
+    std::vector<double> bias;
+    const auto add = [&](const std::string& module) {
+        const std::vector<double> own =
+            beit_bias(reader, module + "relative_position_bias.relative_position_bias_table",
+                      part.heads, grid);
+        bias.resize(own.size());
+        for (std::size_t i = 0; i < own.size(); ++i) bias[i] += own[i];
+    };
+    if (reader.config.flag("use_shared_relative_position_bias")) add("encoder.");
+    if (reader.config.flag("use_relative_position_bias")) add(reader.full("attention.attention."));
+    if (bias.empty()) return;
+    const auto all = std::make_shared<const std::vector<double>>(std::move(bias));
+    const std::size_t heads = part.heads;
+    part.bias = [all, heads](std::size_t, std::size_t q_len, std::size_t kv_len) {
+        Array<double> values = Array<double>::from_shape({heads, q_len, kv_len});
+        values.fill(0);
+        std::copy_n(all->begin(), std::min(all->size(), values.size()), values.begin());
+        return values;
+    };
+}
+void adjust_beit_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    if (reader.config.flag("use_absolute_position_embeddings"))
+        input.positions = reader.tensors.get("embeddings.position_embeddings");
+    input.resize = Resize::bicubic;
+    reader.spec.input = std::move(input);
+    if (!reader.config.flag("use_mean_pooling", true))
+        reader.spec.final_norm = reader.norm("layernorm");
+}
+constexpr std::string_view beit_buffers[] = {"relative_position_index"};
+constexpr FamilyRow beit = with(vit, "beit", [](FamilyRow& row) {
+    row.prefix = "beit.";
+    row.final_norm = {};
+    row.ignored = beit_buffers;
+    row.adjust_model = adjust_beit_model;
+    row.adjust = adjust_beit;
+});
+
+void adjust_clip_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
+    input.image = pair_of(reader.config, "image_size");
+    input.tokens = {reader.tensors.get("embeddings.class_embedding")};
+    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
+    input.norm = reader.norm("pre_layrnorm");
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
+    row.prefix = "vision_model.";
+    row.layer = "encoder.layers.#.";
+    row.final_norm = {};  // the class token's vector alone has one
+    row.attention_norm = "layer_norm1";
+    row.ffn_norm = "layer_norm2";
+    row.query = "self_attn.q_proj";
+    row.key = "self_attn.k_proj";
+    row.value = "self_attn.v_proj";
+    row.out = "self_attn.out_proj";
+    row.up = "mlp.fc1";
+    row.down = "mlp.fc2";
+    row.adjust_model = adjust_clip_model;
+});
+void adjust_siglip_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
+    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
+    check_positions(reader, input.positions, 0);
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row) {
+    row.final_norm = "post_layernorm";
+    row.adjust_model = adjust_siglip_model;
+});
+void adjust_siglip2_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    pass_vision_keys(config);
+    PatchInput input;
+    input.from = PatchInput::From::patches;
+    input.width = config.whole("hidden_size");
+    const Pair patch = pair_of(config, "patch_size");
+    input.map =
+        reader.tensors.linear("embeddings.patch_embedding",
+                              config.whole("num_channels") * patch[0] * patch[1], input.width);
+    input.positions = reader.tensors.get("embeddings.position_embedding.weight",
+                                         {config.whole("num_patches"), input.width});
+    input.resize = Resize::bilinear_smooth;
+    input.always_resizes = true;
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow siglip2 = with(siglip, "siglip2_vision_model", [](FamilyRow& row) {
+    row.adjust_model = adjust_siglip2_model;
+    row.inputs = pixels_and_shapes;
+});
+
+constexpr FamilyRow dinov3_plain = with(dino_plain, "dinov3_vit", [](FamilyRow& row) {
+    row.prefix = "";
+    row.layer = "layer.#.";
+    row.final_norm = "norm";
+    row.query = "attention.q_proj";
+    row.key = "attention.k_proj";
+    row.value = "attention.v_proj";
+    row.out = "attention.o_proj";
+    row.up = "mlp.up_proj";
+    row.down = "mlp.down_proj";
+    row.inner_key = "intermediate_size";
+    row.inner_width = nullptr;
+});
+constexpr FamilyRow dinov3_gated =
+    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.gate = "mlp.gate_proj"; });
+
+/// Patches turn by the row and the column of their centre, in [-1, 1]; tokens before them do not.
+std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reader,
+                                                        std::size_t width) {
+    const Pair grid = grid_of(reader);
+    const std::size_t before = 1 + reader.config.whole("num_register_tokens"), quarter = width / 4;
+    const double base = reader.config.number("rope_theta");
+    auto table = std::make_shared<std::vector<double>>();
+    for (std::size_t i = 0; i < before * width / 2; ++i) table->insert(table->end(), {1.0, 0.0});
+    for (std::size_t p = 0; p < grid[0] * grid[1]; ++p)
+        for (std::size_t axis = 0; axis < 2; ++axis)
+            for (std::size_t i = 0; i < quarter; ++i) {
+                const std::size_t at = axis == 0 ? p / grid[1] : p % grid[1];
+                const double centre =
+                    2 * (static_cast<double>(at) + 0.5) / static_cast<double>(grid[axis]) - 1;
+                const double angle =
+                    2 * std::numbers::pi * centre /
+                    std::pow(base, static_cast<double>(4 * i) / static_cast<double>(width));
+                table->insert(table->end(), {std::cos(angle), std::sin(angle)});
+            }
+    return table;
+}
+TransformerBlock make_dinov3_block(BlockReader& reader) {
+    TransformerBlock block =
+        block_of(reader, reader.config.flag("use_gated_mlp") ? dinov3_gated : dinov3_plain);
+    auto& part = attention_of(block);
+    if (part.d_k % 4 != 0)
+        reader.config.fail("num_attention_heads",
+                           "a number of heads whose width is a multiple of 4");
+    Rotation rotation;
+    rotation.frequencies.resize(part.d_k / 2);
+    rotation.table = dinov3_table(reader, part.d_k);
+    part.rotation = std::move(rotation);
+    return block;
+}
+void adjust_dinov3_model(ModelReader& reader) {
+    PatchInput input = patches_of(reader, "embeddings.patch_embeddings");
+    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
+        input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
+    reader.spec.input = std::move(input);
+}
+constexpr FamilyRow dinov3 = with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) {
+    row.adjust_model = adjust_dinov3_model;
+    row.make_block = make_dinov3_block;
+});
+
+constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
+                              beit, clip, siglip, siglip2, dinov3};
+
+}  // namespace
+}  // namespace rows_vision
+
+FamilyRows rows_of_vision() {
+    return rows_vision::rows;
+}
+
+}  // namespace attn::io
