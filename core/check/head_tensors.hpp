@@ -15,11 +15,6 @@
 
 namespace attn::check_detail {
 
-/// The place in arrays by tensor.
-constexpr std::size_t index_of(Tensor tensor) {
-    return static_cast<std::size_t>(tensor);
-}
-
 /// Norms of a vector and of its errors: of order 2, and of order 4 for sums of squares of products,
 /// by Cauchy's inequality.
 struct Norms {

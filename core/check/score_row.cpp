@@ -144,7 +144,7 @@ void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreSta
                 if (c_.softcap != 0) cap_scores(x);
                 break;
             case ScoreStage::alibi:
-                if (c_.alibi) add_alibi(q, x);
+                if (c_.alibi.is_on) add_alibi(q, x);
                 break;
             case ScoreStage::bias: add_masks(q, x); break;
             case ScoreStage::block: block_scores(q, x); break;
@@ -210,7 +210,7 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     const std::size_t count = plan_.heads;
     const auto slope_of_head = [&] {
         const auto place = static_cast<double>(q.head), heads = static_cast<double>(count);
-        switch (c_.slopes) {
+        switch (c_.alibi.slopes) {
             case AlibiSlopes::asked: return alibi_slope(plan_, count, q.head);
             case AlibiSlopes::from_one: return std::exp2(-8 * (place + 1) / heads);
             case AlibiSlopes::from_zero: return std::exp2(-8 * place / heads);
@@ -220,12 +220,12 @@ void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
         }
         return 0.0;
     };
-    const double slope = slope_of_head() * c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
+    const double slope = slope_of_head() * c_.alibi.sign * (c_.alibi.is_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         std::int64_t distance = signed_size(k);
-        if (c_.alibi_distance == AlibiDistance::from_query) distance -= position;
-        if (c_.alibi_distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
+        if (c_.alibi.distance == AlibiDistance::from_query) distance -= position;
+        if (c_.alibi.distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
         const double term = slope * static_cast<double>(distance);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
