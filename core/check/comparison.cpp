@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/check/error_model.hpp"
+#include "core/check/search.hpp"
 
 namespace attn {
 namespace {
@@ -148,6 +149,25 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
         is_right_ = false;
         asked_[index] = std::move(errors);
     }
+}
+
+/// How many weights, projections and heads a search makes hardly depends on the question; those
+/// that threads use are kept beyond the limits.
+double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads) {
+    const auto product = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
+    constexpr double bytes = 2 * sizeof(double), tensors = 3;  // values and errors; q, k and v
+    const double columns =
+                     product(plan.heads, plan.d_k) + product(plan.kv_heads, plan.d_k + plan.d_v),
+                 weight = bytes * product(plan.d_in) * columns / tensors,
+                 tensor = bytes *
+                          (product(plan.batch, plan.heads, plan.q_len, plan.d_k) +
+                           product(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v)) /
+                          tensors;
+    const auto kept = [](double made, double size) {
+        return std::min(made * size, static_cast<double>(Memo<BoundedRows>::byte_limit) + size);
+    };
+    const double memos = kept(32, weight) + kept(30, tensor) + kept(60, tensor) + kept(125, tensor);
+    return product(types) * (memos + 2 * tensors * product(threads) * tensor);
 }
 
 }  // namespace attn
