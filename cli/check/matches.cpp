@@ -4,52 +4,12 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 namespace attn::cli {
 namespace {
-
-/// What comes before the words of a change for which attn has no flag: "softmax over queries".
-constexpr std::pair<Convention, std::string_view> beginnings[] = {
-    {Convention::mask_polarity, ""},
-    {Convention::masked_value, "masked scores "},
-    {Convention::causal_align, "alignment: "},
-    {Convention::causal, "causal: "},
-    {Convention::window_left, "window: "},
-    {Convention::window_right, "window: "},
-    {Convention::scale, "scale "},
-    {Convention::rope_pairs, "rotary pairs "},
-    {Convention::rope_base, "rotary base "},
-    {Convention::rope_dims, "rotary dimensions "},
-    {Convention::rope_positions, "rotary positions "},
-    {Convention::rope_keys, "rotated: "},
-    {Convention::head_groups, "head groups: "},
-    {Convention::softcap, "soft cap "},
-    {Convention::softcap_order, "order: "},
-    {Convention::alibi_sign, "sign of ALiBi: "},
-    {Convention::alibi_slopes, "slopes of ALiBi: "},
-    {Convention::sink, "sink "},
-    {Convention::kv_lengths, "valid keys: "},
-    {Convention::softmax_axis, "softmax over "},
-    {Convention::transposed, ""},
-    {Convention::heads_split, "heads split: "},
-    {Convention::bias, "bias "},
-    {Convention::exchanged, ""},
-    {Convention::dropout, "dropout "},
-    {Convention::precision, "rounded: "},
-    {Convention::mask_method, ""},
-    {Convention::out_proj, "output projection "},
-};
-static_assert(std::size(beginnings) == std::size(convention_names));
-
-std::string change_in_words(const Change& change) {
-    return std::string(beginnings[static_cast<std::size_t>(change.convention)].second) +
-           change.found;
-}
 
 /// Whether two matches differ from the question in the same conventions.
 bool changes_the_same(const Match& a, const Match& b) {
@@ -73,7 +33,8 @@ std::string changes_text(const Match& match) {
         if (!change.flag.empty() && change.flag == before) continue;
         before = change.flag;
         found += (found.empty() ? "" : " and ") +
-                 (change.flag.empty() ? change_in_words(change) : change.flag);
+                 (change.flag.empty() ? std::string(change.convention->beginning) + change.found
+                                      : change.flag);
         asked += (asked.empty() ? "" : ", ") + change.asked;
     }
     return found + " (asked: " + asked + ")";
@@ -103,7 +64,7 @@ nlohmann::ordered_json match_json(const Match& match) {
     ordered_json changes = ordered_json::array();
     for (const Change& change : match.changes)
         changes.push_back(
-            {{"convention", convention_names[static_cast<std::size_t>(change.convention)]},
+            {{"convention", change.convention->name},
              {"asked", change.asked},
              {"found", change.found},
              {"flag", change.flag.empty() ? ordered_json() : ordered_json(change.flag)}});

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/check/error_model.hpp"
+#include "core/check/search.hpp"
 
 namespace attn {
 namespace {
@@ -20,8 +20,35 @@ double unit_in_last_place(double size, const PrecisionRow& type) {
     return std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(size)));
 }
 
-std::size_t place_of_row(const TheirArray& array, const TheirRow& row) {
-    return ((row.batch * array.shape[1] + row.head) * array.shape[2] + row.row) * array.shape[3];
+/// Calls use(column, error, bound) for the numbers that are finite.
+template <class Use>
+Fit fit_of_row(const Numbers& computed, std::span<const double> theirs, const TheirArray& array,
+               bool stops, const Use& use) {
+    Fit fit;
+    double largest = 0, worst = 0;
+    for (std::size_t c = 0; c < theirs.size(); ++c) {
+        const double given = theirs[c], value = computed.value[c];
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+        ++fit.numbers;
+        double multiple = 0;
+        if (std::isfinite(given) && std::isfinite(value)) {
+            const double error = std::abs(given - value);
+            const double bound =
+                computed.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
+            if (error != 0)
+                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
+            worst = std::max(worst, error);
+            use(c, error, bound, fit);
+        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
+            multiple = never_within;
+        }
+        fit.bound = std::max(fit.bound, multiple);
+        fit.squares += multiple * multiple;
+        if (stops && !(multiple <= 1)) return fit;
+    }
+    fit.part = worst == 0 ? 0 : worst / largest;
+    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, row_of(array.type));
+    return fit;
 }
 
 }  // namespace
@@ -42,130 +69,105 @@ double Fit::root_mean_square() const {
     return numbers == 0 ? 0 : std::sqrt(squares / static_cast<double>(numbers));
 }
 
-Candidate& Reproduction::candidate(Precision type) {
-    std::unique_ptr<Candidate>& one = candidates_[type];
-    if (!one) one = std::make_unique<Candidate>(comparison_.evaluator(type), conventions_, true);
-    return *one;
-}
-
-const Numbers& Reproduction::computed_row(Candidate& by, const TheirRow& row) const {
-    const ArrayId id = comparison_.arrays()[row.array].id;
-    const ShownAxes& shown = comparison_.problem().plan.shown;
-    const std::vector<std::size_t>* const chosen = shown.averages(id) ? nullptr : shown.chosen(id);
-    return by.row(id, row.batch, chosen == nullptr ? row.head : (*chosen)[row.head], row.row);
+const Numbers& Reproduction::computed(const TheirRow& row, bool with_errors) {
+    const TheirArray& theirs = comparison_.array(row);
+    std::unique_ptr<Candidate>& one = candidates_[{theirs.type, with_errors}];
+    if (!one)
+        one = std::make_unique<Candidate>(comparison_.evaluator(theirs.type), conventions_,
+                                          with_errors);
+    return one->row(theirs.id, row.batch, row.head, row.row);
 }
 
 bool Reproduction::is_far_off(const TheirRow& row) {
     // Sums with a large number lose digits of their own.
     if (conventions_.masked_value_is_added) return false;
-    const TheirArray& theirs = comparison_.arrays()[row.array];
-    if (!without_errors_)
-        without_errors_ =
-            std::make_unique<Candidate>(comparison_.evaluator(theirs.type), conventions_, false);
-    const Numbers& computed = computed_row(*without_errors_, row);
-    const std::size_t first = place_of_row(theirs, row);
+    const std::span<const double> theirs = comparison_.numbers(row);
+    const Numbers& numbers = computed(row, false);
+    const Comparison::Asked* const asked = comparison_.asked(row);
     double largest = 0;
-    for (std::size_t c = 0; c < theirs.shape[3]; ++c)
-        if (const double size = std::abs(theirs.values[first + c]); std::isfinite(size))
-            largest = std::max(largest, size);
+    for (const double x : theirs)
+        if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
     constexpr double far_part = 0.05, many_bounds = 100;
-    for (std::size_t c = 0; c < theirs.shape[3]; ++c) {
-        const Comparison::Asked* const asked = comparison_.asked(row.array, first + c);
-        const double error = std::abs(theirs.values[first + c] - computed.value[c]);
+    for (std::size_t c = 0; c < theirs.size(); ++c) {
+        const double error = std::abs(theirs[c] - numbers.value[c]);
         if (asked != nullptr && std::isfinite(error) && error > far_part * largest &&
-            error > many_bounds * asked->bound)
+            error > many_bounds * asked[c].bound)
             return true;
     }
     return false;
 }
 
-/// Calls use(number, error, bound, fit) for those that are finite.
-template <class Use>
-Fit Reproduction::compare(const TheirRow& row, bool stops, const Use& use) {
-    const TheirArray& theirs = comparison_.arrays()[row.array];
-    const PrecisionRow& type = row_of(theirs.type);
-    const Numbers& computed = computed_row(candidate(theirs.type), row);
-    const std::size_t first = place_of_row(theirs, row);
-    Fit fit;
-    double largest = 0, worst = 0;
-    for (std::size_t c = 0; c < theirs.shape[3]; ++c) {
-        const double given = theirs.values[first + c], value = computed.value[c];
-        const bool is_finite = std::isfinite(given) && std::isfinite(value);
-        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-        ++fit.numbers;
-        double multiple = 0;
-        if (is_finite) {
-            const double error = std::abs(given - value);
-            const double bound =
-                computed.bound(c, given) + (theirs.printed ? theirs.printed->error(given) : 0);
-            if (error != 0)
-                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
-            worst = std::max(worst, error);
-            use(first + c, error, bound, fit);
-        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
-            multiple = never_within;
-        }
-        fit.bound = std::max(fit.bound, multiple);
-        fit.squares += multiple * multiple;
-        if (stops && !(multiple <= 1)) return fit;
-    }
-    fit.part = worst == 0 ? 0 : worst / largest;
-    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, type);
-    return fit;
-}
-
 Fit Reproduction::compare(const TheirRow& row, bool stops) {
+    const TheirArray& theirs = comparison_.array(row);
+    const Comparison::Asked* const asked = comparison_.asked(row);
     // Powers this small may be 0, or have few digits.
-    const double negligible = ErrorModel(comparison_.arrays()[row.array].type).least_power();
-    return compare(row, stops, [&](std::size_t number, double error, double, Fit& fit) {
-        const Comparison::Asked* const asked = comparison_.asked(row.array, number);
-        if (asked == nullptr || (asked->error <= negligible && error <= negligible)) return;
-        if (asked->error > asked->bound) {
-            ++fit.outside;
-            if (!(error <= clearly_smaller * asked->error)) ++fit.as_far_outside;
-        } else {
-            ++fit.inside;
-            if (!(error <= asked->bound)) ++fit.no_longer_inside;
-        }
-    });
+    const double negligible = ErrorModel(theirs.type).least_power();
+    return fit_of_row(
+        computed(row, true), comparison_.numbers(row), theirs, stops,
+        [&](std::size_t c, double error, double, Fit& fit) {
+            if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) return;
+            if (asked[c].error > asked[c].bound) {
+                ++fit.outside;
+                if (!(error <= clearly_smaller * asked[c].error)) ++fit.as_far_outside;
+            } else {
+                ++fit.inside;
+                if (!(error <= asked[c].bound)) ++fit.no_longer_inside;
+            }
+        });
 }
 
 Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool)
     : problem_(problem), arrays_(std::move(arrays)), asked_(arrays_.size()) {
-    for (const TheirArray& array : arrays_) {
-        std::unique_ptr<Evaluator>& one = evaluators_[array.type];
-        if (!one) one = std::make_unique<Evaluator>(problem_, array.type);
+    for (const TheirArray& one : arrays_) {
+        std::unique_ptr<Evaluator>& made = evaluators_[one.type];
+        if (!made) made = std::make_unique<Evaluator>(problem_, one.type);
     }
-    for (std::size_t array = 0; array < arrays_.size(); ++array) {
-        const std::array<std::size_t, 4>& shape = arrays_[array].shape;
-        const std::size_t heads = shape[0] * shape[1];
-        if (heads * shape[2] * shape[3] == 0) continue;
-        std::vector<Fit> fits(heads * shape[2]);
-        std::vector<Asked> errors(arrays_[array].values.size());
+    for (std::size_t index = 0; index < arrays_.size(); ++index) {
+        const std::array<std::size_t, 4>& shape = arrays_[index].shape;
+        const std::size_t heads = shape[0] * shape[1], count = rows(index);
+        if (count * shape[3] == 0) continue;
+        std::vector<double> bounds(count);
+        std::vector<Asked> errors(arrays_[index].values.size());
         pool.run(heads, [&](std::size_t item, std::size_t) {
             Reproduction asked(*this, problem_.asked);
-            for (std::size_t row = 0; row < shape[2]; ++row)
-                fits[item * shape[2] + row] =
-                    asked.compare({array, item / shape[1], item % shape[1], row}, false,
-                                  [&](std::size_t number, double error, double bound, Fit&) {
-                                      errors[number] = {error, bound};
-                                  });
+            for (std::size_t i = item * shape[2]; i < (item + 1) * shape[2]; ++i) {
+                const TheirRow row = row_at(index, i);
+                bounds[i] =
+                    fit_of_row(asked.computed(row, true), numbers(row), arrays_[index], false,
+                               [&](std::size_t c, double error, double bound, Fit&) {
+                                   errors[row.first + c] = {error, bound};
+                               })
+                        .bound;
+            }
         });
-        const auto worst = std::max_element(
-            fits.begin(), fits.end(), [](const Fit& a, const Fit& b) { return a.bound < b.bound; });
-        const auto place = static_cast<std::size_t>(worst - fits.begin());
-        probes_.push_back(
-            {array, place / shape[2] / shape[1], place / shape[2] % shape[1], place % shape[2]});
-        probes_.push_back({array, shape[0] - 1, shape[1] - 1, shape[2] - 1});
-        probes_.push_back({array, 0, shape[1] / 2, shape[2] / 2});
-        if (worst->bound <= 1) continue;
+        const auto worst = std::max_element(bounds.begin(), bounds.end());
+        const std::size_t middle = shape[1] / 2 * shape[2] + shape[2] / 2;
+        for (const std::size_t place :
+             {static_cast<std::size_t>(worst - bounds.begin()), count - 1, middle})
+            probes_.push_back(row_at(index, place));
+        if (*worst <= 1) continue;
         is_right_ = false;
-        asked_[array] = std::move(errors);
+        asked_[index] = std::move(errors);
     }
 }
 
-bool Comparison::allows(const Conventions& conventions) const {
-    return evaluators_.begin()->second->fits(conventions);
+/// How many weights, projections and heads a search makes hardly depends on the question; those
+/// that threads use are kept beyond the limits.
+double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads) {
+    const auto product = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
+    constexpr double bytes = 2 * sizeof(double), tensors = 3;  // values and errors; q, k and v
+    const double columns =
+                     product(plan.heads, plan.d_k) + product(plan.kv_heads, plan.d_k + plan.d_v),
+                 weight = bytes * product(plan.d_in) * columns / tensors,
+                 tensor = bytes *
+                          (product(plan.batch, plan.heads, plan.q_len, plan.d_k) +
+                           product(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v)) /
+                          tensors;
+    const auto kept = [](double made, double size) {
+        return std::min(made * size, static_cast<double>(Memo<BoundedRows>::byte_limit) + size);
+    };
+    const double memos = kept(32, weight) + kept(30, tensor) + kept(60, tensor) + kept(125, tensor);
+    return product(types) * (memos + 2 * tensors * product(threads) * tensor);
 }
 
 }  // namespace attn

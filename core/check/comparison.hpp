@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct Fit {
 /// One row of one of their arrays, of shape (batch, heads, rows, columns).
 struct TheirRow {
     std::size_t array, batch, head, row;
+    std::size_t first;  ///< the place of its first number
 };
 
 class Comparison;
@@ -43,6 +45,8 @@ public:
     Reproduction(const Comparison& comparison, Conventions conventions)
         : comparison_(comparison), conventions_(std::move(conventions)) {}
 
+    const Numbers& computed(const TheirRow& row, bool with_errors);
+
     /// Ends at the first number that is outside its bound, if `stops`.
     Fit compare(const TheirRow& row, bool stops);
 
@@ -51,16 +55,9 @@ public:
     bool is_far_off(const TheirRow& row);
 
 private:
-    friend class Comparison;
-    template <class Use>
-    Fit compare(const TheirRow& row, bool stops, const Use& use);
-    Candidate& candidate(Precision type);
-    const Numbers& computed_row(Candidate& by, const TheirRow& row) const;
-
     const Comparison& comparison_;
     Conventions conventions_;
-    std::map<Precision, std::unique_ptr<Candidate>> candidates_;
-    std::unique_ptr<Candidate> without_errors_;
+    std::map<std::pair<Precision, bool>, std::unique_ptr<Candidate>> candidates_;
 };
 
 /// The arrays, the errors that the question's own conventions leave, and the rows by which others
@@ -73,6 +70,19 @@ public:
     const Problem& problem() const { return problem_; }
     const std::vector<TheirArray>& arrays() const { return arrays_; }
     const Evaluator& evaluator(Precision type) const { return *evaluators_.at(type); }
+    const TheirArray& array(const TheirRow& row) const { return arrays_[row.array]; }
+
+    std::size_t rows(std::size_t array) const {
+        return arrays_[array].shape[0] * arrays_[array].shape[1] * arrays_[array].shape[2];
+    }
+    /// The row in this place of all.
+    TheirRow row_at(std::size_t array, std::size_t place) const {
+        const auto& [batch, heads, rows, columns] = arrays_[array].shape;
+        return {array, place / rows / heads, place / rows % heads, place % rows, place * columns};
+    }
+    std::span<const double> numbers(const TheirRow& row) const {
+        return {array(row).values.data() + row.first, array(row).shape[3]};
+    }
 
     /// Whether the question's own conventions reproduce the arrays.
     bool is_right() const { return is_right_; }
@@ -80,10 +90,10 @@ public:
     struct Asked {
         double error = 0, bound = std::numeric_limits<double>::infinity();
     };
-    /// Of a number, as by default if it is not finite; null if all of the array are within their
-    /// bounds.
-    const Asked* asked(std::size_t array, std::size_t number) const {
-        return asked_[array].empty() ? nullptr : &asked_[array][number];
+    /// Of the numbers of a row, as by default if they are not finite; null if all of the array are
+    /// within their bounds.
+    const Asked* asked(const TheirRow& row) const {
+        return asked_[row.array].empty() ? nullptr : &asked_[row.array][row.first];
     }
 
     /// For each array, in the order of computation, the row with the largest error, and two that
@@ -91,7 +101,9 @@ public:
     const std::vector<TheirRow>& probes() const { return probes_; }
 
     /// Whether the sizes of the question's tensors allow these conventions.
-    bool allows(const Conventions& conventions) const;
+    bool allows(const Conventions& conventions) const {
+        return evaluators_.begin()->second->fits(conventions);
+    }
 
 private:
     const Problem& problem_;

@@ -3,60 +3,23 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <vector>
 
-#include "core/base/names.hpp"
 #include "core/base/precision.hpp"
 #include "core/operator/choices.hpp"
 
 namespace attn {
 
-/// The names of `convention` in reports.
-enum class Convention {
-    mask_polarity,
-    masked_value,
-    causal_align,
-    causal,
-    window_left,
-    window_right,
-    scale,
-    rope_pairs,
-    rope_base,
-    rope_dims,
-    rope_positions,
-    rope_keys,
-    head_groups,
-    softcap,
-    softcap_order,
-    alibi_sign,
-    alibi_slopes,
-    sink,
-    kv_lengths,
-    softmax_axis,
-    transposed,
-    heads_split,
-    bias,
-    exchanged,
-    dropout,
-    precision,
-    mask_method,
-    out_proj
-};
-inline constexpr std::string_view convention_names[] = {
-    "mask_polarity",  "masked_value", "causal_align", "causal",     "window_left",
-    "window_right",   "scale",        "rope_pairs",   "rope_base",  "rope_dims",
-    "rope_positions", "rope_keys",    "head_groups",  "softcap",    "softcap_order",
-    "alibi_sign",     "alibi_slopes", "sink",         "kv_lengths", "softmax_axis",
-    "transposed",     "heads_split",  "bias",         "exchanged",  "dropout",
-    "precision",      "mask_method",  "out_proj"};
-
 /// The tensors that projections make, and the output.
 enum class Tensor { query, key, value, out };
+constexpr std::size_t index_of(Tensor tensor) {
+    return static_cast<std::size_t>(tensor);
+}
 template <class T>
 using PerTensor = std::array<T, 4>;  // by Tensor
 
@@ -137,6 +100,16 @@ enum class Rounded {
     context          ///< after the output projection
 };
 
+struct AlibiConvention {
+    bool is_on = false;
+    double sign = 1;
+    AlibiSlopes slopes = AlibiSlopes::asked;
+    AlibiDistance distance = AlibiDistance::from_query;
+    bool is_scaled = false;  ///< the slopes are multiplied by the scale
+
+    auto operator<=>(const AlibiConvention&) const = default;
+};
+
 struct RopeConvention {
     std::optional<Rope> pairs;  ///< none: not rotated
     double base = 0;
@@ -147,7 +120,7 @@ struct RopeConvention {
     int query_times = 1, key_times = 1;           ///< how often each is rotated; -1: backwards
     int value_times = 0;                          ///< likewise, at the positions of the keys
 
-    bool operator==(const RopeConvention&) const = default;
+    auto operator<=>(const RopeConvention&) const = default;
 };
 
 /// The rules that exclude keys by their position. `offset` leads from a query's index to its
@@ -160,7 +133,7 @@ struct BandConvention {
     std::int64_t left = -1, right = -1;       ///< the window; -1 is unbounded
     std::vector<std::int64_t> window_offset;  ///< empty: as `offset`
 
-    bool operator==(const BandConvention&) const = default;
+    auto operator<=>(const BandConvention&) const = default;
 };
 
 /// From the sources to the queries, keys and values, and from the outputs of heads to the output.
@@ -181,7 +154,7 @@ struct ProjectionConvention {
     HeadGroups groups = HeadGroups::blocks;
     RopeConvention rope;
 
-    bool operator==(const ProjectionConvention&) const = default;
+    auto operator<=>(const ProjectionConvention&) const = default;
 };
 
 struct Conventions : ProjectionConvention {
@@ -190,11 +163,7 @@ struct Conventions : ProjectionConvention {
     double softcap = 0;              ///< 0 is off
     bool softcap_multiplies = true;  ///< c tanh(x / c); else tanh(x / c)
     std::array<ScoreStage, 5> order = default_score_order;
-    bool alibi = false;
-    double alibi_sign = 1;
-    AlibiSlopes slopes = AlibiSlopes::asked;
-    AlibiDistance alibi_distance = AlibiDistance::from_query;
-    bool alibi_scaled = false;  ///< the slopes are multiplied by the scale
+    AlibiConvention alibi;
 
     // Masks.
     BandConvention band;
@@ -224,11 +193,11 @@ struct Conventions : ProjectionConvention {
     struct Rounding {
         Rounded what;
         Precision to;
-        bool operator==(const Rounding&) const = default;
+        auto operator<=>(const Rounding&) const = default;
     };
     std::vector<Rounding> roundings;
 
-    bool operator==(const Conventions&) const = default;
+    auto operator<=>(const Conventions&) const = default;
 };
 
 }  // namespace attn

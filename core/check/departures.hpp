@@ -1,87 +1,94 @@
-// The table of departures: for each convention, what other programs do instead.
+// The conventions in which programs differ: for each, what other programs do instead.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/check/problem.hpp"
 
 namespace attn {
 
+struct ConventionRow;
+
 /// One change of a question's conventions.
 struct Alternative {
+    const ConventionRow* convention;
     std::string asked, found;  ///< in words
     std::function<void(Conventions&)> change;
+    std::size_t max_changes = 3;  ///< in a match that has this one
     /// Alternatives of one convention combine if they change different settings.
     std::size_t setting = 0;
-    std::size_t max_changes = 3;  ///< in a match that has this one
 };
 
-struct DepartureRow {
-    Convention convention;
-    /// Those that can apply to the question; none of them leaves `problem.asked` as it is.
-    std::vector<Alternative> (*alternatives)(const Problem& problem);
+/// The alternatives of one convention to a question's own.
+class Alternatives {
+public:
+    Alternatives(const Problem& of, const ConventionRow& convention)
+        : problem(of), convention_(convention), tried_{of.asked} {}
+
+    const Problem& problem;
+    std::vector<Alternative> list;
+
+    /// What the question asks for, in words, and the setting that the next ones change.
+    void asked(std::string words, std::size_t setting = 0) {
+        asked_ = std::move(words);
+        setting_ = setting;
+    }
+
+    /// Unless it does nothing, or what an earlier one does.
+    void add(std::string found, std::function<void(Conventions&)> change,
+             std::size_t max_changes = 3);
+
+private:
+    const ConventionRow& convention_;
+    std::string asked_;
+    std::size_t setting_ = 0;
+    std::set<Conventions> tried_;
 };
 
-/// One row for each convention, in the order of the enumeration.
-std::span<const DepartureRow> departures();
+struct ConventionRow {
+    std::string_view name;  ///< in reports
+    /// What comes before the words of a change for which attn has no flag: "softmax over queries".
+    std::string_view beginning;
+    /// Adds those that can apply to the question.
+    void (*add_alternatives)(Alternatives& to);
+    /// The flag with which attn computes what was found; empty: there is none.
+    std::string (*flag)(const Problem& problem, const Conventions& found) =
+        [](const Problem&, const Conventions&) { return std::string(); };
+    /// In place of an alternative's words, where they depend on several changes of a match.
+    std::string (*words)(const Conventions& found) = nullptr;
+    /// One that may be any number, and where to look first if the question has 0; 0: nowhere.
+    double& (*number)(Conventions&) = nullptr;
+    double usual = 0;
+};
 
-/// The flag with which attn computes `found`'s value of a convention; empty: there is none.
-std::string flag_of(Convention convention, const Problem& problem, const Conventions& found);
+/// In the order of reports.
+const std::vector<ConventionRow>& convention_rows();
+extern const std::span<const ConventionRow> rows_of_masks, rows_of_products, rows_of_scores,
+    rows_of_arrays;
 
-/// In words, where they depend on several changes of a match; else empty.
-std::string words_of(Convention convention, const Conventions& found);
+/// Those of all conventions.
+std::vector<Alternative> alternatives_of(const Problem& problem);
 
-/// The rows of the table.
-namespace alternatives {
-
-std::vector<Alternative> mask_polarities(const Problem& problem);
-std::vector<Alternative> masked_values(const Problem& problem);
-std::vector<Alternative> mask_methods(const Problem& problem);
-
-std::vector<Alternative> causal_alignments(const Problem& problem);
-std::vector<Alternative> causal_masks(const Problem& problem);
-std::vector<Alternative> left_windows(const Problem& problem);
-std::vector<Alternative> right_windows(const Problem& problem);
-std::vector<Alternative> valid_keys(const Problem& problem);
-
-std::vector<Alternative> scales(const Problem& problem);
-std::vector<Alternative> softcaps(const Problem& problem);
-std::vector<Alternative> score_orders(const Problem& problem);
-std::vector<Alternative> alibi_signs(const Problem& problem);
-std::vector<Alternative> alibi_slopes(const Problem& problem);
-std::vector<Alternative> sinks(const Problem& problem);
-std::vector<Alternative> softmax_axes(const Problem& problem);
-
-std::vector<Alternative> rope_pairs(const Problem& problem);
-std::vector<Alternative> rope_bases(const Problem& problem);
-std::vector<Alternative> rope_widths(const Problem& problem);
-std::vector<Alternative> rope_positions(const Problem& problem);
-std::vector<Alternative> rope_uses(const Problem& problem);
-
-std::vector<Alternative> head_groups(const Problem& problem);
-std::vector<Alternative> transpositions(const Problem& problem);
-std::vector<Alternative> head_splits(const Problem& problem);
-std::vector<Alternative> biases(const Problem& problem);
-std::vector<Alternative> output_projections(const Problem& problem);
-std::vector<Alternative> exchanges(const Problem& problem);
-std::vector<Alternative> dropouts(const Problem& problem);
-std::vector<Alternative> precisions(const Problem& problem);
-
-}  // namespace alternatives
-
-/// The shortest decimal that reads back the same.
+/// The shortest decimal that reads back the same, and several with commas between them.
 std::string shortest_decimal(double number);
+template <class Numbers>
+std::string listed_numbers(const Numbers& numbers) {
+    std::string list;
+    for (const auto number : numbers)
+        list += (list.empty() ? "" : ",") + shortest_decimal(static_cast<double>(number));
+    return list;
+}
 
 /// Whether the mask (0) or the key padding mask (1) is given as a boolean one, or an additive one.
-bool has_boolean_mask(const Problem& problem, std::size_t which);
-bool has_additive_mask(const Problem& problem, std::size_t which);
-
-/// Whether the conventions exclude keys; additive masks are read for -infinity.
-bool excludes_keys(const Problem& problem, const Conventions& conventions);
+inline bool has_mask(const Problem& problem, std::size_t which, bool is_boolean) {
+    return problem.masks[which] && problem.masks[which]->is_boolean == is_boolean;
+}
 
 /// The offsets that attn has for an alignment.
 std::vector<std::int64_t> top_left_offset(const Problem& problem);

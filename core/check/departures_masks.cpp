@@ -1,28 +1,58 @@
-// How masks enter: polarity, the value of excluded keys, the method.
-#include <array>
-#include <cmath>
-#include <limits>
-#include <string_view>
+// Which keys count: masks that are operands, and rules by position.
+#include <algorithm>
+#include <utility>
 
 #include "core/check/departures.hpp"
+#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {
 
-constexpr std::string_view mask_operands[] = {"mask", "key_padding_mask"};
-
 std::string of_mask(std::size_t which, std::string_view words) {
-    return std::string(mask_operands[which]) + " " + std::string(words);
+    return (which == 0 ? "mask " : "key_padding_mask ") + std::string(words);
 }
 
-struct MaskedValue {
-    double value;
-    std::string_view words;
-};
+void mask_polarities(Alternatives& to) {
+    for (const std::size_t i : {0U, 1U}) {
+        if (has_mask(to.problem, i, true)) {
+            const bool keeps = to.problem.asked.true_keeps[i];
+            to.asked(keeps ? "keep" : "drop", i);
+            to.add(keeps ? "drop" : "keep", [=](auto& c) { c.true_keeps[i] = !keeps; });
+        }
+        if (!has_mask(to.problem, i, false)) continue;
+        to.asked(of_mask(i, "added"), i);
+        to.add(of_mask(i, "subtracted"), [=](auto& c) { c.bias_factor[i] = -1; });
+        to.add(of_mask(i, "boolean, 0 blocks"),
+               [=](auto& c) { c.bias_use[i] = BiasUse::nonzero_keeps; });
+        to.add(of_mask(i, "boolean, 0 keeps"),
+               [=](auto& c) { c.bias_use[i] = BiasUse::nonzero_blocks; });
+    }
+}
+
+/// With --mask-true, attn reads masks of numbers as boolean ones if none has boolean type.
+std::string polarity_flag(const Problem& problem, const Conventions& found) {
+    const bool has_boolean = has_mask(problem, 0, true) || has_mask(problem, 1, true);
+    bool keep = true, drop = true;
+    for (const std::size_t i : {0U, 1U}) {
+        if (!problem.masks[i]) continue;
+        const std::vector<double>& mask = problem.masks[i]->values;
+        const bool is_boolean = problem.masks[i]->is_boolean;
+        const bool is_read =
+            is_boolean || (!has_boolean && std::all_of(mask.begin(), mask.end(),
+                                                       [](double x) { return x == 0 || x == 1; }));
+        const bool keeps = is_boolean ? found.true_keeps[i]
+                                      : found.bias_use[i] == BiasUse::nonzero_keeps,
+                   drops = is_boolean ? !found.true_keeps[i]
+                                      : found.bias_use[i] == BiasUse::nonzero_blocks;
+        keep = keep && is_read && keeps;
+        drop = drop && is_read && drops;
+    }
+    return keep ? "--mask-true keep" : drop ? "--mask-true drop" : "";
+}
 
 /// In programs and bug reports: transformers, fairseq, the notebooks; 1e-9 is a frequent typing
 /// error for -1e9.
-constexpr MaskedValue masked_value_rows[] = {
+constexpr std::pair<double, std::string_view> masked_value_rows[] = {
     {-1e9, "-1e9"},
     {-10000, "-10000"},
     {-3.4028234663852886e38, "finfo(float32).min"},
@@ -44,90 +74,158 @@ constexpr MaskedValue masked_value_rows[] = {
     {-2.3819763e38, "-2.3819763e38"},
 };
 
+void masked_values(Alternatives& to) {
+    to.asked("0 for queries without keys");
+    to.add("NaN for queries without keys", [](auto& c) { c.empty_rows_are_nan = true; });
+    to.asked("-inf");
+    // Without excluded keys in the question, these matter only with another change.
+    const std::size_t most =
+        excludes_keys(to.problem, to.problem.asked) ? std::size(masked_value_rows) : 1;
+    for (std::size_t i = 0; i < most; ++i) {
+        const auto& [value, words] = masked_value_rows[i];
+        to.add(std::string(words), [x = value](auto& c) { c.masked_value = x; });
+        if (value <= -1)
+            to.add(std::string(words) + " added", [x = value](auto& c) {
+                c.masked_value = x;
+                c.masked_value_is_added = true;
+            });
+    }
+}
+
+using Offset = std::vector<std::int64_t>;
+
+std::string words_of_offset(const Problem& problem, const Offset& offset) {
+    if (offset == top_left_offset(problem)) return "top-left";
+    if (offset == bottom_right_offset(problem, problem.asked) ||
+        offset == bottom_right_offset(problem, {}))
+        return "bottom-right";
+    return "offset " + listed_numbers(offset);
+}
+
+/// Each alignment, with and without the lengths and the cached keys.
+void causal_alignments(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const BandConvention& band = problem.asked.band;
+    const bool has_both = band.causal && (band.left >= 0 || band.right >= 0);
+    const auto tokens = static_cast<std::int64_t>(problem.plan.kv_len - problem.plan.past_len),
+               queries = static_cast<std::int64_t>(problem.plan.q_len);
+    to.asked(words_of_offset(problem, band.offset));
+    for (const Offset& offset :
+         {top_left_offset(problem), bottom_right_offset(problem, problem.asked),
+          bottom_right_offset(problem, {}), Offset{0},
+          problem.plan.past_len != 0 ? Offset{tokens - queries} : band.offset}) {
+        const std::string words = words_of_offset(problem, offset);
+        to.add(words, [=](auto& c) { c.band.offset = offset; });
+        if (!has_both || offset == band.offset) continue;
+        to.add(words + " for the window only", [=](auto& c) { c.band.window_offset = offset; });
+        to.add(words + " except for the window", [=](auto& c) {
+            c.band.window_offset = c.band.offset;
+            c.band.offset = offset;
+        });
+    }
+    to.asked("keys up to the query's position", 1);
+    to.add("keys before the query's position", [](auto& c) { c.band.causal_shift = -1; });
+    to.add("keys up to the one after the query's position",
+           [](auto& c) { c.band.causal_shift = 1; });
+    to.asked(words_of_offset(problem, band.offset));
+    for (const std::int64_t shift : {-1, 1}) {
+        if (!has_both) continue;
+        Offset offset = band.offset;
+        for (std::int64_t& one : offset) one += shift;
+        to.add(shift < 0 ? "window from the position before the query's"
+                         : "window from the position after the query's",
+               [=](auto& c) { c.band.window_offset = offset; });
+    }
+}
+
+std::string alignment_flag(const Problem& problem, const Conventions& found) {
+    if (found.band.causal_shift != 0 || !found.band.window_offset.empty()) return "";
+    if (found.band.offset == top_left_offset(problem)) return "--causal-align top-left";
+    return found.band.offset == bottom_right_offset(problem, found) ? "--causal-align bottom-right"
+                                                                    : "";
+}
+
+void causal_masks(Alternatives& to) {
+    const bool causal = to.problem.asked.band.causal;
+    to.asked(causal ? "on" : "off");
+    to.add(causal ? "off" : "on", [=](auto& c) { c.band.causal = !causal; });
+    for (const bool later : {false, true})
+        to.add(later ? "later keys only" : "the query's position and later keys", [=](auto& c) {
+            c.band.causal = c.band.causal_reversed = true;
+            if (later) c.band.causal_shift = 1;
+        });
+}
+
+std::string causal_flag(const Problem& problem, const Conventions& found) {
+    const Plan& plan = problem.plan;
+    // The other modes are defined by the mask.
+    if (plan.mode == Mode::self || plan.mode == Mode::causal) return "";
+    if (!found.band.causal) return "--no-causal";
+    if (found.band.causal_reversed) return "";
+    if (plan.q_len == plan.kv_len - plan.past_len) return "--causal";
+    const std::string alignment = alignment_flag(problem, found);
+    return alignment.empty() ? "" : "--causal " + alignment;
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+/// Other sizes of one side of a window, in triples of changes and in pairs. Windows that the
+/// question does not have are tried alone, and in pairs where there are few keys.
+void add_sides(Alternatives& to, std::int64_t BandConvention::*side, const Sizes& triples,
+               const Sizes& pairs) {
+    constexpr std::int64_t few_keys = 16;
+    const auto keys = static_cast<std::int64_t>(to.problem.plan.kv_len);
+    const auto add = [&](std::int64_t size, std::size_t most) {
+        if (size >= -1)
+            to.add(
+                "", [=](auto& c) { c.band.*side = size; }, most);
+    };
+    for (const std::int64_t size : triples) add(size, 3);
+    for (const std::int64_t size : pairs) add(size, 2);
+    for (std::int64_t size = 0; size + 1 < std::min<std::int64_t>(keys, 1024); ++size)
+        add(size, keys <= few_keys ? 2 : 1);
+}
+
+void left_windows(Alternatives& to) {
+    const std::int64_t left = to.problem.asked.band.left, right = to.problem.asked.band.right;
+    if (left < 0) return add_sides(to, &BandConvention::left, {}, {});
+    Sizes pairs{left / 2, (left - 1) / 2, (left + 1) / 2, 2 * left, 2 * left + 1};
+    if (right >= 0) pairs.insert(pairs.end(), {right, left + right});
+    pairs.push_back(0);
+    add_sides(to, &BandConvention::left, {std::max<std::int64_t>(left - 1, 0), left + 1, -1},
+              pairs);
+    to.add(
+        "", [](auto& c) { std::swap(c.band.left, c.band.right); }, 2);
+}
+
+void right_windows(Alternatives& to) {
+    const std::int64_t left = to.problem.asked.band.left, right = to.problem.asked.band.right;
+    Sizes triples, pairs;
+    if (right >= 0) triples = {std::max<std::int64_t>(right - 1, 0), right + 1, -1};
+    if (right >= 0) pairs = {2 * right, right / 2};
+    if (left >= 0) pairs.insert(pairs.end(), {0, left, left - 1, left + 1});
+    add_sides(to, &BandConvention::right, triples, pairs);
+}
+
+std::string words_of_window(const Conventions& c) {
+    return std::to_string(c.band.left) + "," + std::to_string(c.band.right);
+}
+
+std::string window_flag(const Problem&, const Conventions& found) {
+    return found.band.window_offset.empty() ? "--window " + words_of_window(found) : "";
+}
+
+constexpr ConventionRow conventions_of_masks[] = {
+    {"mask_polarity", "", mask_polarities, polarity_flag},
+    {"masked_value", "masked scores ", masked_values},
+    {"causal_align", "alignment: ", causal_alignments, alignment_flag},
+    {"causal", "causal: ", causal_masks, causal_flag},
+    {"window_left", "window: ", left_windows, window_flag, words_of_window},
+    {"window_right", "window: ", right_windows, window_flag, words_of_window},
+};
+
 }  // namespace
 
-std::vector<Alternative> alternatives::mask_polarities(const Problem& problem) {
-    std::vector<Alternative> found;
-    for (std::size_t which : {0U, 1U}) {
-        if (has_boolean_mask(problem, which)) {
-            const bool keeps = problem.asked.true_keeps[which];
-            found.push_back({keeps ? "keep" : "drop", keeps ? "drop" : "keep",
-                             [which, keeps](Conventions& c) { c.true_keeps[which] = !keeps; },
-                             which});
-        }
-        if (has_additive_mask(problem, which)) {
-            found.push_back({of_mask(which, "added"), of_mask(which, "subtracted"),
-                             [which](Conventions& c) { c.bias_factor[which] = -1; }, which});
-            found.push_back(
-                {of_mask(which, "added"), of_mask(which, "boolean, 0 blocks"),
-                 [which](Conventions& c) { c.bias_use[which] = BiasUse::nonzero_keeps; }, which});
-            found.push_back(
-                {of_mask(which, "added"), of_mask(which, "boolean, 0 keeps"),
-                 [which](Conventions& c) { c.bias_use[which] = BiasUse::nonzero_blocks; }, which});
-        }
-    }
-    return found;
-}
-
-std::vector<Alternative> alternatives::masked_values(const Problem& problem) {
-    std::vector<Alternative> found;
-    found.push_back({"0 for queries without keys", "NaN for queries without keys",
-                     [](Conventions& c) { c.empty_rows_are_nan = true; }});
-    for (const MaskedValue& row : masked_value_rows) {
-        const double value = row.value;
-        found.push_back(
-            {"-inf", std::string(row.words), [value](Conventions& c) { c.masked_value = value; }});
-        if (value <= -1)
-            found.push_back({"-inf", std::string(row.words) + " added", [value](Conventions& c) {
-                                 c.masked_value = value;
-                                 c.masked_value_is_added = true;
-                             }});
-    }
-    // Without excluded keys in the question, these matter only with another change.
-    if (!excludes_keys(problem, problem.asked)) found.resize(3);
-    return found;
-}
-
-std::vector<Alternative> alternatives::mask_methods(const Problem& problem) {
-    std::vector<Alternative> found;
-    const auto words = [](Blocking blocking) -> std::string {
-        switch (blocking) {
-            case Blocking::before: return "neg-inf";
-            case Blocking::renormalize: return "renormalize";
-            case Blocking::after: return "weights times the mask, not renormalized";
-        }
-        return {};
-    };
-    const Blocking asked = problem.asked.blocking;
-    for (Blocking blocking : {Blocking::before, Blocking::renormalize, Blocking::after})
-        if (blocking != asked)
-            found.push_back({words(asked), words(blocking),
-                             [blocking](Conventions& c) { c.blocking = blocking; }});
-    for (std::size_t which : {0U, 1U}) {
-        const std::size_t setting = 1 + which;
-        const auto use = [&](BooleanUse as, std::string_view said) {
-            found.push_back({of_mask(which, "excludes keys"), of_mask(which, said),
-                             [which, as](Conventions& c) { c.boolean_use[which] = as; }, setting});
-        };
-        if (has_boolean_mask(problem, which)) {
-            use(BooleanUse::added, "added to the scores as 0 and 1");
-            use(BooleanUse::multiplied, "times the scores, as 0 and 1");
-            use(BooleanUse::ignored, "ignored");
-        }
-        if (has_additive_mask(problem, which)) {
-            found.push_back({of_mask(which, "added"), of_mask(which, "ignored"),
-                             [which](Conventions& c) { c.bias_factor[which] = 0; }, setting});
-            found.push_back({of_mask(which, "added"), of_mask(which, "added twice"),
-                             [which](Conventions& c) { c.bias_factor[which] = 2; }, setting});
-        }
-    }
-    const Plan& plan = problem.plan;
-    if (problem.masks[0] && problem.masks[0]->shape[0] == plan.batch && plan.batch > 1 &&
-        plan.heads > 1)
-        found.push_back({"mask of each entry for all its heads",
-                         "masks tiled over entries and heads",
-                         [](Conventions& c) { c.mask_tiled = true; }, 3});
-    return found;
-}
+const std::span<const ConventionRow> rows_of_masks = conventions_of_masks;
 
 }  // namespace attn

@@ -1,176 +1,46 @@
-// From products to weights: scale, soft cap, alibi, the order of steps, sinks, the softmax.
+// From products to weights: soft cap, ALiBi, the order of steps, sinks, valid keys, the softmax.
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numbers>
+#include <functional>
 
 #include "core/check/departures.hpp"
+#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {
 
-struct NamedScale {
-    double value;
-    std::string words;
-};
-
-/// Scales by the sizes of the question. Equal ones are named by the first.
-std::vector<NamedScale> named_scales(const Problem& problem) {
-    const Plan& plan = problem.plan;
-    const auto d_k = static_cast<double>(plan.d_k), d_v = static_cast<double>(plan.d_v);
-    const auto heads = static_cast<double>(plan.heads);
-    const auto kv_heads = static_cast<double>(plan.kv_heads);
-    const auto keys = static_cast<double>(plan.kv_len), queries = static_cast<double>(plan.q_len);
-    const auto d_in = static_cast<double>(plan.d_in), d_out = static_cast<double>(plan.d_out);
-    const double asked = problem.asked.scale;
-    std::vector<NamedScale> scales{
-        {1, "1"},
-        {1 / std::sqrt(d_k), "1/sqrt(d_k)"},
-        {1 / d_k, "1/d_k"},
-        {std::sqrt(d_k), "sqrt(d_k)"},
-        {d_k, "d_k"},
-        {1 / std::sqrt(heads * d_k), "1/sqrt(heads d_k)"},
-        {1 / (heads * d_k), "1/(heads d_k)"},
-        {1 / std::sqrt(d_v), "1/sqrt(d_v)"},
-        {1 / std::sqrt(heads), "1/sqrt(heads)"},
-        {1 / std::sqrt(std::sqrt(d_k)), "d_k^(-1/4)"},
-        {asked * asked, "twice"},
-        {asked / std::sqrt(d_k), "asked/sqrt(d_k)"},
-        {asked * std::numbers::log2e, "asked*log2(e)"},
-        {asked * std::numbers::ln2, "asked*ln(2)"},
-        {1 / std::sqrt(keys), "1/sqrt(kv_len)"},
-        {1 / std::sqrt(queries), "1/sqrt(q_len)"},
-        {1 / std::sqrt(kv_heads * d_k), "1/sqrt(kv_heads d_k)"},
-        {std::sqrt(heads * d_k), "sqrt(heads d_k)"},
-        {2 * asked, "2*asked"},
-        {asked / 2, "asked/2"},
-        {-asked, "-asked"},
-        {1 / std::sqrt(2 * d_k), "1/sqrt(2 d_k)"},
-        {1 / std::sqrt(3 * d_k), "1/sqrt(3 d_k)"},
-        {std::sqrt(heads / d_k), "sqrt(heads/d_k)"},
-        {1 / keys, "1/kv_len"},
-    };
-    if (d_in > 0) scales.push_back({1 / std::sqrt(d_in), "1/sqrt(d_in)"});
-    if (d_out > 0) scales.push_back({1 / std::sqrt(d_out), "1/sqrt(d_out)"});
-    return scales;
+void softcaps(Alternatives& to) {
+    const double asked = to.problem.asked.softcap;
+    to.asked(asked == 0 ? "off" : shortest_decimal(asked));
+    to.add("off", [](auto& c) { c.softcap = 0; });
+    if (asked != 0)
+        to.add("tanh(x / c) without the factor c", [](auto& c) { c.softcap_multiplies = false; });
+    for (const double cap : {50.0, 30.0, 20.0, 15.0, 10.0, 5.0, 100.0})
+        to.add(
+            shortest_decimal(cap), [=](auto& c) { c.softcap = cap; }, 2);
 }
 
-bool same_scale(double a, double b) {
-    return std::abs(a - b) <= 1e-12 * std::abs(b);
+std::string softcap_flag(const Problem&, const Conventions& found) {
+    return found.softcap_multiplies ? "--softcap " + shortest_decimal(found.softcap) : "";
 }
 
-std::string_view words_of_stage(ScoreStage stage) {
-    switch (stage) {
-        case ScoreStage::scale: return "scale";
-        case ScoreStage::softcap: return "softcap";
-        case ScoreStage::alibi: return "alibi";
-        case ScoreStage::bias: return "additive mask";
-        case ScoreStage::block: return "masked keys";
-    }
-    return {};
-}
+using Order = std::array<ScoreStage, 5>;
 
-std::string_view words_of_slopes(AlibiSlopes slopes) {
-    switch (slopes) {
-        case AlibiSlopes::asked: return "as given";
-        case AlibiSlopes::from_one: return "2^(-8 (h+1)/heads)";
-        case AlibiSlopes::from_zero: return "2^(-8 h/heads)";
-        case AlibiSlopes::published:
-            return "as published for numbers of heads that are not powers of 2";
-        case AlibiSlopes::reversed: return "of the heads in the opposite order";
-        case AlibiSlopes::slow: return "2^(-4 (h+1)/heads)";
-    }
-    return {};
-}
-
-/// The formula of the question's slopes; `asked` if they are given one by one.
-AlibiSlopes formula_asked(const Plan& plan) {
-    if (!plan.alibi_slopes.empty()) return AlibiSlopes::asked;
-    const bool is_plain =
-        plan.slope_formula == SlopeFormula::geometric || std::has_single_bit(plan.heads);
-    return is_plain ? AlibiSlopes::from_one : AlibiSlopes::published;
-}
-
-std::string words_of_sink(const std::vector<double>& sink) {
-    std::string words;
-    for (std::size_t i = 0; i < sink.size(); ++i)
-        words += (i == 0 ? "" : ",") + shortest_decimal(sink[i]);
-    return words.empty() ? "none" : words;
-}
-
-}  // namespace
-
-std::vector<Alternative> alternatives::scales(const Problem& problem) {
-    const double asked = problem.asked.scale;
-    const std::vector<NamedScale> named = named_scales(problem);
-    std::string asked_words = shortest_decimal(asked);
-    for (std::size_t i = 0; i < named.size(); ++i)
-        if (same_scale(named[i].value, asked)) {
-            asked_words = named[i].words;
-            break;
-        }
-    std::vector<Alternative> found;
-    std::vector<double> tried{asked};
-    for (const NamedScale& scale : named) {
-        if (std::any_of(tried.begin(), tried.end(),
-                        [&](double one) { return same_scale(one, scale.value); }))
-            continue;
-        tried.push_back(scale.value);
-        found.push_back({asked_words, scale.words,
-                         [value = scale.value](Conventions& c) { c.scale = value; }, 0,
-                         found.size() < 8 ? std::size_t{3} : std::size_t{2}});
-    }
-    if (asked != 1 && asked > 0)
-        found.push_back({asked_words, asked_words + " after the softmax",
-                         [asked](Conventions& c) {
-                             c.scale = 1;
-                             c.weight_factor = asked;
-                         },
-                         0, 2});
-    return found;
-}
-
-std::vector<Alternative> alternatives::softcaps(const Problem& problem) {
-    std::vector<Alternative> found;
-    const double asked = problem.asked.softcap;
-    const std::string words = asked == 0 ? "off" : shortest_decimal(asked);
-    if (asked != 0) {
-        found.push_back({words, "off", [](Conventions& c) { c.softcap = 0; }});
-        found.push_back({words, "tanh(x / c) without the factor c",
-                         [](Conventions& c) { c.softcap_multiplies = false; }});
-    }
-    for (double cap : {50.0, 30.0, 20.0, 15.0, 10.0, 5.0, 100.0})
-        if (cap != asked)
-            found.push_back(
-                {words, shortest_decimal(cap), [cap](Conventions& c) { c.softcap = cap; }, 0, 2});
-    return found;
-}
-
-std::vector<Alternative> alternatives::score_orders(const Problem& problem) {
-    using Order = std::array<ScoreStage, 5>;
+void score_orders(Alternatives& to) {
     using enum ScoreStage;
-    const bool caps = problem.asked.softcap != 0, slopes = problem.asked.alibi;
-    const bool adds = has_additive_mask(problem, 0) || has_additive_mask(problem, 1);
-    const bool excludes = excludes_keys(problem, problem.asked);
-    const auto is_on = [&](ScoreStage stage) {
-        switch (stage) {
-            case scale: return true;
-            case softcap: return caps;
-            case alibi: return slopes;
-            case bias: return adds;
-            case block: return excludes;
-        }
-        return false;
-    };
-    const auto active = [&](const Order& order) {
-        std::vector<ScoreStage> stages;
-        std::copy_if(order.begin(), order.end(), std::back_inserter(stages), is_on);
-        return stages;
-    };
-    const auto words_of = [](const std::vector<ScoreStage>& stages) {
+    const bool excludes = excludes_keys(to.problem, to.problem.asked);
+    // The stages that do something, in words; the others are sorted to the end of the order.
+    const auto words_of = [&](Order& order) {
+        constexpr const char* names[] = {"scale", "softcap", "alibi", "additive mask",
+                                         "masked keys"};
+        Conventions c = to.problem.asked;
+        c.order = order;
+        const std::size_t count = move_idle_stages(to.problem, c, excludes);
+        order = c.order;
         std::string words;
-        for (ScoreStage stage : stages)
-            words += (words.empty() ? "" : ", ") + std::string(words_of_stage(stage));
+        for (std::size_t i = 0; i < count; ++i)
+            words += (i == 0 ? "" : ", ") + std::string(names[static_cast<std::size_t>(order[i])]);
         return words;
     };
     constexpr Order orders[] = {
@@ -189,131 +59,234 @@ std::vector<Alternative> alternatives::score_orders(const Problem& problem) {
         {block, scale, softcap, alibi, bias},  // excluded keys first
         {scale, softcap, alibi, block, bias},  // excluded keys before additive masks
     };
-    const std::vector<ScoreStage> asked = active(problem.asked.order);
-    std::vector<std::vector<ScoreStage>> tried{asked};
-    std::vector<Alternative> found;
+    std::vector<Order> tried{to.problem.asked.order};
+    to.asked(words_of(tried[0]));
     for (const Order& order : orders) {
-        const std::vector<ScoreStage> stages = active(order);
-        if (std::find(tried.begin(), tried.end(), stages) != tried.end()) continue;
-        tried.push_back(stages);
-        found.push_back(
-            {words_of(asked), words_of(stages), [order](Conventions& c) { c.order = order; }});
+        Order active = order;
+        const std::string words = words_of(active);
+        if (std::find(tried.begin(), tried.end(), active) != tried.end()) continue;
+        tried.push_back(active);
+        to.add(words, [=](auto& c) { c.order = order; });
     }
-    return found;
 }
 
-std::vector<Alternative> alternatives::alibi_signs(const Problem& problem) {
-    if (!problem.asked.alibi)
-        return {{"off", "far keys larger",
-                 [](Conventions& c) {
-                     c.alibi = true;
-                     c.alibi_sign = -1;
-                 },
-                 0, 2}};
-    return {{"far keys smaller", "far keys larger",
-             [sign = -problem.asked.alibi_sign](Conventions& c) { c.alibi_sign = sign; }}};
+void alibi_signs(Alternatives& to) {
+    const AlibiConvention asked = to.problem.asked.alibi;
+    to.asked(asked.is_on ? "far keys smaller" : "off");
+    to.add(
+        "far keys larger",
+        [=](auto& c) {
+            c.alibi.is_on = true;
+            c.alibi.sign = -asked.sign;
+        },
+        asked.is_on ? 3 : 2);
 }
 
-std::vector<Alternative> alternatives::alibi_slopes(const Problem& problem) {
-    const bool on = problem.asked.alibi;
-    std::vector<Alternative> found;
-    const AlibiSlopes formula = formula_asked(problem.plan);
-    const std::string asked = on ? std::string(words_of_slopes(formula)) : "off";
-    if (on)
-        found.push_back({asked, "off", [](Conventions& c) { c.alibi = false; }});
-    else
-        found.push_back({asked, "on", [](Conventions& c) { c.alibi = true; }});
-    for (AlibiSlopes slopes : {AlibiSlopes::from_one, AlibiSlopes::from_zero,
-                               AlibiSlopes::published, AlibiSlopes::reversed, AlibiSlopes::slow}) {
-        if (slopes == formula) continue;
-        if (slopes == AlibiSlopes::published && std::has_single_bit(problem.plan.heads)) continue;
-        if (slopes == AlibiSlopes::reversed && problem.plan.heads == 1) continue;
-        found.push_back({asked, std::string(words_of_slopes(slopes)),
-                         [slopes](Conventions& c) {
-                             c.alibi = true;
-                             c.slopes = slopes;
-                         },
-                         0, on ? std::size_t{3} : std::size_t{2}});
-    }
+void alibi_slopes(Alternatives& to) {
+    using enum AlibiSlopes;
+    const Plan& plan = to.problem.plan;
+    const bool on = to.problem.asked.alibi.is_on, is_power = std::has_single_bit(plan.heads);
+    constexpr std::pair<AlibiSlopes, const char*> formulas[] = {
+        {from_one, "2^(-8 (h+1)/heads)"},
+        {from_zero, "2^(-8 h/heads)"},
+        {published, "as published for numbers of heads that are not powers of 2"},
+        {reversed, "of the heads in the opposite order"},
+        {slow, "2^(-4 (h+1)/heads)"}};
+    // That of the question's slopes; `asked` if they are given one by one.
+    const bool is_plain = plan.slope_formula == SlopeFormula::geometric || is_power;
+    const AlibiSlopes own = !plan.alibi_slopes.empty() ? asked : is_plain ? from_one : published;
+    const std::string words = !on            ? "off"
+                              : own == asked ? "as given"
+                                             : formulas[own == from_one ? 0 : 2].second;
     const std::size_t most = on ? 3 : 2;
-    found.push_back({asked, "times the scale",
-                     [](Conventions& c) {
-                         c.alibi = true;
-                         c.alibi_scaled = true;
-                     },
-                     1, most});
-    if (on && problem.asked.softcap != 0)
-        found.push_back({asked, "times the scale, before the cap",
-                         [](Conventions& c) {
-                             c.order = {ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap,
-                                        ScoreStage::bias, ScoreStage::block};
-                         },
-                         1});
-    found.push_back({asked, "-|key - query|",
-                     [](Conventions& c) {
-                         c.alibi = true;
-                         c.alibi_distance = AlibiDistance::absolute;
-                     },
-                     1, most});
-    found.push_back({asked, "by the key's index alone",
-                     [](Conventions& c) {
-                         c.alibi = true;
-                         c.alibi_distance = AlibiDistance::from_start;
-                     },
-                     1, most});
-    return found;
+    to.asked(words);
+    to.add(on ? "off" : "on", [=](auto& c) { c.alibi.is_on = !on; });
+    for (const auto& [formula, found] : formulas)
+        if (formula != own && !(formula == published && is_power) &&
+            !(formula == reversed && plan.heads == 1))
+            to.add(
+                found,
+                [slopes = formula](auto& c) {
+                    c.alibi.is_on = true;
+                    c.alibi.slopes = slopes;
+                },
+                most);
+    to.asked(words, 1);
+    to.add(
+        "times the scale", [](auto& c) { c.alibi.is_on = c.alibi.is_scaled = true; }, most);
+    if (on && to.problem.asked.softcap != 0)
+        to.add("times the scale, before the cap", [](auto& c) {
+            c.order = {ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap, ScoreStage::bias,
+                       ScoreStage::block};
+        });
+    const auto add = [&](const char* found, AlibiDistance distance) {
+        to.add(
+            found,
+            [=](auto& c) {
+                c.alibi.is_on = true;
+                c.alibi.distance = distance;
+            },
+            most);
+    };
+    add("-|key - query|", AlibiDistance::absolute);
+    add("by the key's index alone", AlibiDistance::from_start);
 }
 
-std::vector<Alternative> alternatives::sinks(const Problem& problem) {
-    const std::vector<double>& asked = problem.asked.sink;
-    const std::string words = words_of_sink(asked);
-    std::vector<Alternative> found;
-    std::vector<std::vector<double>> tried{asked};
-    const auto add = [&](const std::vector<double>& sink, const std::string& said) {
-        if (std::find(tried.begin(), tried.end(), sink) != tried.end()) return;
-        tried.push_back(sink);
-        found.push_back({words, said, [sink](Conventions& c) { c.sink = sink; }});
-    };
-    if (asked.empty()) {
-        add({0}, "0");
-        found.back().max_changes = 2;
-        return found;
+std::string slopes_flag(const Problem& problem, const Conventions& found) {
+    if (!found.alibi.is_on) return "--no-alibi";
+    if (found.alibi.is_scaled || found.alibi.distance != AlibiDistance::from_query ||
+        found.order != problem.asked.order)
+        return "";
+    switch (found.alibi.slopes) {
+        case AlibiSlopes::asked: return "--alibi";
+        case AlibiSlopes::published: return "--alibi --alibi-slopes published";
+        case AlibiSlopes::from_one: return "--alibi --alibi-slopes geometric";
+        default: return "";
     }
-    found.push_back({words, "left out", [](Conventions& c) { c.sink.clear(); }});
+}
+
+void sinks(Alternatives& to) {
+    const std::vector<double>& asked = to.problem.asked.sink;
+    to.asked(asked.empty() ? "none" : listed_numbers(asked));
+    const auto add = [&](const char* words, std::vector<double> sink, std::size_t most = 3) {
+        to.add(
+            words, [=](auto& c) { c.sink = sink; }, most);
+    };
+    if (asked.empty()) return add("0", {0}, 2);
     const auto changed = [&](auto change) {
         std::vector<double> sink = asked;
-        std::transform(sink.begin(), sink.end(), sink.begin(), change);
+        for (double& one : sink) one = change(one);
         return sink;
     };
-    if (problem.asked.scale != 1)
-        found.push_back({words, "times the scale", [](Conventions& c) {
-                             for (double& one : c.sink) one *= c.scale;
-                         }});
-    add({asked[0]}, "that of the first head");
-    add({asked.rbegin(), asked.rend()}, "of the heads in the opposite order");
-    add(std::vector<double>(asked.size(), 0), "0");
-    add(changed([](double s) { return -s; }), "negated");
+    add("left out", {});
+    to.add("times the scale", [](auto& c) {
+        for (double& one : c.sink) one *= c.scale;
+    });
+    add("that of the first head", {asked[0]});
+    add("of the heads in the opposite order", {asked.rbegin(), asked.rend()});
+    add("0", changed([](double) { return 0; }));
+    add("negated", changed([](double s) { return -s; }));
     if (std::all_of(asked.begin(), asked.end(), [](double s) { return s > 0; }))
-        add(changed([](double s) { return std::log(s); }), "added to the denominator as it is");
-    return found;
+        add("added to the denominator as it is", changed([](double s) { return std::log(s); }));
 }
 
-std::vector<Alternative> alternatives::softmax_axes(const Problem& problem) {
-    std::vector<Alternative> found;
+std::string sink_flag(const Problem&, const Conventions& found) {
+    return found.sink.empty() ? "" : "--sink=" + listed_numbers(found.sink);
+}
+
+using Lengths = std::vector<std::uint64_t>;
+
+Lengths lengths_of(const Problem& problem, const Conventions& c) {
+    return c.kv_lengths.empty() ? Lengths(problem.plan.batch, problem.plan.kv_len) : c.kv_lengths;
+}
+
+void valid_keys(Alternatives& to) {
+    const Problem& problem = to.problem;
     const Plan& plan = problem.plan;
+    const Conventions& own = problem.asked;
+    const bool has_lengths = !own.kv_lengths.empty();
+    const bool moves = has_lengths && own.band.offset == bottom_right_offset(problem, own);
+    const Lengths lengths = lengths_of(problem, own);
+    const std::string asked = has_lengths ? listed_numbers(lengths) : "all keys";
+    to.asked(asked);
+    const auto add = [&](const std::string& words, const Lengths& other, std::size_t most,
+                         std::size_t most_of_both) {
+        if (has_lengths && other == lengths) return;
+        to.add(
+            words, [=](auto& c) { c.kv_lengths = other; }, most);
+        if (!moves) return;
+        Conventions changed = own;
+        changed.kv_lengths = other;
+        to.add(
+            words + ", for the alignment too",
+            [=, offset = bottom_right_offset(problem, changed)](auto& c) {
+                c.kv_lengths = other;
+                c.band.offset = offset;
+            },
+            most_of_both);
+    };
+    const auto add_changed = [&](std::size_t most, auto change) {
+        Lengths other = lengths;
+        for (std::uint64_t& length : other)
+            length = static_cast<std::uint64_t>(
+                std::clamp<std::int64_t>(change(static_cast<std::int64_t>(length)), 0,
+                                         static_cast<std::int64_t>(plan.kv_len)));
+        add(listed_numbers(other), other, most, 2);
+    };
+    if (!has_lengths) {
+        add_changed(2, [](std::int64_t length) { return length - 1; });
+    } else {
+        const auto [least, largest] = std::minmax_element(lengths.begin(), lengths.end());
+        const auto kv_len = static_cast<std::int64_t>(plan.kv_len);
+        add("ignored", {}, 3, 3);
+        add_changed(3, [](std::int64_t length) { return length - 1; });
+        add_changed(3, [](std::int64_t length) { return length + 1; });
+        for (const std::uint64_t one : {lengths[0], *largest, *least})
+            add_changed(2, [=](std::int64_t) { return static_cast<std::int64_t>(one); });
+        const Lengths reversed(lengths.rbegin(), lengths.rend());
+        add(listed_numbers(reversed), reversed, 2, 2);
+        add_changed(2, [=](std::int64_t length) { return kv_len - length; });
+        to.asked(asked, 1);
+        to.add("the last ones, not the first", [](auto& c) { c.lengths_from_end = true; });
+        to.asked(asked);
+        if (*least == *largest && *least < plan.kv_len)
+            to.add("keys after the valid ones", [first = *least](auto& c) {
+                c.kv_lengths.clear();
+                c.first_key = first;
+            });
+    }
+    to.asked(asked, 2);
+    to.add("without the cached keys", [past = plan.past_len](auto& c) { c.first_key = past; });
+    if (plan.kv_len > 1)
+        to.add(
+            "without the first key", [](auto& c) { c.first_key = 1; }, 2);
+    if (plan.q_len != plan.kv_len || !(has_lengths || problem.masks[1])) return;
+    to.asked("padding of keys", 3);
+    to.add("padding of queries", [](auto& c) { c.padding = PaddingAxis::queries; });
+    to.add("padding of keys and queries", [](auto& c) { c.padding = PaddingAxis::both; });
+}
+
+std::string lengths_flag(const Problem& problem, const Conventions& found) {
+    if (found.lengths_from_end || found.first_key != 0 || found.padding != PaddingAxis::keys)
+        return "";
+    Conventions as_flag = found;
+    as_flag.kv_lengths = lengths_of(problem, found);
+    // With the flag, bottom-right alignment is at the lengths.
+    const bool was_bottom_right = problem.plan.config.causal_align == CausalAlign::bottom_right;
+    if (was_bottom_right && found.band.offset != bottom_right_offset(problem, as_flag)) return "";
+    return "--kv-lengths " + listed_numbers(as_flag.kv_lengths);
+}
+
+void softmax_axes(Alternatives& to) {
+    const Plan& plan = to.problem.plan;
     // One row requires the scores of all queries.
     const double products = static_cast<double>(plan.q_len) * static_cast<double>(plan.kv_len) *
                             static_cast<double>(plan.d_k);
-    const std::size_t most = products > 0x1p20 ? 2 : 3;
-    if (plan.q_len > 1)
-        found.push_back(
-            {"keys", "queries", [](Conventions& c) { c.axis = SoftmaxAxis::queries; }, 0, most});
-    if (plan.heads > 1)
-        found.push_back({"keys", "heads", [](Conventions& c) { c.axis = SoftmaxAxis::heads; }});
-    if (plan.batch > 1)  // the default axis of PyTorch's softmax for three
-        found.push_back(
-            {"keys", "batch entries", [](Conventions& c) { c.axis = SoftmaxAxis::batch; }, 1});
-    return found;
+    const auto add = [&](const char* words, SoftmaxAxis axis, std::size_t most = 3) {
+        to.add(
+            words, [=](auto& c) { c.axis = axis; }, most);
+    };
+    to.asked("keys");
+    if (plan.q_len > 1) add("queries", SoftmaxAxis::queries, products > 0x1p20 ? 2 : 3);
+    if (plan.heads > 1) add("heads", SoftmaxAxis::heads);
+    to.asked("keys", 1);
+    // The default axis of PyTorch's softmax for three.
+    if (plan.batch > 1) add("batch entries", SoftmaxAxis::batch);
 }
+
+constexpr ConventionRow conventions_of_scores[] = {
+    {"softcap", "soft cap ", softcaps, softcap_flag, nullptr,
+     [](Conventions& c) -> double& { return c.softcap; }, 16},
+    {"softcap_order", "order: ", score_orders},
+    {"alibi_sign", "sign of ALiBi: ", alibi_signs},
+    {"alibi_slopes", "slopes of ALiBi: ", alibi_slopes, slopes_flag},
+    {"sink", "sink ", sinks, sink_flag},
+    {"kv_lengths", "valid keys: ", valid_keys, lengths_flag},
+    {"softmax_axis", "softmax over ", softmax_axes},
+};
+
+}  // namespace
+
+const std::span<const ConventionRow> rows_of_scores = conventions_of_scores;
 
 }  // namespace attn

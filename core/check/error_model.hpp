@@ -8,9 +8,22 @@
 #include <numbers>
 
 #include "core/base/precision.hpp"
-#include "core/check/evaluate.hpp"
 
 namespace attn {
+
+/// The rounding error of a sum of n products is bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2
+/// / (1 - u)) - 1 times the sum of their sizes, with a probability of at least 1 - 2 exp(-lambda^2
+/// (1 - u)^2 / 2): Higham and Mary 2019, "A new approach to probabilistic rounding error analysis",
+/// theorem 2.4; n u / (1 - n u) where that is smaller. Where products have both signs the partial
+/// sums are smaller, and so are the errors: Higham and Mary 2020, "Sharper probabilistic backward
+/// error analysis for basic linear algebra kernels with random data". Errors of factors that are
+/// independent add up as the root of their squares.
+inline constexpr double lambda = 6;
+
+/// A number with a bound on its error.
+struct Bounded {
+    double value = 0, error = 0;
+};
 
 /// Bounds of the difference of two results, one in float64 and one in the type. Products of float16
 /// and bfloat16 are added in float32, as PyTorch, NumPy and the matrix units of processors do: with
@@ -119,15 +132,12 @@ inline double spread_of_sums(std::size_t n) {
     return std::min(lambda / 3, std::sqrt(static_cast<double>(n)));
 }
 
-/// A value that is rounded to a type, with its error from then on: none if all values within the
-/// error round to the same number.
-struct RoundedNumber {
-    double value, error;
-};
-inline RoundedNumber round_within(const PrecisionRow& to, double value, double error) {
-    const double rounded = to.round(value);
-    if (error == 0 || !std::isfinite(value)) return {rounded, error};
-    const double low = to.round(value - error), high = to.round(value + error);
+/// A number that is rounded to a type, with its error from then on: none if all numbers within the
+/// error round to the same.
+inline Bounded round_within(const PrecisionRow& to, const Bounded& x) {
+    const double rounded = to.round(x.value);
+    if (x.error == 0 || !std::isfinite(x.value)) return {rounded, x.error};
+    const double low = to.round(x.value - x.error), high = to.round(x.value + x.error);
     return {rounded, std::max(rounded - low, high - rounded)};
 }
 

@@ -1,103 +1,9 @@
 #include "core/check/evaluate.hpp"
 
+#include <algorithm>
 #include <utility>
 
-#include "core/check/candidate_state.hpp"
-
 namespace attn {
-namespace check_detail {
-
-/// The function that fills a row of each array; null: none does.
-struct ArrayFills {
-    std::array<State::Fill, emitted_arrays.size()> fills{};
-
-    ArrayFills() {
-        const auto set = [&](State::Fill fill, std::initializer_list<ArrayId> arrays) {
-            for (ArrayId array : arrays) fills[array.index] = fill;
-        };
-        set(&State::fill_input, {"inputs", "normed_inputs"});
-        set(&State::fill_parameter,
-            {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"});
-        set(&State::fill_unrotated, {"unrotated_queries", "unrotated_keys"});
-        set(&State::fill_query, {"queries"});
-        set(&State::fill_key, {"keys", "values", "present_key", "present_value"});
-        set(&State::fill_score,
-            {"scores", "scaled_scores", "capped_scores", "biased_scores", "masked_scores"});
-        set(&State::fill_weight, {"mask", "masked_weights", "weights_before_dropout",
-                                  "dropout_mask", "attention_weights"});
-        set(&State::fill_statistic,
-            {"logsumexp", "max_score", "entropy", "mean_distance", "argmax_key"});
-        set(&State::fill_top, {"top_keys", "top_weights"});
-        set(&State::fill_by_key, {"key_mass", "key_max"});
-        set(&State::fill_state, {"states", "present_state"});
-        set(&State::fill_output, {"head_outputs"});
-        set(&State::fill_context, {"context_vectors"});
-    }
-
-    static const ArrayFills& all() {
-        static const ArrayFills made;
-        return made;
-    }
-};
-
-const Numbers& State::row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    (this->*ArrayFills::all().fills[array.index])(array, batch, head, row);
-    return answer_;
-}
-
-}  // namespace check_detail
-
-using check_detail::ArrayFills;
-
-Evaluator::Evaluator(const Problem& problem, Precision arithmetic)
-    : shared_(std::make_unique<check_detail::Shared>(problem, arithmetic)) {}
-Evaluator::~Evaluator() = default;
-
-bool Evaluator::has(ArrayId array) {
-    return array.index < emitted_arrays.size() && ArrayFills::all().fills[array.index] != nullptr;
-}
-
-const Problem& Evaluator::problem() const {
-    return shared_->problem();
-}
-
-Precision Evaluator::arithmetic() const {
-    return shared_->arithmetic();
-}
-
-bool Evaluator::fits(const Conventions& c) const {
-    using check_detail::Shared;
-    const Shared& shared = *shared_;
-    const auto used = [&](Tensor slot) { return c.used[static_cast<std::size_t>(slot)]; };
-    for (Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
-        if (used(slot) == slot) continue;
-        if (shared.head_count(used(slot)) != shared.head_count(slot) ||
-            shared.head_width(used(slot)) != shared.head_width(slot) ||
-            shared.tokens(used(slot)) != shared.tokens(slot))
-            return false;
-    }
-    for (Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
-        const Tensor from = c.projected_from[static_cast<std::size_t>(slot)],
-                     by = c.projected_by[static_cast<std::size_t>(slot)];
-        if (from == slot && by == slot) continue;
-        const auto& projection = problem().projection;
-        const auto& as = projection[static_cast<std::size_t>(slot)];
-        const auto& with = projection[static_cast<std::size_t>(by)];
-        if (!as || !with || as->d_out != with->d_out ||
-            problem().source[static_cast<std::size_t>(from)].columns != with->d_in ||
-            shared.tokens(from) != shared.tokens(slot))
-            return false;
-    }
-    const Plan& plan = problem().plan;
-    if (c.split == HeadSplit::packed || c.split == HeadSplit::unpacked)
-        if (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
-            shared.tokens(Tensor::query) != shared.tokens(Tensor::key) || plan.independent_heads())
-            return false;
-    if (c.rope.pairs && c.rope.dims > plan.d_k) return false;
-    if (c.rope.pairs && c.rope.value_times != 0 && c.rope.dims > plan.d_v) return false;
-    constexpr auto out = static_cast<std::size_t>(Tensor::out);
-    return !c.transposed[out] || problem().projection[out].has_value();
-}
 
 std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array) {
     const auto size = [&](Axis axis) {
@@ -114,17 +20,218 @@ std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array) {
     return extent;
 }
 
-Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors)
-    : state_(std::make_unique<check_detail::State>(*evaluator.shared_, std::move(conventions),
-                                                   with_errors)) {}
-Candidate::~Candidate() = default;
-
-const Conventions& Candidate::conventions() const {
-    return state_->conventions();
+bool Evaluator::has(ArrayId array) {
+    return Candidate::fill_of(array) != nullptr;
 }
 
+Candidate::Fill Candidate::fill_of(ArrayId array) {
+    struct Row {
+        Fill fill;
+        ArraySet arrays;
+    };
+    static constexpr Row rows[] = {
+        {&Candidate::fill_input, {"inputs", "normed_inputs"}},
+        {&Candidate::fill_parameter,
+         {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"}},
+        {&Candidate::fill_unrotated, {"unrotated_queries", "unrotated_keys"}},
+        {&Candidate::fill_head, {"queries", "keys", "values", "present_key", "present_value"}},
+        {&Candidate::fill_score,
+         {"scores", "scaled_scores", "capped_scores", "biased_scores", "masked_scores"}},
+        {&Candidate::fill_mask, {"mask", "dropout_mask"}},
+        {&Candidate::fill_masked_weight, {"masked_weights"}},
+        {&Candidate::fill_weight, {"weights_before_dropout", "attention_weights"}},
+        {&Candidate::fill_statistic,
+         {"logsumexp", "max_score", "entropy", "mean_distance", "argmax_key"}},
+        {&Candidate::fill_top, {"top_keys", "top_weights"}},
+        {&Candidate::fill_by_key, {"key_mass", "key_max"}},
+        {&Candidate::fill_state, {"states", "present_state"}},
+        {&Candidate::fill_output, {"head_outputs"}},
+        {&Candidate::fill_context, {"context_vectors"}},
+    };
+    for (const Row& row : rows)
+        if (row.arrays.has(array)) return row.fill;
+    return nullptr;
+}
+
+Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors)
+    : shared_(evaluator), problem_(shared_.problem()), plan_(problem_.plan),
+      model_(shared_.model()), c_(std::move(conventions)), with_errors_(with_errors),
+      is_linear_(plan_.rule.has_value()),
+      rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
+                        rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
+      rounds_weights_(rounds(c_, Rounded::weights)), rounds_outputs_(rounds(c_, Rounded::outputs)),
+      heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
+      rows_(plan_.heads) {}
+
 const Numbers& Candidate::row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    return state_->row(array, batch, head, row);
+    (this->*fill_of(array))(array, {batch, head, row});
+    return answer_;
+}
+
+void Candidate::answer_row(const RowsView& row) {
+    reset(answer_, row.columns);
+    std::copy_n(row.value, row.columns, answer_.value.data());
+    std::copy_n(row.error, answer_.error.size(), answer_.error.data());
+}
+
+void Candidate::answer_operands(const double* values, std::size_t count, std::size_t step) {
+    reset(answer_, count);
+    for (std::size_t i = 0; i < count; ++i) answer_.value[i] = values[i * step];
+    for (std::size_t i = 0; i < answer_.error.size(); ++i)
+        answer_.error[i] = model_.of_operand(answer_.value[i]);
+}
+
+/// Inputs, or normed inputs; the tokens are not the computed ones alone.
+void Candidate::fill_input(ArrayId array, const RowPlace& at) {
+    const std::size_t row = at.batch * plan_.q_len + at.row, columns = problem_.inputs.columns;
+    if (array == "normed_inputs")
+        answer_row(shared_.normed_inputs()->view().part(row));
+    else
+        answer_operands(problem_.inputs.value.data() + row * columns, columns);
+}
+
+void Candidate::fill_parameter(ArrayId array, const RowPlace& at) {
+    constexpr ArrayId weights[] = {"W_query", "W_key", "W_value", "W_out"},
+                      biases[] = {"b_query", "b_key", "b_value", "b_out"};
+    for (std::size_t i = 0; i < 4; ++i) {
+        if (array != weights[i] && array != biases[i]) continue;
+        const ProjectionNumbers& p = *problem_.projection[i];
+        const std::size_t d_out = p.d_out / p.groups, first = at.head * d_out;
+        if (array == biases[i])
+            answer_operands(p.bias.data() + first, d_out);
+        else if (plan_.is_transposed(array))
+            answer_operands(p.weight.data() + first * p.d_in + at.row, d_out, p.d_in);
+        else
+            answer_operands(p.weight.data() + (first + at.row) * p.d_in, p.d_in);
+    }
+}
+
+void Candidate::fill_unrotated(ArrayId array, const RowPlace& at) {
+    answer_row(array == "unrotated_queries"
+                   ? unrotated(Tensor::query, at.batch, at.head).part(plan_.first_query + at.row)
+                   : unrotated(Tensor::key, at.batch, at.head).part(at.row));
+}
+
+/// Queries; keys and values, new ones or with those of the cache.
+void Candidate::fill_head(ArrayId array, const RowPlace& at) {
+    if (array == "queries") return answer_row(as_stored().query_of(at));
+    const Tensor slot = array == "keys" || array == "present_key" ? Tensor::key : Tensor::value;
+    const bool has_cached = array == "present_key" || array == "present_value";
+    const std::size_t cached = problem_.past_key.empty() || has_cached ? 0 : plan_.past_len;
+    answer_row(as_stored().joined(slot, at.batch, at.head).part(cached + at.row));
+}
+
+/// The same without roundings of factors.
+Candidate& Candidate::as_stored() {
+    if (!rounds(c_, Rounded::score_factors) && !rounds(c_, Rounded::output_factors)) return *this;
+    if (!stored_) {
+        Conventions stored = c_;
+        std::erase_if(stored.roundings, [](const Conventions::Rounding& one) {
+            return one.what == Rounded::score_factors || one.what == Rounded::output_factors;
+        });
+        stored_ = std::make_unique<Candidate>(shared_, std::move(stored), with_errors_);
+    }
+    return *stored_;
+}
+
+RowsView Candidate::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
+    std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
+    if (!heads) heads = shared_.heads(slot, c_);
+    return heads->view().part((batch * heads->heads + head) * heads->tokens, heads->tokens);
+}
+
+std::size_t Candidate::kv_head_of(std::size_t head) const {
+    if (c_.groups == HeadGroups::interleaved) return head % plan_.kv_heads;
+    if (c_.groups == HeadGroups::first) return 0;
+    return head / (plan_.heads / plan_.kv_heads);
+}
+
+RowsView Candidate::query_of(const RowPlace& at) {
+    const RowsView all = unrotated(Tensor::query, at.batch, at.head);
+    const std::size_t token = plan_.first_query + at.row;
+    const bool rotates = c_.rope.pairs && c_.rope.query_times != 0;
+    if (!rotates && !rounds_projected_) return all.part(token);
+    query_ = BoundedRows(1, all.columns);
+    query_.spread = all.spread;
+    std::copy_n(all.at(token), all.columns, query_.at(0));
+    if (with_errors_) std::copy_n(all.error_at(token), all.columns, query_.error_at(0));
+    round_rows(c_, Rounded::unrotated, query_);
+    if (rotates)
+        shared_.rotation(c_.rope, c_.rope.first_query, all.rows, c_.rope.query_times)
+            ->rotate(model_, token, query_.at(0), query_.error_at(0));
+    round_rows(c_, Rounded::projected, query_);
+    round_rows(c_, Rounded::score_factors, query_);
+    if (with_errors_) query_.set_norms();
+    return query_.view();
+}
+
+RowsView Candidate::joined(Tensor slot, std::size_t batch, std::size_t kv_head) {
+    const bool is_key = slot == Tensor::key;
+    const std::vector<double>& past = is_key ? problem_.past_key : problem_.past_value;
+    const int times = is_key ? c_.rope.key_times : c_.rope.value_times;
+    const bool rotates = c_.rope.pairs && times != 0;
+    if (past.empty() && !rotates && !rounds_projected_) return unrotated(slot, batch, kv_head);
+    std::shared_ptr<const BoundedRows>& made =
+        (is_key ? keys_ : values_)[batch * plan_.kv_heads + kv_head];
+    if (made) return made->view();
+    made = shared_.joined(slot, batch, kv_head, c_, [&] {
+        const RowsView fresh = unrotated(slot, batch, kv_head);
+        const std::size_t d = fresh.columns, cached = past.empty() ? 0 : plan_.past_len;
+        BoundedRows rows(cached + fresh.rows, d);
+        std::copy_n(past.data() + (batch * plan_.kv_heads + kv_head) * cached * d, cached * d,
+                    rows.at(0));
+        round_rows(c_, Rounded::inputs, rows.at(0), rows.error_at(0), cached * d);
+        for (std::size_t i = 0; i < cached * d; ++i)
+            rows.error[i] = model_.of_operand(rows.value[i]);
+        std::copy_n(fresh.value, fresh.rows * d, rows.at(cached));
+        std::copy_n(fresh.error, fresh.rows * d, rows.error_at(cached));
+        round_rows(c_, Rounded::unrotated, rows.at(cached), rows.error_at(cached), fresh.rows * d);
+        rows.spread = cached == 0 ? fresh.spread : std::max(fresh.spread, spread_of(d));
+        if (rotates) {
+            const std::shared_ptr<const RowRotation> rotation =
+                shared_.rotation(c_.rope, c_.rope.first_key, fresh.rows, times);
+            for (std::size_t row = 0; row < fresh.rows; ++row)
+                rotation->rotate(model_, row, rows.at(cached + row), rows.error_at(cached + row));
+        }
+        round_rows(c_, Rounded::projected, rows);
+        round_rows(c_, is_key ? Rounded::score_factors : Rounded::output_factors, rows);
+        rows.set_norms();
+        return rows;
+    });
+    return made->view();
+}
+
+QueryRow& Candidate::query_row(const RowPlace& at) {
+    QueryRow& q = rows_[at.head];
+    if (q.at != at) q.has_scores = q.has_weights = q.has_output = false;
+    q.at = at;
+    return q;
+}
+
+QueryRow& Candidate::scored(const RowPlace& at) {
+    QueryRow& q = query_row(at);
+    if (!std::exchange(q.has_scores, true)) score(q);
+    return q;
+}
+
+QueryRow& Candidate::weighed(const RowPlace& at) {
+    QueryRow& q = is_linear_ ? query_row(at) : scored(at);
+    if (std::exchange(q.has_weights, true)) return q;
+    if (is_linear_)
+        linear_weights_of(q);
+    else
+        weigh(q);
+    return q;
+}
+
+QueryRow& Candidate::answered(const RowPlace& at) {
+    QueryRow& q = is_linear_ ? query_row(at) : weighed(at);
+    if (std::exchange(q.has_output, true)) return q;
+    if (is_linear_)
+        linear_output(q);
+    else
+        weigh_values(q);
+    return q;
 }
 
 }  // namespace attn

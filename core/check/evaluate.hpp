@@ -3,61 +3,88 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <vector>
 
-#include "core/check/problem.hpp"
-#include "core/operator/arrays.hpp"
+#include "core/check/tensors.hpp"
 
 namespace attn {
-
-namespace check_detail {
-class Shared;
-class State;
-}  // namespace check_detail
-
-/// The rounding error of a sum of n products is bounded by gamma(n) = exp(lambda sqrt(n) u + n u^2
-/// / (1 - u)) - 1 times the sum of their sizes, with a probability of at least 1 - 2 exp(-lambda^2
-/// (1 - u)^2 / 2): Higham and Mary 2019, "A new approach to probabilistic rounding error analysis",
-/// theorem 2.4; n u / (1 - n u) where that is smaller. Where products have both signs the partial
-/// sums are smaller, and so are the errors: Higham and Mary 2020, "Sharper probabilistic backward
-/// error analysis for basic linear algebra kernels with random data". Errors of factors that are
-/// independent add up as the root of their squares.
-inline constexpr double lambda = 6;
-
-/// Prepares what candidates have in common and keeps it: projected tensors, rotated tensors.
-/// Threads may share it. `problem` must outlive it.
-class Evaluator {
-public:
-    Evaluator(const Problem& problem, Precision arithmetic);
-    ~Evaluator();
-
-    /// Whether rows of this array can be computed: of all that settings can name, but token ids.
-    static bool has(ArrayId array);
-    /// Whether the sizes of the tensors that the conventions use fit together.
-    bool fits(const Conventions& conventions) const;
-
-    const Problem& problem() const;
-    Precision arithmetic() const;
-
-private:
-    friend class Candidate;
-    std::unique_ptr<check_detail::Shared> shared_;
-};
 
 /// (batch, heads, rows, columns) of an array of the question as Candidate::row counts them: all
 /// heads, whichever are chosen; the columns of `states` are d_k * d_v; a weight that is stored as
 /// (d_in, d_out) has rows of d_out.
 std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array);
 
+/// One number for each key, with errors that are independent of those of other keys, and errors
+/// that come from the query.
+struct KeyNumbers {
+    std::vector<double> value, independent, common;
+    /// Whether it may be infinite in the type. Weights have bounds all the same: of scores that are
+    /// infinite they are NaN, or 0.
+    std::vector<char> overflows;
+    /// What the scale multiplies, whose relative error `of_factor` all keys have in common: weights
+    /// depend only on its differences. Empty: nothing.
+    std::vector<double> scaled = {};
+    double of_factor = 0;
+
+    double factor_error(double x) const { return of_factor * std::abs(x); }
+    double error(std::size_t key) const {
+        return independent[key] + common[key] + (scaled.empty() ? 0 : factor_error(scaled[key]));
+    }
+    /// Takes the error of a number before it is stored.
+    void store(std::size_t key, double error, const ErrorModel& model) {
+        const bool is_finite = std::isfinite(value[key]);
+        independent[key] = is_finite ? error + model.rounding(value[key]) : 0;
+        if (std::isinf(model.stored(value[key], error))) overflows[key] = 1;
+    }
+    /// Of a number that takes the place of the one before, with this error alone.
+    void replace(std::size_t key, double error) {
+        independent[key] = error;
+        common[key] = 0;
+        overflows[key] = 0;
+        if (!scaled.empty()) scaled[key] = 0;
+    }
+};
+
+/// A row of an array, or a query of a head.
+struct RowPlace {
+    std::size_t batch = 0, head = 0, row = 0;
+    bool operator==(const RowPlace&) const = default;
+};
+
+/// A query against all keys of a head, in the order of computation.
+struct QueryRow {
+    RowPlace at;
+    bool has_scores = false, has_weights = false, has_output = false;
+    KeyNumbers raw;                ///< products of the query and the keys
+    KeyNumbers scores;             ///< that enter the softmax
+    std::vector<char> is_allowed;  ///< by all masks
+    /// By those that are not added to the scores: what -infinity becomes is up to later stages.
+    std::vector<char> is_unblocked;
+    Numbers weight;                           ///< before dropout
+    std::vector<double> independent, common;  ///< the parts of its errors relative to the weights
+    double sink_weight = 0;                   ///< of the softmax over keys
+    double sink_error = 0;                    ///< of all weights, relative to them: from the sink
+    Bounded logsumexp;
+    Numbers output;
+    /// Of the relative errors of the weights, the mean under the weights.
+    double mean_error = 0;
+    /// Of a softmax over keys, how far the errors of the weights move the output, and the rest of
+    /// its error; empty otherwise.
+    std::vector<double> moves, unmoved_error;
+};
+
+/// (e^x - 1) / x of a weight's relative error; infinite where the weight may become any other.
+double growth_of(double error);
+
 /// A computation under some conventions, lazily. For one thread. The evaluator must outlive it.
 class Candidate {
 public:
     /// The conventions must fit the evaluator's problem.
     Candidate(const Evaluator& evaluator, Conventions conventions, bool with_errors);
-    ~Candidate();
-
-    const Conventions& conventions() const;
 
     /// One row of an array whose full shape is (batch, heads, rows, columns), the row counted from
     /// plan.first_query for axes of queries; axes that the array does not have are indexed by 0.
@@ -67,7 +94,137 @@ public:
     const Numbers& row(ArrayId array, std::size_t batch, std::size_t head, std::size_t row);
 
 private:
-    std::unique_ptr<check_detail::State> state_;
+    friend class Evaluator;
+    using Fill = void (Candidate::*)(ArrayId array, const RowPlace& at);
+    /// The function that fills `answer_` with a row of this array; null: none does.
+    static Fill fill_of(ArrayId array);
+
+    void fill_input(ArrayId array, const RowPlace& at);
+    void fill_parameter(ArrayId array, const RowPlace& at);
+    void fill_unrotated(ArrayId array, const RowPlace& at);
+    void fill_head(ArrayId array, const RowPlace& at);
+    void fill_score(ArrayId array, const RowPlace& at);
+    void fill_mask(ArrayId array, const RowPlace& at);
+    void fill_masked_weight(ArrayId array, const RowPlace& at);
+    void fill_weight(ArrayId array, const RowPlace& at);
+    void fill_averaged(const RowPlace& at);
+    void fill_statistic(ArrayId array, const RowPlace& at);
+    void fill_top(ArrayId array, const RowPlace& at);
+    void fill_by_key(ArrayId array, const RowPlace& at);
+    void fill_state(ArrayId array, const RowPlace& at);
+    void fill_output(ArrayId array, const RowPlace& at);
+    void fill_context(ArrayId array, const RowPlace& at);
+
+    /// Makes them 0, and the errors too, if they are asked for.
+    void reset(Numbers& x, std::size_t count) const {
+        x.value.assign(count, 0);
+        x.error.assign(with_errors_ ? count : 0, 0);
+        x.below.clear();
+    }
+    /// Operands have the error of rounding them to the type.
+    void answer_operands(const double* values, std::size_t count, std::size_t step = 1);
+    void answer_row(const RowsView& row);
+
+    // Heads.
+    RowsView unrotated(Tensor slot, std::size_t batch, std::size_t head);
+    /// Keys or values of all keys, cached ones first; rotated.
+    RowsView joined(Tensor slot, std::size_t batch, std::size_t kv_head);
+    Candidate& as_stored();
+    std::size_t kv_head_of(std::size_t head) const;
+    RowsView query_of(const RowPlace& at);
+
+    // Scores.
+    QueryRow& query_row(const RowPlace& at);
+    QueryRow& scored(const RowPlace& at);
+    void score(QueryRow& q);
+    void round_numbers(Rounded what, KeyNumbers& x) const;
+    void find_allowed(QueryRow& q);
+    /// Takes the stages on a copy of the products, up to and including `last`.
+    void take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) const;
+    void scale_scores(KeyNumbers& x) const;
+    void cap_scores(KeyNumbers& x) const;
+    void add_alibi(const QueryRow& q, KeyNumbers& x) const;
+    void add_masks(const QueryRow& q, KeyNumbers& x) const;
+    void block_scores(const QueryRow& q, KeyNumbers& x) const;
+    void add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const;
+    /// Among the keys, with the offset of a causal mask, or of a window.
+    std::int64_t position_of(const QueryRow& q, const std::vector<std::int64_t>& offset) const;
+    /// The keys of one query in a mask that is an operand.
+    struct MaskRow;
+    MaskRow mask_row(const QueryRow& q, std::size_t which) const;
+    double sink_of_head(std::size_t head) const;
+
+    // Weights.
+    QueryRow& weighed(const RowPlace& at);
+    void weigh(QueryRow& q);
+    /// The softmax over the keys that `counts`, into q.weight.
+    void softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink);
+    void renormalize(QueryRow& q);
+    /// A softmax over queries or heads: for each key the largest score, the sum, and its error.
+    struct ColumnSums {
+        std::vector<double> shift, sum, error;
+    };
+    void softmax_of_columns(QueryRow& q);
+    const ColumnSums& column_sums(const QueryRow& q);
+    void set_weight_errors(QueryRow& q, double more);
+    void limit_weight_errors(QueryRow& q, double more) const;
+    /// The exponents' errors of a row relative to its largest score.
+    void exponent_errors(QueryRow& q, double shift) const;
+    void mask_weights(QueryRow& q, bool renormalizes) const;
+    double kept_of(const QueryRow& q, std::size_t key) const;
+    double dropped(const QueryRow& q, std::size_t key, double x) const;
+
+    // Outputs.
+    QueryRow& answered(const RowPlace& at);
+    void weigh_values(QueryRow& q);
+    /// `weights` are those after dropout.
+    void set_output_errors(QueryRow& q, const RowsView& values, const Numbers& weights) const;
+    void set_softmax_errors(QueryRow& q, const RowsView& values, const std::vector<double>& weights,
+                            double scale) const;
+    bool has_limits(const QueryRow& q) const;
+    std::vector<double> softmax_moves(const QueryRow& q, const RowsView& values,
+                                      const double* center, double scale) const;
+    std::vector<double> largest_moves(const QueryRow& q, const RowsView& values,
+                                      const double* center) const;
+    std::size_t joined_column(std::size_t head, std::size_t c) const;
+    bool moves_as_projected(const QueryRow& q) const;
+    void add_projected_moves(const QueryRow& q, const RowsView& weight, std::vector<double>& moves,
+                             std::vector<double>& roots);
+
+    // Linear attention.
+    struct LinearHead;
+    /// With the state after this token.
+    const LinearHead& linear_head(std::size_t batch, std::size_t kv_head, std::size_t token);
+    void step(LinearHead& head, const RowsView& keys, const RowsView& values, std::size_t index);
+    void linear_output(QueryRow& q);
+    void linear_weights_of(QueryRow& q);
+
+    const Evaluator& shared_;
+    const Problem& problem_;
+    const Plan& plan_;
+    const ErrorModel& model_;
+    Conventions c_;
+    bool with_errors_, is_linear_;
+    bool rounds_projected_, rounds_weights_, rounds_outputs_;
+
+    Numbers answer_;
+    std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
+    /// By batch and key head; null: not yet.
+    std::vector<std::shared_ptr<const BoundedRows>> keys_, values_;
+    BoundedRows query_;  ///< one row
+    /// By batch and head, the columns of the output projection's weight, (d_out, d_v), and its
+    /// values projected by them, (keys, d_out); empty: not yet.
+    struct ProjectedHead {
+        BoundedRows weight, values;
+        double scale = 1;  ///< see scale_for_squares
+    };
+    std::vector<ProjectedHead> projected_;
+    std::unique_ptr<Candidate> stored_;
+    std::vector<QueryRow> rows_;                        ///< of one query, by head
+    std::vector<std::unique_ptr<ColumnSums>> columns_;  ///< by the two axes other than that summed
+    std::vector<std::shared_ptr<LinearHead>> linear_;   ///< by batch and key head
+    Numbers dropped_;                                   ///< weights after dropout
+    std::vector<double> exponents_;  ///< ln of each weight; -infinity: of an excluded key
 };
 
 }  // namespace attn

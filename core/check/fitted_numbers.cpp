@@ -5,31 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace attn {
 namespace {
-
-struct NumberRow {
-    Convention convention;
-    double& (*number)(Conventions&);
-    bool (*is_used)(const Conventions&);
-    double usual = 1;               ///< where to look first if the question has 0
-    std::string_view of_zero = {};  ///< what that is called
-};
-constexpr NumberRow number_rows[] = {
-    {Convention::scale, [](Conventions& c) -> double& { return c.scale; },
-     [](const Conventions& c) { return c.scale != 0; }},
-    {Convention::softcap, [](Conventions& c) -> double& { return c.softcap; },
-     [](const Conventions&) { return true; }, 16, "off"},
-    {Convention::rope_base, [](Conventions& c) -> double& { return c.rope.base; },
-     [](const Conventions& c) { return c.rope.pairs.has_value(); }},
-};
 
 /// Of each array.
 constexpr std::size_t fitted_rows = 16;
@@ -43,19 +24,14 @@ double product_of(const std::vector<double>& a, const std::vector<double>& b) {
 /// The errors of some rows as a function of one number, and where it is smallest.
 class NumberFit {
 public:
-    NumberFit(const Comparison& comparison, const NumberRow& row)
-        : comparison_(comparison), row_(row) {
+    NumberFit(const Comparison& comparison, const ConventionRow& convention)
+        : comparison_(comparison), convention_(convention) {
         for (std::size_t array = 0; array < comparison.arrays().size(); ++array) {
-            const std::array<std::size_t, 4>& shape = comparison.arrays()[array].shape;
-            const std::size_t total = shape[0] * shape[1] * shape[2];
-            const std::size_t count = std::min(total, fitted_rows);
+            const std::size_t total = comparison.rows(array), count = std::min(total, fitted_rows);
             // One more than a whole step, so that the queries differ where heads have many.
             const std::size_t step = total / std::max<std::size_t>(count, 1) + (count < total);
-            for (std::size_t i = 0; i < count; ++i) {
-                const std::size_t place = i * step % total;
-                rows_.push_back({array, place / shape[2] / shape[1], place / shape[2] % shape[1],
-                                 place % shape[2]});
-            }
+            for (std::size_t i = 0; i < count; ++i)
+                rows_.push_back(comparison.row_at(array, i * step % total));
         }
     }
 
@@ -103,21 +79,13 @@ private:
     /// Those with this number less theirs; 0 where one of the two is not finite.
     std::vector<double> errors_at(double x) const {
         Conventions conventions = comparison_.problem().asked;
-        row_.number(conventions) = x;
-        std::map<Precision, Candidate> candidates;
+        convention_.number(conventions) = x;
+        Reproduction reproduction(comparison_, std::move(conventions));
         std::vector<double> errors;
         for (const TheirRow& row : rows_) {
-            const TheirArray& theirs = comparison_.arrays()[row.array];
-            Candidate& candidate = candidates
-                                       .try_emplace(theirs.type, comparison_.evaluator(theirs.type),
-                                                    conventions, false)
-                                       .first->second;
-            const Numbers& numbers = candidate.row(theirs.id, row.batch, row.head, row.row);
-            const std::size_t first =
-                ((row.batch * theirs.shape[1] + row.head) * theirs.shape[2] + row.row) *
-                theirs.shape[3];
-            for (std::size_t c = 0; c < theirs.shape[3]; ++c) {
-                const double error = numbers.value[c] - theirs.values[first + c];
+            const std::vector<double>& values = reproduction.computed(row, false).value;
+            for (std::size_t c = 0; c < values.size(); ++c) {
+                const double error = values[c] - comparison_.numbers(row)[c];
                 errors.push_back(std::isfinite(error) ? error : 0);
             }
         }
@@ -136,8 +104,8 @@ private:
     double nearest_of_grid() const {
         constexpr int farthest = 24;
         Conventions conventions = comparison_.problem().asked;
-        double asked = row_.number(conventions);
-        if (asked == 0) asked = row_.usual;
+        double asked = convention_.number(conventions);
+        if (asked == 0) asked = convention_.usual;
         double nearest = asked, least = std::numeric_limits<double>::infinity();
         for (int i = -farthest; i <= farthest; ++i) {
             const double x = asked * std::exp2(0.5 * i);
@@ -156,20 +124,21 @@ private:
         for (const double slope : slopes) largest = std::max(largest, std::abs(slope));
         std::size_t independent = 0, first = 0;
         for (const TheirRow& row : rows_) {
-            const TheirArray& theirs = comparison_.arrays()[row.array];
+            const std::size_t columns = comparison_.numbers(row).size(),
+                              keys = comparison_.problem().plan.kv_len;
             std::size_t count = 0;
-            for (std::size_t c = 0; c < theirs.shape[3]; ++c)
+            for (std::size_t c = 0; c < columns; ++c)
                 count += std::abs(slopes[first + c]) > 1e-6 * largest ? 1U : 0U;
-            first += theirs.shape[3];
-            const std::size_t keys = comparison_.problem().plan.kv_len;
-            if (theirs.id.row().counts_queries_and_keys()) count -= std::min<std::size_t>(count, 1);
+            first += columns;
+            if (comparison_.array(row).id.row().counts_queries_and_keys())
+                count -= std::min<std::size_t>(count, 1);
             independent += std::min(count, keys - std::min<std::size_t>(keys, 1));
         }
         return independent;
     }
 
     const Comparison& comparison_;
-    const NumberRow& row_;
+    const ConventionRow& convention_;
     std::vector<TheirRow> rows_;
 };
 
@@ -189,21 +158,18 @@ double shortest_within(double value, double distance) {
 
 }  // namespace
 
-std::vector<FittedNumber> fitted_numbers(const Comparison& comparison) {
-    std::vector<FittedNumber> fitted;
-    Conventions asked = comparison.problem().asked;
-    for (const NumberRow& row : number_rows) {
-        if (!row.is_used(asked)) continue;
+std::vector<Alternative> fitted_numbers(const Comparison& comparison) {
+    std::vector<Alternative> fitted;
+    Conventions own = comparison.problem().asked;
+    for (const ConventionRow& row : convention_rows()) {
+        const double asked = row.number == nullptr ? 0 : row.number(own);
+        if (asked == 0 && row.usual == 0) continue;
         const auto best = NumberFit(comparison, row).best();
         if (!best) continue;
-        FittedNumber one{row.convention, {}};
         for (const double value : {shortest_within(best->value, best->uncertainty), best->value})
-            one.alternatives.push_back(
-                {row.number(asked) == 0 ? std::string(row.of_zero)
-                                        : shortest_decimal(row.number(asked)),
-                 shortest_decimal(value),
-                 [number = row.number, value](Conventions& c) { number(c) = value; }, 0, 1});
-        fitted.push_back(std::move(one));
+            fitted.push_back(
+                {&row, asked == 0 ? "off" : shortest_decimal(asked), shortest_decimal(value),
+                 [number = row.number, value](Conventions& c) { number(c) = value; }, 1});
     }
     return fitted;
 }

@@ -8,15 +8,10 @@
 
 namespace attn {
 
-/// One number that lets the question come nearest to the arrays, if nothing else differs.
-struct FittedNumber {
-    Convention convention;
-    /// The shortest decimal within the number's uncertainty, then the number itself.
-    std::vector<Alternative> alternatives;
-};
-
-/// Of the scale, the soft cap and the rotary base, where the question has them and the arrays have
-/// enough numbers that depend on them. Whether they reproduce the arrays is not known.
-std::vector<FittedNumber> fitted_numbers(const Comparison& comparison);
+/// Of the scale, the rotary base and the soft cap, where the question has them and the arrays have
+/// enough numbers that depend on them: the one that lets the question come nearest to the arrays,
+/// if nothing else differs. First the shortest decimal within its uncertainty, then the number
+/// itself. Whether they reproduce the arrays is not known.
+std::vector<Alternative> fitted_numbers(const Comparison& comparison);
 
 }  // namespace attn

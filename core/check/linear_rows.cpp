@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/check/candidate_state.hpp"
+#include "core/check/evaluate.hpp"
 
-namespace attn::check_detail {
+namespace attn {
 
 /// The recurrence of one batch entry and key head up to a token.
-struct State::LinearHead {
+struct Candidate::LinearHead {
     std::size_t done = 0;                               ///< tokens
     std::vector<double> state;                          ///< (d_k, d_v), after them
     std::vector<double> error;                          ///< of each column of it, in the 2-norm
@@ -51,12 +51,13 @@ struct HeadGates {
 
 }  // namespace
 
-const State::LinearHead& State::linear_head(std::size_t batch, std::size_t kv_head,
-                                            std::size_t token) {
+const Candidate::LinearHead& Candidate::linear_head(std::size_t batch, std::size_t kv_head,
+                                                    std::size_t token) {
     linear_.resize(plan_.batch * plan_.kv_heads);
     const std::size_t index = batch * plan_.kv_heads + kv_head;
     std::shared_ptr<LinearHead>& head = linear_[index];
-    const RowsView keys = keys_of(batch, kv_head), values = values_of(batch, kv_head);
+    const RowsView keys = joined(Tensor::key, batch, kv_head),
+                   values = joined(Tensor::value, batch, kv_head);
     if (!head || head->done > token + 1) {
         head = std::make_shared<LinearHead>();
         const std::size_t d_v = values.columns, size = keys.columns * d_v;
@@ -72,8 +73,8 @@ const State::LinearHead& State::linear_head(std::size_t batch, std::size_t kv_he
     return *head;
 }
 
-void State::step(LinearHead& head, const RowsView& keys, const RowsView& values,
-                 std::size_t index) {
+void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& values,
+                     std::size_t index) {
     const HeadGates gates(problem_, index, keys.rows);
     const std::size_t t = head.done++, d_k = keys.columns, d_v = values.columns;
     std::vector<double>&state = head.state, &error = head.error;
@@ -121,43 +122,39 @@ void State::step(LinearHead& head, const RowsView& keys, const RowsView& values,
         for (std::size_t j = 0; j < d_v; ++j) state[i * d_v + j] += k[i] * update[j];
 }
 
-void State::linear_output(QueryRow& q) {
-    const RowsView query = query_of(q.batch, q.head, q.row);
-    const std::size_t t = plan_.first_query + q.row, d_k = query.columns, d_v = plan_.d_v;
-    const LinearHead& head = linear_head(q.batch, kv_head_of(q.head), t);
+void Candidate::linear_output(QueryRow& q) {
+    const RowsView query = query_of(q.at);
+    const std::size_t t = plan_.first_query + q.at.row, d_k = query.columns, d_v = plan_.d_v;
+    const LinearHead& head = linear_head(q.at.batch, kv_head_of(q.at.head), t);
     const std::vector<double>& state = head.state;
-    q.output.assign(d_v, 0);
+    reset(q.output, d_v);
+    std::vector<double>& output = q.output.value;
     for (std::size_t i = 0; i < d_k; ++i)
-        for (std::size_t j = 0; j < d_v; ++j) q.output[j] += query.value[i] * state[i * d_v + j];
-    for (double& x : q.output) x *= c_.scale;
-    q.output_error.assign(with_errors_ ? d_v : 0, 0);
-    if (with_errors_) {
-        for (std::size_t j = 0; j < d_v; ++j) {
-            double squares = 0;
-            for (std::size_t i = 0; i < d_k; ++i)
-                squares += state[i * d_v + j] * state[i * d_v + j];
-            const double length = std::sqrt(squares), of_state = head.error[j];
-            const Norms& norms = query.norms[0];
-            // Chunks sum products of queries and keys instead of reading a state.
-            const double error = norms.two * of_state + norms.error_two * (length + of_state) +
-                                 model_.gamma_of_products(d_k + t + 4) * norms.two * length;
-            q.output_error[j] = model_.stored(
-                q.output[j], std::abs(c_.scale) * error + 2 * model_.rounding(q.output[j]));
-        }
+        for (std::size_t j = 0; j < d_v; ++j) output[j] += query.value[i] * state[i * d_v + j];
+    for (double& x : output) x *= c_.scale;
+    for (std::size_t j = 0; j < q.output.error.size(); ++j) {
+        double squares = 0;
+        for (std::size_t i = 0; i < d_k; ++i) squares += state[i * d_v + j] * state[i * d_v + j];
+        const double length = std::sqrt(squares), of_state = head.error[j];
+        const Norms& norms = query.norms[0];
+        // Chunks sum products of queries and keys instead of reading a state.
+        const double error = norms.two * of_state + norms.error_two * (length + of_state) +
+                             model_.gamma_of_products(d_k + t + 4) * norms.two * length;
+        q.output.error[j] =
+            model_.stored(output[j], std::abs(c_.scale) * error + 2 * model_.rounding(output[j]));
     }
-    round_rows(c_, Rounded::outputs, q.output.data(),
-               with_errors_ ? q.output_error.data() : nullptr, d_v);
+    q.output.error.resize(d_v);
+    round_rows(c_, Rounded::outputs, q.output);
 }
 
-void State::linear_weights_of(QueryRow& q) {
-    const RowsView query = query_of(q.batch, q.head, q.row);
-    const std::size_t kv_head = kv_head_of(q.head);
-    const RowsView keys = keys_of(q.batch, kv_head);
-    const HeadGates gates(problem_, q.batch * plan_.kv_heads + kv_head, keys.rows);
-    const std::size_t d_k = query.columns, last = plan_.first_query + q.row;
+void Candidate::linear_weights_of(QueryRow& q) {
+    const RowsView query = query_of(q.at);
+    const std::size_t kv_head = kv_head_of(q.at.head);
+    const RowsView keys = joined(Tensor::key, q.at.batch, kv_head);
+    const HeadGates gates(problem_, q.at.batch * plan_.kv_heads + kv_head, keys.rows);
+    const std::size_t d_k = query.columns, last = plan_.first_query + q.at.row;
     std::vector<double> reader(query.value, query.value + d_k);
-    q.weight.assign(keys.rows, 0);
-    q.weight_error.assign(with_errors_ ? keys.rows : 0, 0);
+    reset(q.weight, keys.rows);
     double error = with_errors_ ? query.norms[0].error_two : 0;
     for (std::size_t s = std::min(last + 1, keys.rows); s-- > 0;) {
         const double* const k = keys.at(s);
@@ -174,7 +171,7 @@ void State::linear_weights_of(QueryRow& q) {
             const double beta_error =
                 gates.beta == nullptr ? 0 : model_.of_operand(beta) + model_.rounding(beta);
             const double of_weight = std::abs(beta) * of_product + beta_error * length * norms.two;
-            q.weight_error[s] =
+            q.weight.error[s] =
                 model_.stored(c_.scale * weight, std::abs(c_.scale) * of_weight +
                                                      3 * model_.rounding(c_.scale * weight));
             double own = (decay_error + 2 * model_.unit()) * length;
@@ -192,22 +189,22 @@ void State::linear_weights_of(QueryRow& q) {
         if (gates.beta != nullptr)
             for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
         for (std::size_t i = 0; i < d_k; ++i) reader[i] *= gates.decay(s, i);
-        q.weight[s] = c_.scale * weight;
+        q.weight.value[s] = c_.scale * weight;
     }
 }
 
 /// states: (d_k, d_v) of a token as one row; present_state: one row of it.
-void State::fill_state(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
+void Candidate::fill_state(ArrayId array, const RowPlace& at) {
     const std::size_t d_v = plan_.d_v;
     const bool is_present = array == "present_state";
     const LinearHead& made =
-        linear_head(batch, head, is_present ? plan_.kv_len - 1 : plan_.first_query + row);
-    const std::size_t first = is_present ? row * d_v : 0,
+        linear_head(at.batch, at.head, is_present ? plan_.kv_len - 1 : plan_.first_query + at.row);
+    const std::size_t first = is_present ? at.row * d_v : 0,
                       count = is_present ? d_v : made.state.size();
-    start(count);
+    reset(answer_, count);
     std::copy_n(made.state.data() + first, count, answer_.value.data());
     for (std::size_t i = 0; i < answer_.error.size(); ++i)
         answer_.error[i] = model_.stored(answer_.value[i], made.error[i % d_v]);
 }
 
-}  // namespace attn::check_detail
+}  // namespace attn

@@ -181,14 +181,12 @@ Conventions conventions_of(const Problem& problem) {
     Conventions asked;
     for (std::size_t i = 0; i < asked.adds_bias.size(); ++i)
         asked.adds_bias[i] = problem.projection[i] && !problem.projection[i]->bias.empty();
-    if (plan.rope.dims != 0) asked.rope.pairs = plan.rope.pairs;
-    asked.rope.base = plan.rope.base;
-    asked.rope.dims = plan.rope.dims;
-    asked.rope.scaling = plan.rope.scaling;
+    if (plan.rope.dims != 0)
+        asked.rope = {plan.rope.pairs, plan.rope.base, plan.rope.dims, 0, plan.rope.scaling};
     asked.rope.first_query = asked.rope.first_key = static_cast<std::int64_t>(plan.past_len);
     asked.scale = plan.scale;
     asked.softcap = plan.softcap;
-    asked.alibi = plan.alibi;
+    asked.alibi.is_on = plan.alibi;
     asked.band.causal = plan.causal && !plan.rule;
     asked.band.offset = plan.offset.values();
     if (!plan.window.empty()) {

@@ -1,6 +1,7 @@
 // A question with its numbers in float64, as the search and the error bounds compute it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -17,15 +18,16 @@ namespace attn {
 struct Numbers {
     std::size_t rows = 0, columns = 0;
     std::vector<double> value;
-    std::vector<double> error;  ///< empty: not computed
-    std::vector<double> below =
-        {};  ///< of numbers that are too small; empty: as of those too large
+    std::vector<double> error;       ///< of numbers that are too large; empty: not computed
+    std::vector<double> below = {};  ///< of those too small; empty: the same
 
-    bool has_errors() const { return !error.empty(); }
-    /// Of the difference of another program's number.
+    double below_at(std::size_t i) const { return below.empty() ? error[i] : below[i]; }
+    /// Of another program's number.
     double bound(std::size_t i, double theirs) const {
-        return !below.empty() && theirs < value[i] ? below[i] : error[i];
+        return theirs < value[i] ? below_at(i) : error[i];
     }
+    /// In either direction.
+    double bound(std::size_t i) const { return std::max(error[i], below_at(i)); }
 };
 
 /// A weight as nn.Linear stores it, (d_out, d_in), and its bias, or no numbers. Those of

@@ -1,10 +1,9 @@
 #include "core/check/relevant.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <utility>
-
-#include "core/check/departures.hpp"
 
 namespace attn {
 namespace {
@@ -13,13 +12,17 @@ namespace {
 enum class Reach { projections, products, weights, context };
 
 Reach reach_of(ArrayId array) {
-    if (array == "unrotated_queries" || array == "unrotated_keys" || array == "queries" ||
-        array == "keys" || array == "values" || array == "present_key" || array == "present_value")
-        return Reach::projections;
+    constexpr ArraySet projected{"unrotated_queries", "unrotated_keys", "queries", "keys", "values",
+                                 "present_key",       "present_value"};
+    if (projected.has(array)) return Reach::projections;
     if (array == "scores") return Reach::products;
     const bool summarises = array.row().is_statistic() || array == "logsumexp";
-    if (array.row().counts_queries_and_keys() || summarises) return Reach::weights;
-    return Reach::context;
+    return array.row().counts_queries_and_keys() || summarises ? Reach::weights : Reach::context;
+}
+
+template <class IsForgotten>
+void forget_roundings(Conventions& c, IsForgotten is_forgotten) {
+    std::erase_if(c.roundings, [=](const auto& one) { return is_forgotten(one.what); });
 }
 
 void forget_after_projections(Conventions& c) {
@@ -27,37 +30,35 @@ void forget_after_projections(Conventions& c) {
     static_cast<ProjectionConvention&>(kept) = c;
     kept.roundings = std::move(c.roundings);
     c = std::move(kept);
-    std::erase_if(c.roundings,
-                  [](const Conventions::Rounding& one) { return one.what > Rounded::products; });
+    forget_roundings(c, [](Rounded what) { return what > Rounded::products; });
 }
 
+void forget_projection(Conventions& c, Tensor tensor) {
+    c.transposed[index_of(tensor)] = c.adds_bias[index_of(tensor)] = false;
+}
+
+/// Unless queries or keys are made of what belongs to the values.
 void forget_values(Conventions& c) {
-    for (Tensor tensor : {Tensor::value, Tensor::out}) {
-        c.transposed[static_cast<std::size_t>(tensor)] = false;
-        c.adds_bias[static_cast<std::size_t>(tensor)] = false;
-    }
+    for (const Tensor tensor : {c.used[0], c.used[1], c.projected_by[0], c.projected_by[1]})
+        if (tensor == Tensor::value) return;
+    if (c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) return;
+    forget_projection(c, Tensor::value);
+    forget_projection(c, Tensor::out);
     c.merged = HeadSplit::columns;
     c.projects_out = true;
     c.used[2] = Tensor::value;
     c.rope.value_times = 0;
-    std::erase_if(c.roundings, [](const Conventions::Rounding& one) {
-        return one.what >= Rounded::output_factors;
-    });
+    forget_roundings(c, [](Rounded what) { return what >= Rounded::output_factors; });
 }
 
-/// Whether queries or keys are made of what belongs to the values.
-bool uses_values_elsewhere(const Conventions& c) {
-    const auto is_value = [](Tensor tensor) { return tensor == Tensor::value; };
-    return is_value(c.used[0]) || is_value(c.used[1]) || is_value(c.projected_by[0]) ||
-           is_value(c.projected_by[1]);
-}
-
-void forget_unused_projection(Conventions& c) {
+void forget_unused_projections(Conventions& c) {
+    const RopeConvention& rope = c.rope;
+    if (!rope.pairs || (rope.query_times == 0 && rope.key_times == 0 && rope.value_times == 0))
+        c.rope = {};
+    if (c.rope.frequency_dims == c.rope.dims) c.rope.frequency_dims = 0;
     if (c.projects_out) return;
-    c.transposed[static_cast<std::size_t>(Tensor::out)] = false;
-    c.adds_bias[static_cast<std::size_t>(Tensor::out)] = false;
-    std::erase_if(c.roundings,
-                  [](const Conventions::Rounding& one) { return one.what == Rounded::context; });
+    forget_projection(c, Tensor::out);
+    forget_roundings(c, [](Rounded what) { return what == Rounded::context; });
 }
 
 void forget_unused_band(const Problem& problem, ArrayId array, Conventions& c) {
@@ -71,25 +72,20 @@ void forget_unused_band(const Problem& problem, ArrayId array, Conventions& c) {
         band.right = -1;
     const bool windowed = band.left >= 0 || band.right >= 0;
     if (!windowed || band.window_offset == band.offset) band.window_offset.clear();
-    if (!band.causal && !windowed && !c.alibi && !(array == "mean_distance")) band.offset = {0};
+    if (!band.causal && !windowed && !c.alibi.is_on && !(array == "mean_distance"))
+        band.offset = {0};
     if (std::all_of(c.kv_lengths.begin(), c.kv_lengths.end(),
                     [&](std::uint64_t length) { return length == problem.plan.kv_len; }))
         c.kv_lengths.clear();
-    if (c.kv_lengths.empty()) {
-        c.lengths_from_end = false;
-        if (!problem.masks[1]) c.padding = PaddingAxis::keys;
-    }
+    if (!c.kv_lengths.empty()) return;
+    c.lengths_from_end = false;
+    if (!problem.masks[1]) c.padding = PaddingAxis::keys;
 }
 
 void forget_unused_steps(const Problem& problem, Conventions& c) {
     const Conventions usual;
     if (c.softcap == 0) c.softcap_multiplies = true;
-    if (!c.alibi) {
-        c.alibi_sign = usual.alibi_sign;
-        c.slopes = usual.slopes;
-        c.alibi_distance = usual.alibi_distance;
-        c.alibi_scaled = false;
-    }
+    if (!c.alibi.is_on) c.alibi = {};
     const bool excludes = excludes_keys(problem, c);
     if (!excludes) {
         // To divide by the sum of the keys' weights leaves out a sink.
@@ -98,21 +94,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
         c.empty_rows_are_nan = false;
     }
     if (c.masked_value == usual.masked_value) c.masked_value_is_added = false;
-    // Steps that are off come last, so that their places do not differ.
-    const bool adds = has_additive_mask(problem, 0) || has_additive_mask(problem, 1) ||
-                      c.boolean_use != usual.boolean_use;
-    const auto is_on = [&](ScoreStage stage) {
-        switch (stage) {
-            case ScoreStage::scale: return true;
-            case ScoreStage::softcap: return c.softcap != 0;
-            case ScoreStage::alibi: return c.alibi;
-            case ScoreStage::bias: return adds;
-            case ScoreStage::block: return excludes;
-        }
-        return true;
-    };
-    const auto off = std::stable_partition(c.order.begin(), c.order.end(), is_on);
-    std::sort(off, c.order.end());
+    move_idle_stages(problem, c, excludes);
+    if (!c.drops) c.rescales_dropout = true;
 }
 
 template <class T>
@@ -131,6 +114,7 @@ void append(std::string& key, const std::vector<T>& numbers) {
 template <class... Members>
 std::string bytes_of(const Members&... members) {
     std::string key;
+    key.reserve(512);
     (append(key, members), ...);
     return key;
 }
@@ -141,35 +125,63 @@ std::string serialised(const Conventions& c) {
         c.projected_by, c.groups, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1, c.rope.base,
         c.rope.dims, c.rope.frequency_dims, c.rope.scaling, c.rope.first_query, c.rope.first_key,
         c.rope.query_times, c.rope.key_times, c.rope.value_times, c.scale, c.softcap,
-        c.softcap_multiplies, c.order, c.alibi, c.alibi_sign, c.slopes, c.alibi_distance,
-        c.alibi_scaled, c.band.causal, c.band.causal_shift, c.band.causal_reversed, c.band.offset,
-        c.band.left, c.band.right, c.band.window_offset, c.kv_lengths, c.lengths_from_end,
-        c.first_key, c.padding, c.true_keeps, c.boolean_use, c.bias_factor, c.bias_use,
-        c.mask_transposed, c.mask_tiled, c.blocking, c.masked_value, c.masked_value_is_added,
-        c.empty_rows_are_nan, c.axis, c.sink, c.drops, c.rescales_dropout, c.weight_factor);
-    for (const Conventions::Rounding& one : c.roundings) {
-        append(key, one.what);
-        append(key, one.to);
-    }
+        c.softcap_multiplies, c.order, c.alibi.is_on, c.alibi.sign, c.alibi.slopes,
+        c.alibi.distance, c.alibi.is_scaled, c.band.causal, c.band.causal_shift,
+        c.band.causal_reversed, c.band.offset, c.band.left, c.band.right, c.band.window_offset,
+        c.kv_lengths, c.lengths_from_end, c.first_key, c.padding, c.true_keeps, c.boolean_use,
+        c.bias_factor, c.bias_use, c.mask_transposed, c.mask_tiled, c.blocking, c.masked_value,
+        c.masked_value_is_added, c.empty_rows_are_nan, c.axis, c.sink, c.drops, c.rescales_dropout,
+        c.weight_factor);
+    for (const Conventions::Rounding& one : c.roundings) key += bytes_of(one.what, one.to);
     return key;
 }
 
 }  // namespace
 
+bool excludes_keys(const Problem& problem, const Conventions& c) {
+    if (c.band.causal || c.band.left >= 0 || c.band.right >= 0 || !c.kv_lengths.empty() ||
+        c.first_key != 0)
+        return true;
+    for (std::size_t i = 0; i < problem.masks.size(); ++i) {
+        if (!problem.masks[i]) continue;
+        const MaskNumbers& mask = *problem.masks[i];
+        if (mask.is_boolean ? c.boolean_use[i] == BooleanUse::blocks
+                            : c.bias_use[i] != BiasUse::added ||
+                                  (c.bias_factor[i] != 0 &&
+                                   std::any_of(mask.values.begin(), mask.values.end(),
+                                               [](double x) { return std::isinf(x); })))
+            return true;
+    }
+    return false;
+}
+
+std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes) {
+    const auto is_added = [&](std::size_t i) {
+        return problem.masks[i] && !problem.masks[i]->is_boolean;
+    };
+    const bool adds = is_added(0) || is_added(1) || c.boolean_use != Conventions().boolean_use;
+    const auto is_on = [&](ScoreStage stage) {
+        switch (stage) {
+            case ScoreStage::scale: return true;
+            case ScoreStage::softcap: return c.softcap != 0;
+            case ScoreStage::alibi: return c.alibi.is_on;
+            case ScoreStage::bias: return adds;
+            case ScoreStage::block: return excludes;
+        }
+        return true;
+    };
+    const auto idle = std::stable_partition(c.order.begin(), c.order.end(), is_on);
+    std::sort(idle, c.order.end());
+    return static_cast<std::size_t>(idle - c.order.begin());
+}
+
 std::string relevant_key(const Problem& problem, Conventions c, ArrayId array) {
     const Reach reach = reach_of(array);
     if (reach <= Reach::products) forget_after_projections(c);
-    const bool may_use_values =
-        uses_values_elsewhere(c) || c.split == HeadSplit::packed || c.split == HeadSplit::unpacked;
-    if ((reach == Reach::products || reach == Reach::weights) && !may_use_values) forget_values(c);
-    if (!c.rope.pairs ||
-        (c.rope.query_times == 0 && c.rope.key_times == 0 && c.rope.value_times == 0))
-        c.rope = {};
-    if (c.rope.frequency_dims == c.rope.dims) c.rope.frequency_dims = 0;
-    forget_unused_projection(c);
+    if (reach == Reach::products || reach == Reach::weights) forget_values(c);
+    forget_unused_projections(c);
     forget_unused_band(problem, array, c);
     forget_unused_steps(problem, c);
-    if (!c.drops) c.rescales_dropout = true;
     return serialised(c);
 }
 

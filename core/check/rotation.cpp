@@ -1,10 +1,11 @@
-#include "core/check/rotation.hpp"
-
+// Rotary embedding of rows.
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
 
-namespace attn::check_detail {
+#include "core/check/tensors.hpp"
+
+namespace attn {
 namespace {
 
 /// Of pair i, see rope_frequencies in core/operator/rope.hpp.
@@ -25,61 +26,39 @@ double frequency_of(const RopeConvention& rope, std::size_t pair) {
 
 }  // namespace
 
-void Shared::add_rotation(Key& key, const RopeConvention& rope, std::int64_t first, int times) {
-    key.push_back(rope.pairs ? times : 0);
-    if (!rope.pairs || times == 0) return;
-    key.insert(key.end(),
-               {static_cast<double>(*rope.pairs), rope.base, static_cast<double>(rope.dims),
-                static_cast<double>(rope.frequency_dims), static_cast<double>(first)});
-    key.insert(key.end(), rope.scaling.begin(), rope.scaling.end());
-    key.push_back(-1);  // scaling is positive: its end
+RowRotation::RowRotation(const ErrorModel& model, const RopeConvention& rope, std::int64_t first,
+                         std::size_t positions, int times)
+    : layout(*rope.pairs), pairs((rope.dims + 1) / 2) {
+    for (std::size_t row = 0; row < positions; ++row)
+        for (std::size_t i = 0; i < pairs; ++i) {
+            const double frequency = frequency_of(rope, i);
+            const double angle =
+                static_cast<double>(first + static_cast<std::int64_t>(row)) * frequency;
+            cosine.push_back(std::cos(angle * times));
+            sine.push_back(std::sin(angle * times));
+            // The frequency is a power, whose exponent is rounded, and its reciprocal; then the
+            // product is rounded.
+            const double of_angle =
+                std::abs(angle * times) * model.fine_unit() * (4 + std::abs(std::log(frequency)));
+            error.push_back(std::min(of_angle, 2.0) + 4 * model.unit() * std::abs(times));
+        }
 }
 
-std::shared_ptr<const Rotation> Shared::rotation(const RopeConvention& rope, std::int64_t first,
-                                                 std::size_t positions, int times) {
-    Key key{static_cast<double>(positions)};
-    add_rotation(key, rope, first, times);
-    return rotations_.of(key, [&] {
-        Rotation made;
-        made.pairs = (rope.dims + 1) / 2;
-        for (std::size_t row = 0; row < positions; ++row)
-            for (std::size_t i = 0; i < made.pairs; ++i) {
-                const double frequency = frequency_of(rope, i);
-                const double angle =
-                    static_cast<double>(first + static_cast<std::int64_t>(row)) * frequency;
-                made.cosine.push_back(std::cos(angle * times));
-                made.sine.push_back(std::sin(angle * times));
-                // The frequency is a power, whose exponent is rounded, and its reciprocal; then the
-                // product is rounded.
-                const double of_angle = std::abs(angle * times) * model_.fine_unit() *
-                                        (4 + std::abs(std::log(frequency)));
-                made.error.push_back(std::min(of_angle, 2.0) + 4 * model_.unit() * std::abs(times));
-            }
-        return made;
-    });
-}
-
-void rotate_row(const ErrorModel& model, const Rotation& rotation, Rope pairs, std::size_t position,
-                double* value, double* error) {
-    const std::size_t count = rotation.pairs;
-    const double* const cosine = rotation.cosine.data() + position * count;
-    const double* const sine = rotation.sine.data() + position * count;
-    const double* const slack = rotation.error.data() + position * count;
-    const std::size_t step = pairs == Rope::half ? 1 : 2, apart = pairs == Rope::half ? count : 1;
-    for (std::size_t i = 0; i < count; ++i) {
-        double& first = value[i * step];
-        double& second = value[i * step + apart];
-        const double a = first, b = second;
-        first = cosine[i] * a - sine[i] * b;
-        second = sine[i] * a + cosine[i] * b;
-        if (error == nullptr) continue;
-        double& of_first = error[i * step];
-        double& of_second = error[i * step + apart];
-        const double ea = of_first, eb = of_second, c = std::abs(cosine[i]), s = std::abs(sine[i]);
-        const double more = slack[i] * (std::abs(a) + std::abs(b));
+void RowRotation::rotate(const ErrorModel& model, std::size_t position, double* x,
+                         double* x_error) const {
+    const std::size_t step = layout == Rope::half ? 1 : 2, apart = layout == Rope::half ? pairs : 1;
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const double cos = cosine[position * pairs + i], sin = sine[position * pairs + i];
+        double &first = x[i * step], &second = x[i * step + apart];
+        double &of_first = x_error[i * step], &of_second = x_error[i * step + apart];
+        const double a = first, b = second, ea = of_first, eb = of_second, c = std::abs(cos),
+                     s = std::abs(sin);
+        first = cos * a - sin * b;
+        second = sin * a + cos * b;
+        const double more = error[position * pairs + i] * (std::abs(a) + std::abs(b));
         of_first = c * ea + s * eb + more + model.rounding(first);
         of_second = s * ea + c * eb + more + model.rounding(second);
     }
 }
 
-}  // namespace attn::check_detail
+}  // namespace attn

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/check/candidate_state.hpp"
+#include "core/check/evaluate.hpp"
 
-namespace attn::check_detail {
+namespace attn {
 namespace {
 
 constexpr double masked_out = -std::numeric_limits<double>::infinity();
@@ -15,59 +15,60 @@ std::int64_t signed_size(std::size_t x) {
     return static_cast<std::int64_t>(x);
 }
 
-MaskRowView row_of_mask(const MaskNumbers& mask, std::size_t batch, std::size_t head,
-                        std::size_t query, bool is_transposed) {
-    const std::size_t index[3] = {batch, head, is_transposed ? 0 : query};
+}  // namespace
+
+struct Candidate::MaskRow {
+    const double* values;
+    std::size_t step, end;  ///< keys from `end` on are beyond its columns
+
+    double at(std::size_t key) const { return values[key * step]; }
+};
+
+Candidate::MaskRow Candidate::mask_row(const QueryRow& q, std::size_t which) const {
+    const MaskNumbers& mask = *problem_.masks[which];
+    const bool is_transposed = c_.mask_transposed && which == 0;
+    const std::size_t query = plan_.first_query + q.at.row;
+    const std::size_t batch = c_.mask_tiled && which == 0
+                                  ? (q.at.batch * plan_.heads + q.at.head) % plan_.batch
+                                  : q.at.batch;
+    const std::size_t index[3] = {batch, q.at.head, is_transposed ? 0 : query};
     std::size_t at = 0;
     for (std::size_t i = 0; i < 3; ++i)
         at = at * mask.shape[i] + (mask.shape[i] == 1 ? 0 : index[i]);
-    if (is_transposed)
-        return {mask.values.data() + at * mask.shape[3] + query, mask.shape[3], mask.shape[2]};
-    const bool is_one = mask.shape[3] == 1;
-    return {mask.values.data() + at * mask.shape[3], is_one ? 0u : 1u,
-            is_one ? std::numeric_limits<std::size_t>::max() : mask.shape[3]};
+    const double* const values = mask.values.data() + at * mask.shape[3];
+    if (is_transposed) return {values + query, mask.shape[3], mask.shape[2]};
+    if (mask.shape[3] == 1) return {values, 0, std::numeric_limits<std::size_t>::max()};
+    return {values, 1, mask.shape[3]};
 }
 
-}  // namespace
-
-MaskRowView State::mask_row(const QueryRow& q, std::size_t which) const {
-    const std::size_t batch =
-        c_.mask_tiled && which == 0 ? (q.batch * plan_.heads + q.head) % plan_.batch : q.batch;
-    return row_of_mask(*problem_.masks[which], batch, q.head, plan_.first_query + q.row,
-                       c_.mask_transposed && which == 0);
+std::int64_t Candidate::position_of(const QueryRow& q,
+                                    const std::vector<std::int64_t>& offset) const {
+    return signed_size(plan_.first_query + q.at.row) + offset[offset.size() == 1 ? 0 : q.at.batch];
 }
 
-std::int64_t State::position_of(const QueryRow& q) const {
-    const std::vector<std::int64_t>& offset = c_.band.offset;
-    return signed_size(plan_.first_query + q.row) + offset[offset.size() == 1 ? 0 : q.batch];
-}
-
-void State::find_allowed(QueryRow& q) {
-    const std::size_t keys = plan_.kv_len;
+void Candidate::find_allowed(QueryRow& q) {
+    const std::size_t keys = plan_.kv_len, query = plan_.first_query + q.at.row;
     q.is_allowed.assign(keys, 1);
     const auto block_unless = [&](std::int64_t first, std::int64_t end) {
         for (std::size_t k = 0; k < keys; ++k)
             if (signed_size(k) < first || signed_size(k) >= end) q.is_allowed[k] = 0;
     };
     const BandConvention& band = c_.band;
-    const std::int64_t position = position_of(q), all = signed_size(keys);
+    const std::int64_t position = position_of(q, band.offset), all = signed_size(keys);
     if (band.causal && band.causal_reversed)
         block_unless(position + band.causal_shift, all);
     else if (band.causal)
         block_unless(0, position + band.causal_shift + 1);
-    std::int64_t at = position;
-    if (!band.window_offset.empty())
-        at = signed_size(plan_.first_query + q.row) +
-             band.window_offset[band.window_offset.size() == 1 ? 0 : q.batch];
+    const std::int64_t at =
+        band.window_offset.empty() ? position : position_of(q, band.window_offset);
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
     block_unless(signed_size(c_.first_key), all);
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
-    const std::size_t query = plan_.first_query + q.row;
     if (!c_.kv_lengths.empty()) {
-        const std::size_t length =
-            std::min<std::uint64_t>(c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.batch], keys);
+        const std::size_t length = std::min<std::uint64_t>(
+            c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.at.batch], keys);
         const std::size_t first = c_.lengths_from_end ? keys - length : 0;
         if (pads_keys) block_unless(signed_size(first), signed_size(first + length));
         if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
@@ -83,7 +84,7 @@ void State::find_allowed(QueryRow& q) {
             continue;
         const bool keeps =
             mask.is_boolean ? c_.true_keeps[i] : c_.bias_use[i] == BiasUse::nonzero_keeps;
-        const MaskRowView row = mask_row(q, i);
+        const MaskRow row = mask_row(q, i);
         const auto allows = [&](std::size_t k) {
             if (k >= row.end) return is_added;
             return is_added ? c_.bias_factor[i] * row.at(k) != masked_out
@@ -99,20 +100,20 @@ void State::find_allowed(QueryRow& q) {
         if (by_added[k] == 0) q.is_allowed[k] = 0;
 }
 
-void State::score(QueryRow& q) {
-    const RowsView query = query_of(q.batch, q.head, q.row);
-    const RowsView keys = keys_of(q.batch, kv_head_of(q.head));
-    const std::size_t count = keys.rows, d = keys.columns;
+void Candidate::score(QueryRow& q) {
+    const RowsView query = query_of(q.at),
+                   keys = joined(Tensor::key, q.at.batch, kv_head_of(q.at.head));
+    const std::size_t count = keys.rows;
     q.raw.value.resize(count);
     for (std::size_t k = 0; k < count; ++k)
-        q.raw.value[k] = inner_product(query.value, keys.at(k), d);
+        q.raw.value[k] = inner_product(query.value, keys.at(k), keys.columns);
     if (with_errors_) {
         q.raw.independent.resize(count);
         q.raw.common.resize(count);
         q.raw.overflows.assign(count, 0);
         for (std::size_t k = 0; k < count; ++k) {
             const ProductError error =
-                product_error(model_, q.raw.value[k], query.factor(0), keys.factor(k), d, 2);
+                product_error(model_, q.raw.value[k], query, keys.part(k), 2);
             q.raw.store(k, error.independent, model_);
             q.raw.common[k] = error.common;
         }
@@ -123,29 +124,25 @@ void State::score(QueryRow& q) {
     round_numbers(Rounded::scores, q.scores);
 }
 
-void State::round_numbers(Rounded what, KeyNumbers& x) const {
+void Candidate::round_numbers(Rounded what, KeyNumbers& x) const {
     if (!rounds(c_, what)) return;
-    const std::size_t count = x.value.size();
-    if (!with_errors_) return round_rows(c_, what, x.value.data(), nullptr, count);
-    std::vector<double> error(count);
-    for (std::size_t k = 0; k < count; ++k) error[k] = x.error(k);
-    round_rows(c_, what, x.value.data(), error.data(), count);
+    std::vector<double> error(x.value.size());
+    for (std::size_t k = 0; k < error.size() && with_errors_; ++k) error[k] = x.error(k);
+    round_rows(c_, what, x.value.data(), error.data(), error.size());
+    if (!with_errors_) return;
+    x.common.assign(error.size(), 0);
     x.independent = std::move(error);
-    x.common.assign(count, 0);
     x.scaled.clear();
 }
 
-void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreStage> last) {
+void Candidate::take_stages(const QueryRow& q, KeyNumbers& x,
+                            std::optional<ScoreStage> last) const {
     x = q.raw;
-    for (ScoreStage stage : c_.order) {
+    for (const ScoreStage stage : c_.order) {
         switch (stage) {
             case ScoreStage::scale: scale_scores(x); break;
-            case ScoreStage::softcap:
-                if (c_.softcap != 0) cap_scores(x);
-                break;
-            case ScoreStage::alibi:
-                if (c_.alibi) add_alibi(q, x);
-                break;
+            case ScoreStage::softcap: cap_scores(x); break;
+            case ScoreStage::alibi: add_alibi(q, x); break;
             case ScoreStage::bias: add_masks(q, x); break;
             case ScoreStage::block: block_scores(q, x); break;
         }
@@ -153,7 +150,7 @@ void State::take_stages(const QueryRow& q, KeyNumbers& x, std::optional<ScoreSta
     }
 }
 
-void State::scale_scores(KeyNumbers& x) const {
+void Candidate::scale_scores(KeyNumbers& x) const {
     for (double& value : x.value) value *= c_.scale;
     if (!with_errors_) return;
     const double factor = std::abs(c_.scale);
@@ -165,7 +162,8 @@ void State::scale_scores(KeyNumbers& x) const {
     x.of_factor = model_.of_scale(factor);
 }
 
-void State::cap_scores(KeyNumbers& x) const {
+void Candidate::cap_scores(KeyNumbers& x) const {
+    if (c_.softcap == 0) return;
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         const double before = x.value[k] / c_.softcap;
         const double factor = c_.softcap_multiplies ? c_.softcap : 1;
@@ -197,7 +195,7 @@ void State::cap_scores(KeyNumbers& x) const {
     x.scaled.clear();
 }
 
-void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const {
+void Candidate::add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const {
     x.value[key] += term;
     if (!with_errors_) return;
     if (x.value[key] == masked_out)
@@ -206,32 +204,34 @@ void State::add_term(KeyNumbers& x, std::size_t key, double term, double term_er
         x.store(key, x.independent[key] + term_error, model_);
 }
 
-void State::add_alibi(const QueryRow& q, KeyNumbers& x) const {
-    const std::size_t count = plan_.heads;
+void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
+    const AlibiConvention& alibi = c_.alibi;
+    if (!alibi.is_on) return;
+    const std::size_t count = plan_.heads, head = q.at.head;
     const auto slope_of_head = [&] {
-        const auto place = static_cast<double>(q.head), heads = static_cast<double>(count);
-        switch (c_.slopes) {
-            case AlibiSlopes::asked: return alibi_slope(plan_, count, q.head);
+        const auto place = static_cast<double>(head), heads = static_cast<double>(count);
+        switch (alibi.slopes) {
+            case AlibiSlopes::asked: return alibi_slope(plan_, count, head);
             case AlibiSlopes::from_one: return std::exp2(-8 * (place + 1) / heads);
             case AlibiSlopes::from_zero: return std::exp2(-8 * place / heads);
-            case AlibiSlopes::published: return alibi_slope({}, count, q.head);
-            case AlibiSlopes::reversed: return alibi_slope(plan_, count, count - 1 - q.head);
+            case AlibiSlopes::published: return alibi_slope({}, count, head);
+            case AlibiSlopes::reversed: return alibi_slope(plan_, count, count - 1 - head);
             case AlibiSlopes::slow: return std::exp2(-4 * (place + 1) / heads);
         }
         return 0.0;
     };
-    const double slope = slope_of_head() * c_.alibi_sign * (c_.alibi_scaled ? c_.scale : 1);
-    const std::int64_t position = position_of(q);
+    const double slope = slope_of_head() * alibi.sign * (alibi.is_scaled ? c_.scale : 1);
+    const std::int64_t position = position_of(q, c_.band.offset);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
         std::int64_t distance = signed_size(k);
-        if (c_.alibi_distance == AlibiDistance::from_query) distance -= position;
-        if (c_.alibi_distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
+        if (alibi.distance == AlibiDistance::from_query) distance -= position;
+        if (alibi.distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
         const double term = slope * static_cast<double>(distance);
         add_term(x, k, term, 8 * model_.rounding(term));
     }
 }
 
-void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
+void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
         if (!problem_.masks[i]) continue;
         const MaskNumbers& mask = *problem_.masks[i];
@@ -239,7 +239,7 @@ void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
         const double factor = mask.is_boolean ? 1 : c_.bias_factor[i];
         if (use == BooleanUse::blocks || use == BooleanUse::ignored || factor == 0) continue;
         if (!mask.is_boolean && c_.bias_use[i] != BiasUse::added) continue;
-        const MaskRowView row = mask_row(q, i);
+        const MaskRow row = mask_row(q, i);
         for (std::size_t k = 0; k < std::min(x.value.size(), row.end); ++k) {
             double number = row.at(k);
             if (mask.is_boolean) number = number != 0 ? 1 : 0;
@@ -255,7 +255,7 @@ void State::add_masks(const QueryRow& q, KeyNumbers& x) const {
     }
 }
 
-void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
+void Candidate::block_scores(const QueryRow& q, KeyNumbers& x) const {
     if (c_.blocking != Blocking::before) return;
     const PrecisionRow& type = row_of(shared_.arithmetic());
     for (std::size_t k = 0; k < x.value.size(); ++k) {
@@ -275,4 +275,4 @@ void State::block_scores(const QueryRow& q, KeyNumbers& x) const {
     }
 }
 
-}  // namespace attn::check_detail
+}  // namespace attn

@@ -4,23 +4,17 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
 #include "core/check/comparison.hpp"
-#include "core/check/departures.hpp"
 #include "core/check/fitted_numbers.hpp"
 #include "core/check/relevant.hpp"
 #include "core/check/seen_dropout.hpp"
 
 namespace attn {
 namespace {
-
-/// An alternative of some convention.
-struct Option {
-    Convention convention;
-    Alternative alternative;
-};
 
 /// Indices of options, increasing.
 using Combination = std::vector<std::size_t>;
@@ -66,20 +60,12 @@ constexpr double few_ulp = 16;
 /// Above this, a number that is in no list may fit better.
 constexpr double near_ulp = 4;
 
-std::vector<Option> options_of(const Problem& problem) {
-    std::vector<Option> options;
-    for (const DepartureRow& row : departures())
-        for (Alternative& one : row.alternatives(problem))
-            options.push_back({row.convention, std::move(one)});
-    return options;
-}
-
-bool combine(const Option& a, const Option& b) {
-    return a.convention != b.convention || a.alternative.setting != b.alternative.setting;
+bool combine(const Alternative& a, const Alternative& b) {
+    return a.convention != b.convention || a.setting != b.setting;
 }
 
 /// Every combination of `size` options, in the order of their indices.
-std::vector<Combination> combinations(const std::vector<Option>& options,
+std::vector<Combination> combinations(const std::vector<Alternative>& options,
                                       const std::vector<std::size_t>& usable, std::size_t size) {
     std::vector<Combination> all;
     Combination one;
@@ -89,8 +75,8 @@ std::vector<Combination> combinations(const std::vector<Option>& options,
             return;
         }
         for (std::size_t i = first; i < usable.size(); ++i) {
-            const Option& next = options[usable[i]];
-            if (next.alternative.max_changes < size) continue;
+            const Alternative& next = options[usable[i]];
+            if (next.max_changes < size) continue;
             if (!std::all_of(one.begin(), one.end(),
                              [&](std::size_t other) { return combine(options[other], next); }))
                 continue;
@@ -108,7 +94,7 @@ public:
     Search(const Problem& problem, std::vector<TheirArray> arrays, const SearchOptions& options,
            ThreadPool& pool)
         : problem_(problem), comparison_(problem, std::move(arrays), pool),
-          search_options_(options), pool_(pool), options_(options_of(problem)) {}
+          search_options_(options), pool_(pool), options_(alternatives_of(problem)) {}
 
     std::vector<Match> run() {
         const std::size_t arrays = comparison_.arrays().size();
@@ -131,7 +117,7 @@ public:
             }
             if (was_poor || (!best.empty() && smallest_error(best) <= few_ulp)) break;
         }
-        return best.empty() ? std::vector<Match>{} : matches(std::move(best));
+        return best.empty() ? std::vector<Match>{} : matches(best);
     }
 
 private:
@@ -149,7 +135,7 @@ private:
 
     Conventions changed_by(const Combination& changes) const {
         Conventions conventions = problem_.asked;
-        for (std::size_t index : changes) options_[index].alternative.change(conventions);
+        for (std::size_t index : changes) options_[index].change(conventions);
         return conventions;
     }
 
@@ -184,7 +170,7 @@ private:
     std::vector<std::size_t> usable_options(std::size_t size) const {
         std::vector<std::size_t> usable;
         for (std::size_t i = 0; i < options_.size(); ++i)
-            if (options_[i].alternative.max_changes >= size) usable.push_back(i);
+            if (options_[i].max_changes >= size) usable.push_back(i);
         if (size < 3) return usable;
         const double row = row_products() + fixed_cost, pairs = static_cast<double>(pairs_) * row;
         const auto cost = [&](std::size_t count) {
@@ -226,16 +212,14 @@ private:
     /// Numbers that no list has: of each convention the first that fits.
     std::vector<Found> try_fitted() {
         std::vector<Found> found;
-        for (FittedNumber& number : fitted_numbers(comparison_))
-            for (Alternative& one : number.alternatives) {
-                options_.push_back({number.convention, std::move(one)});
-                probe_errors_.push_back({});
-                const Combination change{options_.size() - 1};
-                const auto fit = fit_of(change);
-                if (!fit) continue;
-                found.push_back({change, *fit});
-                break;
-            }
+        for (Alternative& one : fitted_numbers(comparison_)) {
+            if (!found.empty() && options_[found.back().changes[0]].convention == one.convention)
+                continue;
+            options_.push_back(std::move(one));
+            probe_errors_.push_back({});
+            const Combination change{options_.size() - 1};
+            if (const auto fit = fit_of(change)) found.push_back({change, *fit});
+        }
         return found;
     }
 
@@ -268,14 +252,16 @@ private:
     /// other change alone comes near; on large questions one of the two must be usual.
     bool may_match(const Combination& changes) const {
         if (changes.size() != 2) return true;
-        const Option &a = options_[changes[0]], &b = options_[changes[1]];
+        const Alternative &a = options_[changes[0]], &b = options_[changes[1]];
+        const auto only_rounds = [](const Alternative& one) {
+            return one.convention->name == "precision";
+        };
         const auto is_near = [&](std::size_t index) {
             return !(probe_errors_[index].part > near_part);
         };
-        if (a.convention == Convention::precision && !is_near(changes[1])) return false;
-        if (b.convention == Convention::precision && !is_near(changes[0])) return false;
-        return row_products() <= large_row || a.alternative.max_changes == 3 ||
-               b.alternative.max_changes == 3;
+        if (only_rounds(a) && !is_near(changes[1])) return false;
+        if (only_rounds(b) && !is_near(changes[0])) return false;
+        return row_products() <= large_row || a.max_changes == 3 || b.max_changes == 3;
     }
 
     /// The products of numbers in the first row that is compared.
@@ -318,15 +304,12 @@ private:
     std::optional<Fit> fit_everywhere(Reproduction& reproduction) const {
         Fit all;
         for (std::size_t array = 0; array < comparison_.arrays().size(); ++array) {
-            const std::array<std::size_t, 4>& shape = comparison_.arrays()[array].shape;
             Fit of_array;
-            for (std::size_t batch = 0; batch < shape[0]; ++batch)
-                for (std::size_t head = 0; head < shape[1]; ++head)
-                    for (std::size_t row = 0; row < shape[2]; ++row) {
-                        const Fit fit = reproduction.compare({array, batch, head, row}, true);
-                        if (!(fit.bound <= 1)) return std::nullopt;
-                        of_array.add(fit);
-                    }
+            for (std::size_t i = 0; i < comparison_.rows(array); ++i) {
+                const Fit fit = reproduction.compare(comparison_.row_at(array, i), true);
+                if (!(fit.bound <= 1)) return std::nullopt;
+                of_array.add(fit);
+            }
             const PrecisionRow& type = row_of(comparison_.arrays()[array].type);
             if (type.unit <= row_of(Precision::float32).unit && of_array.part > max_part &&
                 std::isfinite(of_array.part))
@@ -339,48 +322,50 @@ private:
         return all;
     }
 
-    std::vector<Match> matches(std::vector<Found> found) const {
+    Match match_of(const Found& found) const {
+        const Conventions conventions = changed_by(found.changes);
+        Match match{{}, found.fit.ulp, found.fit.bound};
+        for (const std::size_t index : found.changes) {
+            const auto& [convention, asked, words, change, max_changes, setting] = options_[index];
+            const auto words_of = convention->words;
+            match.changes.push_back({convention,
+                                     words_of == nullptr ? asked : words_of(problem_.asked),
+                                     words_of == nullptr ? words : words_of(conventions),
+                                     convention->flag(problem_, conventions)});
+        }
+        return match;
+    }
+
+    std::vector<Match> matches(const std::vector<Found>& found) const {
         double best = found[0].fit.root_mean_square();
         for (const Found& one : found) best = std::min(best, one.fit.root_mean_square());
         // Errors of float64 are as good as none.
         const double limit = std::max(as_good * best, 1e-3);
         const double max_ulp = as_good * std::max(smallest_error(found), 0.5);
-        std::erase_if(found, [&](const Found& one) {
-            return one.fit.root_mean_square() > limit || one.fit.ulp > max_ulp;
-        });
-        const auto rounded = [](const Found& one) { return std::round(2 * one.fit.ulp) / 2; };
-        const auto without_flags = [&](const Found& one) {
-            const Conventions conventions = changed_by(one.changes);
-            return std::count_if(one.changes.begin(), one.changes.end(), [&](std::size_t index) {
-                return flag_of(options_[index].convention, problem_, conventions).empty();
-            });
+        struct Ranked {
+            double error;
+            std::ptrdiff_t without_flags;
+            std::string key;
+            Match match;
         };
-        std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
-            const double of_a = rounded(a), of_b = rounded(b);
-            return of_a != of_b ? of_a < of_b : without_flags(a) < without_flags(b);
+        std::vector<Ranked> ranked;
+        for (const Found& one : found) {
+            if (one.fit.root_mean_square() > limit || one.fit.ulp > max_ulp) continue;
+            Ranked next{std::round(2 * one.fit.ulp) / 2, 0, key_of(changed_by(one.changes)),
+                        match_of(one)};
+            for (const Change& change : next.match.changes) {
+                next.without_flags += change.flag.empty() ? 1 : 0;
+                next.key += change.convention->name;
+            }
+            ranked.push_back(std::move(next));
+        }
+        std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+            return std::tie(a.error, a.without_flags) < std::tie(b.error, b.without_flags);
         });
         std::vector<Match> listed;
         std::unordered_set<std::string> keys;
-        for (const Found& one : found) {
-            const Conventions conventions = changed_by(one.changes);
-            std::string key = key_of(conventions);
-            for (std::size_t index : one.changes)
-                key += convention_names[static_cast<std::size_t>(options_[index].convention)];
-            if (!keys.insert(std::move(key)).second) continue;  // the same in other words
-            Match match{{}, one.fit.ulp, one.fit.bound};
-            for (std::size_t index : one.changes) {
-                const Option& option = options_[index];
-                Change change{option.convention, option.alternative.asked, option.alternative.found,
-                              flag_of(option.convention, problem_, conventions)};
-                if (const std::string words = words_of(option.convention, conventions);
-                    !words.empty()) {
-                    change.asked = words_of(option.convention, problem_.asked);
-                    change.found = words;
-                }
-                match.changes.push_back(std::move(change));
-            }
-            listed.push_back(std::move(match));
-        }
+        for (Ranked& one : ranked)  // not the same in other words
+            if (keys.insert(std::move(one.key)).second) listed.push_back(std::move(one.match));
         return listed;
     }
 
@@ -388,7 +373,7 @@ private:
     Comparison comparison_;
     const SearchOptions& search_options_;
     ThreadPool& pool_;
-    std::vector<Option> options_;
+    std::vector<Alternative> options_;
     std::string asked_key_;
     std::size_t pairs_ = 0;
     std::vector<ProbeError> probe_errors_;  ///< of each option alone, at the first probe

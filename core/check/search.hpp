@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/thread_pool.hpp"
-#include "core/check/conventions.hpp"
+#include "core/check/departures.hpp"
 #include "core/check/problem.hpp"
 #include "core/check/their_array.hpp"
 
@@ -16,7 +16,7 @@ namespace attn {
 
 /// One convention that differs from the question's.
 struct Change {
-    Convention convention;
+    const ConventionRow* convention;
     std::string asked, found;  ///< "keep", "drop"
     std::string flag;          ///< "--mask-true drop"; empty: attn has none
 };

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/check/candidate_state.hpp"
+#include "core/check/evaluate.hpp"
 
-namespace attn::check_detail {
+namespace attn {
 namespace {
 
 constexpr double no_logit = -std::numeric_limits<double>::infinity();
@@ -17,16 +17,17 @@ double grown(double weight, double exponent, double error) {
     return std::exp(std::min(exponent + error, 0.0)) + weight;
 }
 
-/// The same of a weight that is stored.
-double weight_error_of(const ErrorModel& model, double weight, double exponent, double error) {
-    const double all =
-        grown(weight, exponent, error) + model.rounding(weight) + model.least_power();
-    return weight <= 1 ? std::min(all, 1.0) : all;
+/// What the scale multiplies, of the largest score; 0 if that is the sink's.
+double scaled_at(const KeyNumbers& scores, double largest_score) {
+    if (scores.scaled.empty()) return 0;
+    const auto found = std::find(scores.value.begin(), scores.value.end(), largest_score);
+    if (found == scores.value.end()) return 0;
+    return scores.scaled[static_cast<std::size_t>(found - scores.value.begin())];
 }
 
 }  // namespace
 
-double State::sink_of_head(std::size_t head) const {
+double Candidate::sink_of_head(std::size_t head) const {
     if (c_.sink.empty()) return no_logit;
     return c_.sink[c_.sink.size() == 1 ? 0 : head];
 }
@@ -34,99 +35,80 @@ double State::sink_of_head(std::size_t head) const {
 /// Programs may fold log2(e) into the scores for exp2, and subtract the maximum of a part of the
 /// keys first, or the one of all. Smaller types than float32 are not folded in, and hold at
 /// most two differences.
-void State::exponent_errors(const QueryRow& q, double shift, std::vector<double>& independent,
-                            std::vector<double>& common) const {
-    const std::size_t count = q.scores.value.size();
-    independent.resize(count);
-    common.resize(count);
-    const double reference = scaled_at(q, shift);
+void Candidate::exponent_errors(QueryRow& q, double shift) const {
+    const KeyNumbers& scores = q.scores;
+    const std::size_t count = scores.value.size();
+    q.independent.assign(count, 0);
+    q.common.assign(count, 0);
+    const double reference = scaled_at(scores, shift);
     for (std::size_t k = 0; k < count; ++k) {
-        const double x = q.scores.value[k];
-        if (!std::isfinite(x)) {
-            independent[k] = common[k] = 0;
-            continue;
-        }
+        const double x = scores.value[k];
+        if (!std::isfinite(x)) continue;
         const double own = std::abs(x) <= std::numeric_limits<double>::max() / 4
                                ? model_.fine_unit() * std::abs(x) +
                                      model_.unit() * (2 * std::abs(x - shift) + 4) +
                                      2 * model_.fine_unit() * std::abs(x - shift)
                                : std::numeric_limits<double>::infinity();
         const double of_factor =
-            q.scores.scaled.empty() ? 0 : q.scores.factor_error(q.scores.scaled[k] - reference);
-        independent[k] = q.scores.independent[k] + own + of_factor;
-        common[k] = q.scores.common[k];
+            scores.scaled.empty() ? 0 : scores.factor_error(scores.scaled[k] - reference);
+        q.independent[k] = scores.independent[k] + own + of_factor;
+        q.common[k] = scores.common[k];
     }
 }
 
-/// What the scale multiplies, of the largest score; 0 if that is the sink's.
-double State::scaled_at(const QueryRow& q, double largest_score) {
-    if (q.scores.scaled.empty()) return 0;
-    const auto found = std::find(q.scores.value.begin(), q.scores.value.end(), largest_score);
-    if (found == q.scores.value.end()) return 0;
-    return q.scores.scaled[static_cast<std::size_t>(found - q.scores.value.begin())];
-}
-
-void State::weigh(QueryRow& q) {
-    const std::size_t count = q.scores.value.size();
-    q.weight.assign(count, 0);
-    q.weight_error.assign(with_errors_ ? count : 0, 0);
-    q.weight_below.clear();
-    const bool renormalizes = c_.blocking == Blocking::renormalize;
-    if (c_.axis != SoftmaxAxis::keys) {
-        // The logsumexp is that of the row all the same.
-        softmax_of_keys(q, nullptr, true);
-        softmax_of_columns(q);
-        if (c_.blocking != Blocking::before) mask_weights(q, renormalizes);
-    } else {
-        softmax_of_keys(q, nullptr, true);
-        if (renormalizes) {
-            const std::vector<double> of_all = q.weight, errors_of_all = q.independent;
-            const double logsumexp = q.logsumexp, error = q.logsumexp_error;
-            // To divide by the sum of the allowed keys is the softmax over those.
-            softmax_of_keys(q, &q.is_allowed, false);
-            q.logsumexp = logsumexp;
-            q.logsumexp_error = error;
-            q.weight_below.clear();
-            if (with_errors_) {
-                double total = 0, least = 0;
-                for (std::size_t k = 0; k < count; ++k) {
-                    if (q.is_allowed[k] == 0) continue;
-                    total += of_all[k];
-                    least += model_.least_power();
-                }
-                // What underflows in the softmax over all keys is missing afterwards.
-                const double lost = std::min(1.0, least / std::max(total, 0x1p-1022));
-                // The maximum of all keys and the sink, which is subtracted, may be far larger.
-                double more = 0;
-                for (std::size_t k = 0; k < count; ++k)
-                    if (q.is_allowed[k] != 0)
-                        more = std::max(more, errors_of_all[k] - q.independent[k]);
-                for (std::size_t k = 0; k < count; ++k) {
-                    if (q.is_allowed[k] == 0) continue;
-                    q.weight_error[k] =
-                        std::min(1.0, q.weight_error[k] + q.weight[k] * std::expm1(2 * more) +
-                                          lost + 3 * model_.rounding(q.weight[k]));
-                    q.independent[k] += more;
-                    // As an error of the exponent; all of it may be lost.
-                    constexpr double of_all_lost = 64;
-                    const double part = model_.least_power() / std::max(of_all[k], 0x1p-1022);
-                    q.independent[k] += part < 1 ? -std::log1p(-part) : of_all_lost;
-                }
-            }
-        } else if (c_.blocking == Blocking::after) {
-            mask_weights(q, false);
-        }
-    }
+void Candidate::weigh(QueryRow& q) {
+    const bool renormalizes = c_.blocking == Blocking::renormalize,
+               sums_keys = c_.axis == SoftmaxAxis::keys;
+    // The logsumexp is that of the row, whichever the axis.
+    softmax_of_keys(q, nullptr, true);
+    if (!sums_keys) softmax_of_columns(q);
+    if (renormalizes && sums_keys)
+        renormalize(q);
+    else if (c_.blocking != Blocking::before)
+        mask_weights(q, renormalizes);
     if (!rounds_weights_) return;
-    q.weight_below.clear();
-    round_rows(c_, Rounded::weights, q.weight.data(),
-               with_errors_ ? q.weight_error.data() : nullptr, count);
+    q.weight.below.clear();
+    q.weight.error.resize(q.weight.value.size());
+    round_rows(c_, Rounded::weights, q.weight);
 }
 
-void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink) {
+/// To divide by the sum of the allowed keys is the softmax over those.
+void Candidate::renormalize(QueryRow& q) {
+    const std::vector<double> of_all = q.weight.value, errors_of_all = q.independent;
+    const Bounded logsumexp = q.logsumexp;
+    softmax_of_keys(q, &q.is_allowed, false);
+    q.logsumexp = logsumexp;
+    q.weight.below.clear();
+    if (!with_errors_) return;
+    const std::size_t count = of_all.size();
+    double total = 0, least = 0;
+    // The maximum of all keys and the sink, which is subtracted, may be far larger.
+    double more = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.is_allowed[k] == 0) continue;
+        total += of_all[k];
+        least += model_.least_power();
+        more = std::max(more, errors_of_all[k] - q.independent[k]);
+    }
+    // What underflows in the softmax over all keys is missing afterwards.
+    const double lost = std::min(1.0, least / std::max(total, 0x1p-1022));
+    for (std::size_t k = 0; k < count; ++k) {
+        if (q.is_allowed[k] == 0) continue;
+        const double w = q.weight.value[k];
+        q.weight.error[k] = std::min(
+            1.0, q.weight.error[k] + w * std::expm1(2 * more) + lost + 3 * model_.rounding(w));
+        q.independent[k] += more;
+        // As an error of the exponent; all of it may be lost.
+        constexpr double of_all_lost = 64;
+        const double part = model_.least_power() / std::max(of_all[k], 0x1p-1022);
+        q.independent[k] += part < 1 ? -std::log1p(-part) : of_all_lost;
+    }
+}
+
+void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink) {
     const std::vector<double>& x = q.scores.value;
     const std::size_t count = x.size();
-    const double sink = with_sink ? sink_of_head(q.head) : no_logit;
+    const double sink = with_sink ? sink_of_head(q.at.head) : no_logit;
     const auto is_in = [&](std::size_t k) {
         return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_logit;
     };
@@ -138,13 +120,12 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
         shift = std::max(shift, x[k]);
     }
     if (has_nan) shift = std::numeric_limits<double>::quiet_NaN();
-    std::fill(q.weight.begin(), q.weight.end(), 0.0);
-    std::fill(q.weight_error.begin(), q.weight_error.end(), 0.0);
+    reset(q.weight, count);
     if (shift == no_logit) {
         if (c_.empty_rows_are_nan)
-            std::fill(q.weight.begin(), q.weight.end(), std::numeric_limits<double>::quiet_NaN());
-        q.logsumexp = no_logit;
-        q.logsumexp_error = q.sink_weight = 0;
+            q.weight.value.assign(count, std::numeric_limits<double>::quiet_NaN());
+        q.logsumexp = {no_logit, 0};
+        q.sink_weight = 0;
         q.independent.assign(with_errors_ ? count : 0, 0);
         q.common = q.independent;
         return;
@@ -153,17 +134,17 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
     const double sink_part = sum;
     for (std::size_t k = 0; k < count; ++k) {
         if (!is_in(k)) continue;
-        q.weight[k] = std::exp(x[k] - shift);
-        sum += q.weight[k];
+        q.weight.value[k] = std::exp(x[k] - shift);
+        sum += q.weight.value[k];
     }
-    for (double& weight : q.weight) weight /= sum;
-    q.logsumexp = shift + std::log(sum);
+    for (double& weight : q.weight.value) weight /= sum;
+    q.logsumexp.value = shift + std::log(sum);
     if (!with_errors_) return;
     exponents_.resize(count);
     for (std::size_t k = 0; k < count; ++k)
-        exponents_[k] = is_in(k) ? x[k] - q.logsumexp : no_logit;
-    exponent_errors(q, shift, q.independent, q.common);
-    const double of_shift = q.scores.factor_error(scaled_at(q, shift));
+        exponents_[k] = is_in(k) ? x[k] - q.logsumexp.value : no_logit;
+    exponent_errors(q, shift);
+    const double of_shift = q.scores.factor_error(scaled_at(q.scores, shift));
     double more = 0;
     q.sink_weight = sink_part / sum;
     if (sink_part != 0) {
@@ -173,17 +154,18 @@ void State::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool w
     }
     q.sink_error = more;
     set_weight_errors(q, more);
-    q.logsumexp_error += of_shift;
+    q.logsumexp.error += of_shift;
 }
 
 /// The sum of the exponentials changes by at most the mean of what each grows by, under the
 /// weights; errors that are independent add up as the root of their squares.
-void State::set_weight_errors(QueryRow& q, double more) {
-    const std::size_t count = q.weight.size();
+void Candidate::set_weight_errors(QueryRow& q, double more) {
+    const std::vector<double>& weight = q.weight.value;
+    const std::size_t count = weight.size();
     double linear = 0, squares = 0, common = 0, largest = 0;
     std::size_t heaviest = 0;
     for (std::size_t k = 0; k < count; ++k) {
-        const double w = q.weight[k];
+        const double w = weight[k];
         if (exponents_[k] == no_logit) continue;
         const double all = q.independent[k] + q.common[k], growth = growth_of(all);
         const double by_itself = all < 1 ? w * std::expm1(all) : std::exp(exponents_[k] + all);
@@ -192,7 +174,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
         const double own = std::isfinite(growth) ? w * growth * q.independent[k] : 0;
         squares += own * own;
         largest = std::max(largest, exponents_[k] + all);
-        if (w > q.weight[heaviest]) heaviest = k;
+        if (w > weight[heaviest]) heaviest = k;
     }
     double of_sum = linear;
     const double likely = common + spread_of_sums(count) * std::sqrt(squares);
@@ -203,12 +185,12 @@ void State::set_weight_errors(QueryRow& q, double more) {
     const double of_all =
         std::min(std::log1p(of_sum + more),
                  std::max(largest, of_heaviest) + std::log(static_cast<double>(count + 1)));
-    q.logsumexp_error = of_all + rounding + 4 * model_.rounding(q.logsumexp);
-    std::vector<double>&above = q.weight_error, &below = q.weight_below;
+    q.logsumexp.error = of_all + rounding + 4 * model_.rounding(q.logsumexp.value);
+    std::vector<double>&above = q.weight.error, &below = q.weight.below;
     below.assign(count, 0);
     bool is_small = true;
     for (std::size_t k = 0; k < count; ++k) {
-        const double w = q.weight[k], all = q.independent[k] + q.common[k] + of_all;
+        const double w = weight[k], all = q.independent[k] + q.common[k] + of_all;
         if (exponents_[k] == no_logit) continue;
         above[k] = all < 1 ? w * std::expm1(all) : std::exp(std::min(exponents_[k] + all, 0.0));
         below[k] = -w * std::expm1(-all);
@@ -227,7 +209,7 @@ void State::set_weight_errors(QueryRow& q, double more) {
     below[heaviest] = std::min(below[heaviest], gained);
     for (std::size_t k = 0; k < count; ++k) {
         if (exponents_[k] == no_logit) continue;
-        const double w = q.weight[k];
+        const double w = weight[k];
         const double own =
             rounding * std::min(w + above[k], 1.0) + model_.rounding(w) + model_.least_power();
         above[k] = std::min(above[k] + own, 1.0);
@@ -237,8 +219,8 @@ void State::set_weight_errors(QueryRow& q, double more) {
 
 /// Limits them to what the weight becomes if its own score is as large as it may be and those of
 /// the others are as small, or the other way round: w / (w + the sum of the others).
-void State::limit_weight_errors(QueryRow& q, double more) const {
-    const std::size_t count = q.weight.size();
+void Candidate::limit_weight_errors(QueryRow& q, double more) const {
+    const std::size_t count = q.weight.value.size();
     for (const bool grows : {true, false}) {
         const double sign = grows ? 1 : -1;
         // Of the others' exponents.
@@ -268,52 +250,49 @@ void State::limit_weight_errors(QueryRow& q, double more) const {
                                              : shift + std::log(sum - part(exponent(k), shift));
             const double own = exponents_[k] + sign * (q.independent[k] + q.common[k]);
             const double limit = 1 / (1 + std::exp(others - own));
-            std::vector<double>& error = grows ? q.weight_error : q.weight_below;
-            error[k] = std::min(error[k], std::max(sign * (limit - q.weight[k]), 0.0) + 0x1p-50);
+            double& error = (grows ? q.weight.error : q.weight.below)[k];
+            error = std::min(error, std::max(sign * (limit - q.weight.value[k]), 0.0) + 0x1p-50);
         }
     }
 }
 
 /// Sets weights of masked keys to 0 and, if asked to, divides by the sum of the others.
-void State::mask_weights(QueryRow& q, bool renormalizes) {
-    q.weight_below.clear();
-    const std::size_t count = q.weight.size();
+void Candidate::mask_weights(QueryRow& q, bool renormalizes) const {
+    std::vector<double>&weight = q.weight.value, &error = q.weight.error;
+    q.weight.below.clear();
     double total = 0, total_error = 0;
-    for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t k = 0; k < weight.size(); ++k) {
         if (q.is_unblocked[k] == 0) {
-            q.weight[k] = 0;
-            if (with_errors_) q.weight_error[k] = 0;
+            weight[k] = 0;
+            if (with_errors_) error[k] = 0;
         }
-        total += q.weight[k];
-        if (with_errors_) total_error += q.weight_error[k];
+        total += weight[k];
+        if (with_errors_) total_error += error[k];
     }
     if (!renormalizes || total == 0) return;
-    const double relative = total_error / total + model_.gamma(count + 2);
-    for (std::size_t k = 0; k < count; ++k) {
-        if (with_errors_)
-            q.weight_error[k] =
-                (q.weight_error[k] + q.weight[k] * relative) / total + model_.least();
-        q.weight[k] /= total;
+    const double relative = total_error / total + model_.gamma(weight.size() + 2);
+    for (std::size_t k = 0; k < weight.size(); ++k) {
+        if (with_errors_) error[k] = (error[k] + weight[k] * relative) / total + model_.least();
+        weight[k] /= total;
     }
 }
 
-const ColumnSums& State::column_sums(const QueryRow& q) {
+const Candidate::ColumnSums& Candidate::column_sums(const QueryRow& q) {
     const bool over_queries = c_.axis == SoftmaxAxis::queries,
                over_heads = c_.axis == SoftmaxAxis::heads,
                over_batch = c_.axis == SoftmaxAxis::batch;
     const std::size_t terms = over_queries ? plan_.rows : over_heads ? plan_.heads : plan_.batch;
     if (columns_.empty()) columns_.resize(plan_.batch * plan_.heads * plan_.rows / terms);
-    const std::size_t place = over_queries ? q.batch * plan_.heads + q.head
-                              : over_heads ? q.batch * plan_.rows + q.row
-                                           : q.head * plan_.rows + q.row;
+    const std::size_t place = over_queries ? q.at.batch * plan_.heads + q.at.head
+                              : over_heads ? q.at.batch * plan_.rows + q.at.row
+                                           : q.at.head * plan_.rows + q.at.row;
     std::unique_ptr<ColumnSums>& made = columns_[place];
     if (made) return *made;
     const std::size_t count = plan_.kv_len;
     std::vector<QueryRow> all(terms);
     for (std::size_t i = 0; i < terms; ++i) {
-        all[i].batch = over_batch ? i : q.batch;
-        all[i].head = over_heads ? i : q.head;
-        all[i].row = over_queries ? i : q.row;
+        all[i].at = {over_batch ? i : q.at.batch, over_heads ? i : q.at.head,
+                     over_queries ? i : q.at.row};
         score(all[i]);
     }
     made = std::make_unique<ColumnSums>();
@@ -321,66 +300,64 @@ const ColumnSums& State::column_sums(const QueryRow& q) {
     made->sum.assign(count, 0);
     made->error.assign(count, 0);
     for (std::size_t k = 0; k < count; ++k) {
-        double& shift = made->shift[k];
+        double &shift = made->shift[k], &sum = made->sum[k];
         for (const QueryRow& row : all)
-            shift = std::max({shift, row.scores.value[k], sink_of_head(row.head)});
+            shift = std::max({shift, row.scores.value[k], sink_of_head(row.at.head)});
         if (shift == no_logit) continue;
         for (const QueryRow& row : all) {
-            made->sum[k] += std::exp(row.scores.value[k] - shift);
+            sum += std::exp(row.scores.value[k] - shift);
             // A head's sink counts once.
-            if (over_heads || (over_queries ? row.row : row.batch) == 0)
-                made->sum[k] += std::exp(sink_of_head(row.head) - shift);
+            if (over_heads || (over_queries ? row.at.row : row.at.batch) == 0)
+                sum += std::exp(sink_of_head(row.at.head) - shift);
         }
-    }
-    if (!with_errors_) return *made;
-    std::vector<double> independent, common;
-    for (const QueryRow& row : all) {
-        for (std::size_t k = 0; k < count; ++k) {
-            if (made->sum[k] == 0) continue;
-            const double x = row.scores.value[k], shift = made->shift[k];
-            if (x == no_logit) continue;
-            const double error = row.scores.independent[k] + row.scores.common[k] +
-                                 model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - shift) + 4);
-            const double exponent = x - shift - std::log(made->sum[k]);
-            made->error[k] += grown(std::exp(exponent), exponent, error);
+        if (!with_errors_ || sum == 0) continue;
+        double error = 0;
+        for (const QueryRow& row : all) {
+            const double x = row.scores.value[k], exponent = x - shift - std::log(sum);
+            if (x != no_logit)
+                error += grown(std::exp(exponent), exponent,
+                               row.scores.independent[k] + row.scores.common[k] +
+                                   model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - shift) + 4));
         }
+        made->error[k] = error;
     }
     for (double& error : made->error) error = std::log1p(error) + model_.gamma(terms + 3);
     return *made;
 }
 
-void State::softmax_of_columns(QueryRow& q) {
+void Candidate::softmax_of_columns(QueryRow& q) {
     const ColumnSums& sums = column_sums(q);
-    q.weight_below.clear();
-    for (std::size_t k = 0; k < q.weight.size(); ++k) {
+    reset(q.weight, q.scores.value.size());
+    for (std::size_t k = 0; k < q.weight.value.size(); ++k) {
         const double x = q.scores.value[k];
-        q.weight[k] = x == no_logit ? 0 : std::exp(x - sums.shift[k]) / sums.sum[k];
+        if (with_errors_) q.independent[k] = q.common[k] = 0;
+        if (x == no_logit) continue;
+        const double w = std::exp(x - sums.shift[k]) / sums.sum[k];
+        q.weight.value[k] = w;
         if (!with_errors_) continue;
-        if (x == no_logit) {
-            q.weight_error[k] = q.independent[k] = q.common[k] = 0;
-            continue;
-        }
         q.independent[k] = q.scores.independent[k] +
                            model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - sums.shift[k]) + 4);
         q.common[k] = q.scores.common[k] + sums.error[k];
-        q.weight_error[k] =
-            weight_error_of(model_, q.weight[k], x - sums.shift[k] - std::log(sums.sum[k]),
-                            q.independent[k] + q.common[k]);
+        const double error =
+            grown(w, x - sums.shift[k] - std::log(sums.sum[k]), q.independent[k] + q.common[k]) +
+            model_.rounding(w) + model_.least_power();
+        q.weight.error[k] = w <= 1 ? std::min(error, 1.0) : error;
     }
 }
 
-double State::kept_of(const QueryRow& q, std::size_t key) const {
+double Candidate::kept_of(const QueryRow& q, std::size_t key) const {
     if (problem_.dropout_kept.empty()) return 1;
-    return problem_
-        .dropout_kept[((q.batch * plan_.heads + q.head) * plan_.rows + q.row) * plan_.kv_len + key];
+    return problem_.dropout_kept[((q.at.batch * plan_.heads + q.at.head) * plan_.rows + q.at.row) *
+                                     plan_.kv_len +
+                                 key];
 }
 
 /// A weight or its error after dropout and the factor of weights.
-double State::dropped(const QueryRow& q, std::size_t key, double x) const {
+double Candidate::dropped(const QueryRow& q, std::size_t key, double x) const {
     x *= c_.weight_factor;
     if (!c_.drops || is_linear_) return x;
     if (kept_of(q, key) == 0) return 0;
     return c_.rescales_dropout ? x * problem_.kept_weight : x;
 }
 
-}  // namespace attn::check_detail
+}  // namespace attn

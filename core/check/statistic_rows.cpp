@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/check/candidate_state.hpp"
+#include "core/check/evaluate.hpp"
 
-namespace attn::check_detail {
+namespace attn {
 namespace {
 
 constexpr double no_score = -std::numeric_limits<double>::infinity();
@@ -27,14 +27,10 @@ std::vector<std::size_t> ranked_keys(const QueryRow& q, std::size_t count) {
     return keys;
 }
 
-double score_error(const QueryRow& q, std::size_t key) {
-    return q.scores.error(key);
-}
-
 /// Whether the errors leave open which of the scores is larger.
 bool may_swap(const QueryRow& q, std::size_t a, std::size_t b) {
     const double apart = std::abs(q.scores.value[a] - q.scores.value[b]);
-    return !(apart > score_error(q, a) + score_error(q, b));
+    return !(apart > q.scores.error(a) + q.scores.error(b));
 }
 
 double distance_of(std::size_t a, std::size_t b) {
@@ -43,8 +39,8 @@ double distance_of(std::size_t a, std::size_t b) {
 
 }  // namespace
 
-void State::fill_score(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    const QueryRow& q = scored(batch, head, row);
+void Candidate::fill_score(ArrayId array, const RowPlace& at) {
+    const QueryRow& q = scored(at);
     KeyNumbers taken;
     const KeyNumbers* shown = &q.raw;
     if (array == "biased_scores") {
@@ -53,78 +49,65 @@ void State::fill_score(ArrayId array, std::size_t batch, std::size_t head, std::
         take_stages(q, taken, array == "scaled_scores" ? ScoreStage::scale : ScoreStage::softcap);
         shown = &taken;
     }
-    const std::size_t count = q.raw.value.size();
-    start(count);
-    for (std::size_t k = 0; k < count; ++k) {
+    reset(answer_, q.raw.value.size());
+    for (std::size_t k = 0; k < answer_.value.size(); ++k) {
         const bool is_masked = array == "masked_scores" && q.is_allowed[k] == 0;
-        answer_.value[k] = shown->value[k];
-        if (is_masked) answer_.value[k] = no_score;
+        answer_.value[k] = is_masked ? no_score : shown->value[k];
         if (with_errors_ && !is_masked)
             answer_.error[k] = shown->overflows[k] != 0 ? std::numeric_limits<double>::infinity()
                                                         : shown->error(k);
     }
 }
 
-void State::fill_weight(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
+void Candidate::fill_mask(ArrayId array, const RowPlace& at) {
+    const QueryRow& q = scored(at);
+    const double factor = c_.drops && c_.rescales_dropout ? problem_.kept_weight : 1;
+    reset(answer_, plan_.kv_len);
+    for (std::size_t k = 0; k < plan_.kv_len; ++k) {
+        const bool is_kept = !c_.drops || kept_of(q, k) != 0;
+        const double x =
+            array == "mask" ? static_cast<double>(q.is_allowed[k]) : (is_kept ? factor : 0);
+        answer_.value[k] = x;
+        if (with_errors_) answer_.error[k] = 2 * model_.of_operand(x);
+    }
+}
+
+void Candidate::fill_masked_weight(ArrayId, const RowPlace& at) {
+    QueryRow q = scored(at);
+    softmax_of_keys(q, nullptr, true);
+    mask_weights(q, false);
+    answer_ = std::move(q.weight);
+}
+
+void Candidate::fill_weight(ArrayId array, const RowPlace& at) {
     const bool is_final = array == "attention_weights";
-    if (is_final && plan_.shown.averages(array)) return fill_averaged(array, batch, head, row);
-    if (array == "mask" || array == "dropout_mask") {
-        const QueryRow& q = scored(batch, head, row);
-        start(plan_.kv_len);
-        for (std::size_t k = 0; k < plan_.kv_len; ++k) {
-            const double kept = c_.drops ? kept_of(q, k) : 1;
-            const double factor = c_.drops && c_.rescales_dropout ? problem_.kept_weight : 1;
-            const double x = array == "mask" ? static_cast<double>(q.is_allowed[k])
-                             : kept == 0     ? 0
-                                             : factor;
-            answer_.value[k] = x;
-            if (with_errors_) answer_.error[k] = 2 * model_.of_operand(x);
+    if (is_final && plan_.shown.averages(array)) return fill_averaged(at);
+    const QueryRow& q = weighed(at);
+    answer_ = q.weight;
+    if (!is_final) return;
+    for (std::size_t k = 0; k < answer_.value.size(); ++k) {
+        const double x = answer_.value[k] = dropped(q, k, answer_.value[k]);
+        for (std::vector<double>* const errors : {&answer_.error, &answer_.below}) {
+            if (errors->empty()) continue;
+            double& error = (*errors)[k];
+            error = dropped(q, k, error);
+            if (c_.drops) error = model_.stored(x, error + 2 * model_.unit() * x);
         }
-        return;
-    }
-    if (array == "masked_weights") {
-        QueryRow q = scored(batch, head, row);
-        q.weight.assign(plan_.kv_len, 0);
-        q.weight_error.assign(with_errors_ ? plan_.kv_len : 0, 0);
-        softmax_of_keys(q, nullptr, true);
-        mask_weights(q, false);
-        start(plan_.kv_len);
-        answer_.value = q.weight;
-        answer_.error = q.weight_error;
-        return;
-    }
-    const QueryRow& q = weighed(batch, head, row);
-    const std::size_t count = q.weight.size();
-    const auto stored_weight_error = [&](double error, std::size_t k) {
-        if (!is_final) return error;
-        error = dropped(q, k, error);
-        return c_.drops
-                   ? model_.stored(answer_.value[k], error + 2 * model_.unit() * answer_.value[k])
-                   : error;
-    };
-    start(count);
-    for (std::size_t k = 0; k < count; ++k) {
-        answer_.value[k] = is_final ? dropped(q, k, q.weight[k]) : q.weight[k];
-        if (!with_errors_) continue;
-        answer_.error[k] = stored_weight_error(q.weight_error[k], k);
-        if (!q.weight_below.empty())
-            answer_.below.push_back(stored_weight_error(q.weight_below[k], k));
     }
 }
 
 /// The mean over the chosen heads.
-void State::fill_averaged(ArrayId, std::size_t batch, std::size_t, std::size_t row) {
+void Candidate::fill_averaged(const RowPlace& at) {
     std::vector<std::size_t> heads = plan_.shown.heads;
-    if (heads.empty())
-        for (std::size_t h = 0; h < plan_.heads; ++h) heads.push_back(h);
-    start(plan_.kv_len);
+    for (std::size_t h = 0; h < plan_.heads && plan_.shown.heads.empty(); ++h) heads.push_back(h);
+    reset(answer_, plan_.kv_len);
     for (const std::size_t head : heads) {
-        const QueryRow& q = weighed(batch, head, row);
+        const QueryRow& q = weighed({at.batch, head, at.row});
         for (std::size_t k = 0; k < plan_.kv_len; ++k) {
-            const double w = dropped(q, k, q.weight[k]);
+            const double w = dropped(q, k, q.weight.value[k]);
             answer_.value[k] += w;
             if (with_errors_)
-                answer_.error[k] += dropped(q, k, q.either_error(k)) + 2 * model_.rounding(w);
+                answer_.error[k] += dropped(q, k, q.weight.bound(k)) + 2 * model_.rounding(w);
         }
     }
     const double count = static_cast<double>(heads.size());
@@ -134,102 +117,92 @@ void State::fill_averaged(ArrayId, std::size_t batch, std::size_t, std::size_t r
                                                           std::abs(answer_.value[k]);
 }
 
-void State::fill_statistic(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    const QueryRow& q = weighed(batch, head, row);
-    start(1);
-    double& value = answer_.value[0];
-    double error = 0;
-    const std::size_t count = q.weight.size();
+void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
+    const QueryRow& q = weighed(at);
+    const std::vector<double>& weight = q.weight.value;
+    const std::size_t count = weight.size();
+    const bool is_key = array == "argmax_key";
+    Bounded x;
     if (array == "logsumexp") {
-        value = q.logsumexp;
-        error = q.logsumexp_error;
-    } else if (array == "max_score") {
+        x = q.logsumexp;
+    } else if (array == "max_score" || is_key) {
         const std::vector<std::size_t> keys = ranked_keys(q, 1);
-        value = no_score;
-        if (!keys.empty()) value = q.scores.value[keys[0]];
-        for (const std::size_t k : keys)
-            if (with_errors_ && may_swap(q, k, keys[0])) error = std::max(error, score_error(q, k));
-    } else if (array == "argmax_key") {
-        const std::vector<std::size_t> keys = ranked_keys(q, 1);
-        value = keys.empty() ? -1 : static_cast<double>(keys[0]);
+        x.value = is_key ? -1 : no_score;
+        if (!keys.empty())
+            x.value = is_key ? static_cast<double>(keys[0]) : q.scores.value[keys[0]];
         for (const std::size_t k : keys)
             if (with_errors_ && may_swap(q, k, keys[0]))
-                error = std::max(error, distance_of(k, keys[0]));
+                x.error = std::max(x.error, is_key ? distance_of(k, keys[0]) : q.scores.error(k));
     } else {
-        const double position =
-            static_cast<double>(plan_.first_query + q.row) +
-            static_cast<double>(c_.band.offset[c_.band.offset.size() == 1 ? 0 : q.batch]);
+        const auto position = static_cast<double>(position_of(q, c_.band.offset));
         const bool is_entropy = array == "entropy";
         const auto amount = [&](std::size_t k) {
-            return is_entropy ? -std::log(q.weight[k])
-                              : std::abs(static_cast<double>(k) - position);
+            return is_entropy ? -std::log(weight[k]) : std::abs(static_cast<double>(k) - position);
         };
-        for (std::size_t k = 0; k < count; ++k)
-            if (q.weight[k] != 0) value += q.weight[k] * amount(k);
-        if (with_errors_) {
-            double sizes = 0, largest_score = 0;
-            bool has_key = false;
-            for (std::size_t k = 0; k < count; ++k) {
-                const double w = q.weight[k], of_weight = q.either_error(k);
-                if (w != 0) {
-                    has_key = true;
-                    const double x = amount(k);
-                    sizes += w * std::abs(x);
-                    // The entropy's derivative by a weight is that of w ln w.
-                    error += of_weight * (x + (is_entropy ? 1 : 0));
-                    largest_score = std::max(largest_score, std::abs(q.scores.value[k]));
-                } else if (of_weight != 0) {
-                    error += of_weight *
-                             (is_entropy ? 1 - std::log(std::min(of_weight, 1.0)) : amount(k));
-                }
+        double sizes = 0, largest_score = 0;
+        bool has_key = false;
+        for (std::size_t k = 0; k < count; ++k) {
+            const double w = weight[k];
+            if (w != 0) x.value += w * amount(k);
+            if (!with_errors_) continue;
+            const double of_weight = q.weight.bound(k);
+            if (w != 0) {
+                has_key = true;
+                sizes += w * std::abs(amount(k));
+                // The entropy's derivative by a weight is that of w ln w.
+                x.error += of_weight * (amount(k) + (is_entropy ? 1 : 0));
+                largest_score = std::max(largest_score, std::abs(q.scores.value[k]));
+            } else if (of_weight != 0) {
+                x.error +=
+                    of_weight * (is_entropy ? 1 - std::log(std::min(of_weight, 1.0)) : amount(k));
             }
-            // Programs have ln w as the difference of a score and the logsumexp.
-            if (is_entropy && has_key) sizes += 4 * (largest_score + std::abs(q.logsumexp));
-            error += model_.gamma(count + 4) * sizes;
         }
+        // Programs have ln w as the difference of a score and the logsumexp.
+        if (is_entropy && has_key) sizes += 4 * (largest_score + std::abs(q.logsumexp.value));
+        x.error += model_.gamma(count + 4) * sizes;
     }
-    if (with_errors_)
-        answer_.error[0] = array == "argmax_key" ? error : model_.stored(value, error);
+    reset(answer_, 1);
+    answer_.value[0] = x.value;
+    if (with_errors_) answer_.error[0] = is_key ? x.error : model_.stored(x.value, x.error);
 }
 
-void State::fill_top(ArrayId array, std::size_t batch, std::size_t head, std::size_t row) {
-    const QueryRow& q = weighed(batch, head, row);
+void Candidate::fill_top(ArrayId array, const RowPlace& at) {
+    const QueryRow& q = weighed(at);
     const bool lists_keys = array == "top_keys";
     const std::vector<std::size_t> keys = ranked_keys(q, plan_.top);
-    start(plan_.top);
+    reset(answer_, plan_.top);
     for (std::size_t i = 0; i < plan_.top; ++i) {
         if (i >= keys.size()) {
             answer_.value[i] = lists_keys ? -1 : 0;
             continue;
         }
-        answer_.value[i] = lists_keys ? static_cast<double>(keys[i]) : q.weight[keys[i]];
+        answer_.value[i] = lists_keys ? static_cast<double>(keys[i]) : q.weight.value[keys[i]];
         if (!with_errors_) continue;
         double& error = answer_.error[i];
         for (const std::size_t k : keys)
             if (may_swap(q, k, keys[i]))
-                error = std::max(error, lists_keys ? distance_of(k, keys[i]) : q.either_error(k));
+                error = std::max(error, lists_keys ? distance_of(k, keys[i]) : q.weight.bound(k));
     }
 }
 
 /// The sum or the largest of the weights of each key, over the queries that are computed.
-void State::fill_by_key(ArrayId array, std::size_t batch, std::size_t head, std::size_t) {
+void Candidate::fill_by_key(ArrayId array, const RowPlace& at) {
     const bool adds = array == "key_mass";
-    start(plan_.kv_len);
+    reset(answer_, plan_.kv_len);
     for (std::size_t row = 0; row < plan_.rows; ++row) {
-        const QueryRow& q = weighed(batch, head, row);
+        const QueryRow& q = weighed({at.batch, at.head, row});
         for (std::size_t k = 0; k < plan_.kv_len; ++k) {
+            const double w = q.weight.value[k];
             double& value = answer_.value[k];
-            value = adds ? value + q.weight[k]
-                         : (q.weight[k] > value || std::isnan(q.weight[k]) ? q.weight[k] : value);
+            value = adds ? value + w : w > value || std::isnan(w) ? w : value;
             if (!with_errors_) continue;
             double& error = answer_.error[k];
-            error = adds ? error + q.either_error(k) : std::max(error, q.either_error(k));
+            error = adds ? error + q.weight.bound(k) : std::max(error, q.weight.bound(k));
         }
     }
-    for (std::size_t k = 0; k < answer_.error.size(); ++k)
-        if (adds)
-            answer_.error[k] = model_.stored(
-                answer_.value[k], answer_.error[k] + model_.gamma(plan_.rows) * answer_.value[k]);
+    for (std::size_t k = 0; k < answer_.error.size() && adds; ++k)
+        answer_.error[k] = model_.stored(
+            answer_.value[k], answer_.error[k] + model_.gamma(plan_.rows) * answer_.value[k]);
 }
 
-}  // namespace attn::check_detail
+}  // namespace attn

@@ -204,40 +204,6 @@ TEST_CASE("check: the search reads several arrays in other orders at once") {
     CHECK(report["arrays"][0]["axes"].is_null());
 }
 
-TEST_CASE("check: the search finds an output projection that was left out") {
-    scratch_folder();
-    for (const char* mode : {"multihead", "cross"}) {
-        Words question{mode, "--randn", "6,8", "--heads", "2"};
-        if (mode == std::string("cross")) {
-            std::ofstream("context.json") << "[[1, 0, 2, 0, 1, 0, 1, 0], [0, 1, 0, 3, 0, 1, 0, 2]]";
-            question = question + Words{"--context", "context.json"};
-        }
-        const json wrong = answer(question + Words{"--no-out-proj"});
-        CHECK(best_match(searched(question, wrong)) == "out_proj --no-out-proj --no-out-bias");
-        CHECK(best_match(searched(question, only(wrong, "context_vectors"))) ==
-              "out_proj --no-out-proj --no-out-bias");
-    }
-}
-
-TEST_CASE("check: the search finds a softmax over the batch") {
-    scratch_folder();
-    const Words question{"self", "--randn", "2,3,4"};
-    const json scores =
-        answer(question + Words{"--dtype", "float64", "--emit", "scaled_scores"})["scaled_scores"];
-    json weights = scores;
-    for (std::size_t row = 0; row < 3; ++row)
-        for (std::size_t key = 0; key < 3; ++key) {
-            const double a = std::exp(scores[0][row][key].get<double>());
-            const double b = std::exp(scores[1][row][key].get<double>());
-            weights[0][row][key] = a / (a + b);
-            weights[1][row][key] = b / (a + b);
-        }
-    const json report =
-        searched(question + Words{"--dtype", "float64"}, {{"attention_weights", weights}});
-    CHECK(best_match(report) == "softmax_axis");
-    CHECK(report["matches"][0]["changes"][0]["found"] == "batch entries");
-}
-
 TEST_CASE("check: the search sees dropout that dropped nothing, or behind another mask") {
     scratch_folder();
     const Words few{"self", "--randn", "2,4", "--d-out", "2", "--dtype", "float64"};
@@ -302,14 +268,6 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             CHECK(listed + others == matches.size());
         }
     CHECK(reports >= 6);
-}
-
-TEST_CASE("check: a sink that was scaled is found with another scale") {
-    scratch_folder();
-    const Words question{"self", "--randn", "6,4", "--d-out", "4", "--scale"};
-    CHECK(best_match(searched(question + Words{"0.5", "--sink", "0.3"},
-                              answer(question + Words{"2", "--sink", "0.6"}))) ==
-          "scale --scale 2, sink --sink=0.6");
 }
 
 TEST_CASE("check: noise matches nothing, whatever the masked scores are") {

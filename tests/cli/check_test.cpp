@@ -42,16 +42,6 @@ json answer(const Words& question, const Words& more = {}) {
     return json::parse(outcome.out);
 }
 
-/// (heads, tokens, d) as (tokens, heads, d).
-json with_tokens_first(const json& heads) {
-    json tokens = json::array();
-    for (std::size_t t = 0; t < heads[0].size(); ++t) {
-        tokens.push_back(json::array());
-        for (const json& head : heads) tokens[t].push_back(head[t]);
-    }
-    return tokens;
-}
-
 Words words_in(const std::string& text) {
     std::istringstream stream(text);
     return {std::istream_iterator<std::string>(stream), {}};
@@ -119,54 +109,28 @@ TEST_CASE("check: every mode is judged, with chosen rows, heads and means of hea
     }
 }
 
-TEST_CASE("check: a changed element is wrong, and the first one is named") {
+TEST_CASE("check: a tolerance or a type takes the place of the bound of float64") {
     scratch_folder();
-    std::mt19937 random(1);
-    const json right = answer(heads_question, {"--dtype", "float64"});
     const Words typed = heads_question + Words{"--dtype", "float64"};
-    for (int repeat = 0; repeat < 40; ++repeat) {
-        json wrong = right;
-        const std::size_t head = random() % 3, row = random() % 6, key = random() % 6;
-        json& element = wrong["attention_weights"][head][row][key];
-        const double truth = element.get<double>();
-        element = truth + 1e-9;
-        write_text("wrong.json", wrong.dump());
-        const json report = checked(typed, {"--against", "wrong.json"}, 1);
-        CHECK(report["verdict"] == "wrong");
-        const json& array = report["arrays"][0];
-        CHECK(array["name"] == "attention_weights");
-        CHECK(array["verdict"] == "wrong");
-        CHECK(array["first"] == json({head, row, key}));
-        CHECK(array["found"] == truth + 1e-9);
-        CHECK(report["arrays"][1]["verdict"] == "right");
-        checked(typed, {"--against", "wrong.json", "--atol", "2e-9"}, 0);
-        checked(typed, {"--against", "wrong.json", "--atol", "5e-10"}, 1);
-        checked(typed, {"--against", "wrong.json", "--type", "float32"}, truth == 0 ? 1 : 0);
-    }
+    json wrong = answer(typed);
+    json& element = wrong["attention_weights"][1][4][2];
+    element = element.get<double>() + 1e-9;
+    write_text("wrong.json", wrong.dump());
+    const json report = checked(typed, {"--against", "wrong.json"}, 1);
+    CHECK(report["arrays"][0]["name"] == "attention_weights");
+    CHECK(report["arrays"][0]["first"] == json({1, 4, 2}));
+    CHECK(report["arrays"][0]["found"] == element);
+    CHECK(report["arrays"][1]["verdict"] == "right");
+    checked(typed, {"--against", "wrong.json", "--atol", "2e-9"}, 0);
+    checked(typed, {"--against", "wrong.json", "--atol", "5e-10"}, 1);
+    checked(typed, {"--against", "wrong.json", "--type", "float32"}, 0);
 }
 
-TEST_CASE("check: printed digits widen the bound by half a unit of the last one") {
-    scratch_folder();
-    for (const char* precision : {"2", "3", "4", "6", "10"}) {
-        run_attn(causal_question + Words{"--precision", precision, "-o", "r.json"});
-        const json report = checked(causal_question, {"--against", "r.json"}, 0);
-        CAPTURE(precision);
-        CHECK(report["verdict"] == "right within its type");
-    }
-    json printed = answer(causal_question, {"--precision", "4"});
-    json& element = printed["context_vectors"][2][1];
-    element = (std::round(element.get<double>() * 1e4) + 3) / 1e4;
-    write_text("r.json", printed.dump());
-    const json report = checked(causal_question, {"--against", "r.json"}, 1);
-    CHECK(report["arrays"][1]["decimals"] == 4);
-    CHECK(report["arrays"][1]["first"] == json({2, 1}));
-}
-
-TEST_CASE("check: names of other programs, one array without a name, and axes in another order") {
+TEST_CASE("check: names of other programs, and one array without a name") {
     scratch_folder();
     const json result = answer(heads_question, {"--emit", "all"});
     json theirs{{"attn_weights", result["attention_weights"]},
-                {"q_proj", with_tokens_first(result["queries"])},
+                {"q_proj", result["queries"]},
                 {"output", result["context_vectors"]},
                 {"unrelated", {1, 2}}};
     write_text("theirs.json", theirs.dump());
@@ -175,7 +139,6 @@ TEST_CASE("check: names of other programs, one array without a name, and axes in
     REQUIRE(report["arrays"].size() == 3);
     CHECK(report["arrays"][0]["name"] == "queries");
     CHECK(report["arrays"][0]["theirs"] == "q_proj");
-    CHECK(report["arrays"][0]["axes"] == json({"q_len", "heads", "d_k"}));
     CHECK(report["arrays"][1]["theirs"] == "attn_weights");
     CHECK(report["arrays"][1]["axes"] == nullptr);
     CHECK(report["arrays"][2]["theirs"] == "output");
@@ -190,21 +153,6 @@ TEST_CASE("check: names of other programs, one array without a name, and axes in
     checked(heads_question, {"--against", "attention_weights.json"}, 0);
     const json one = checked(heads_question, {"--against", "theirs.json:output"}, 0);
     CHECK(one["arrays"].size() == 1);
-}
-
-TEST_CASE("check: what is evidently no result is named") {
-    scratch_folder();
-    const auto finding = [&](const std::string& text) {
-        write_text("x.json", text);
-        const json report = checked(causal_question, {"--against", "x.json"}, 1);
-        return report["arrays"][0]["finding"];
-    };
-    CHECK(finding("[[0,0],[0,0],[0,0],[0,0],[0,0],[0,0]]") == "all zero");
-    CHECK(finding("[[1,1],[1,1],[1,1],[1,1],[1,1],[1,1]]") ==
-          "constant: every element is the same");
-    CHECK(finding("[[NaN,1],[1,1],[1,1],[1,1],[1,1],[1,2]]") ==
-          "NaN where the truth has none: 1 of 12 elements");
-    CHECK(finding("[[1,2,3]]") == "shape (1, 3) does not fit (6, 2)");
 }
 
 TEST_CASE("check: several programs are ranked, best first") {
@@ -222,50 +170,35 @@ TEST_CASE("check: several programs are ranked, best first") {
     CHECK(report["candidates"][2]["file"] == "far.npz");
 }
 
-TEST_CASE("check: requests that name their mode, and many of them") {
+TEST_CASE("check: many requests, right, wrong, and with an error") {
     scratch_folder();
-    write_text("r.json", R"({"mode": "causal", "d_out": 2, "inputs": [[1, 2], [0.5, 3]]})");
-    CHECK(run_shell("attn causal r.json -o a.json && attn check r.json --against a.json").code ==
-          0);
     write_text("many.ndjson", R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
 {"id": "b", "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
 {"id": "c", "mode": "self", "inputs": [[1, 2], [0.5]]}
-{"id": "d", "mode": "self", "inputs": [[1, 2]]}
 )");
-    write_text(
-        "theirs.ndjson",
-        run_shell("sed 's/causal/self/;s/, .0.5]/, [0.5,1]/' many.ndjson | attn batch | tac").out);
-    const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs.ndjson"});
+    run_shell("sed 's/causal/self/;s/, .0.5]/, [0.5,1]/' many.ndjson | attn batch | tac >theirs");
+    const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs"});
     CHECK(outcome.code == 1);
     CHECK(outcome.err == "");
     std::istringstream lines(outcome.out);
-    std::vector<json> reports;
+    json reports = json::array();
     for (std::string line; std::getline(lines, line);) reports.push_back(json::parse(line));
-    REQUIRE(reports.size() == 4);
+    REQUIRE(reports.size() == 3);
     CHECK(reports[0]["id"] == "a");
     CHECK(reports[0]["verdict"] == "right within its type");
     CHECK(reports[1]["verdict"] == "wrong");
     CHECK(reports[2].contains("error"));
-    CHECK(reports[3]["id"] == "d");
-    CHECK(reports[3]["verdict"] != "wrong");
 }
 
-TEST_CASE("check: the search tells the flag, and nothing for right results") {
+TEST_CASE("check: matches are of a wrong result, and only with --search") {
     scratch_folder();
     run_attn(causal_question + Words{"--scale", "1", "-o", "wrong.npz"});
     const json report = checked(causal_question, {"--against", "wrong.npz", "--search"}, 1);
-    REQUIRE(!report["matches"].empty());
-    CHECK(report["matches"][0]["changes"][0]["convention"] == "scale");
     CHECK(report["matches"][0]["changes"][0]["flag"] == "--scale 1");
     CHECK(report["matches"].size() == report["indistinguishable"].size() + 1);
-    const Outcome text =
-        run_attn(Words{"check"} + causal_question + Words{"--against", "wrong.npz", "--search"});
-    CHECK(text.out.find("matches with --scale 1 (asked: 1/sqrt(d_k)): ") != std::string::npos);
+    CHECK(!checked(causal_question, {"--against", "wrong.npz"}, 1).contains("matches"));
     run_attn(causal_question + Words{"-o", "right.npz"});
-    const json right = checked(causal_question, {"--against", "right.npz", "--search"}, 0);
-    CHECK(right["matches"] == json::array());
-    const json plain = checked(causal_question, {"--against", "wrong.npz"}, 1);
-    CHECK(!plain.contains("matches"));
+    CHECK(checked(causal_question, {"--against", "right.npz", "--search"}, 0)["matches"].empty());
 }
 
 TEST_CASE("check: the report goes to -o, and is the same for any number of threads") {

@@ -1,39 +1,55 @@
-#include "core/check/head_tensors.hpp"
+#include "core/check/tensors.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
-#include "core/check/search.hpp"
-
-namespace attn::check_detail {
+namespace attn {
 namespace {
 
-/// The types that operands are rounded to.
-void add_operand_types(Key& key, const Conventions& c) {
-    for (const Conventions::Rounding& rounding : c.roundings)
-        if (rounding.what <= Rounded::parameters) {
-            key.push_back(static_cast<double>(rounding.what));
-            key.push_back(static_cast<double>(rounding.to));
-        }
+template <class... Parts>
+Key key_of(Parts... parts) {
+    return {static_cast<double>(parts)...};
 }
 
-/// That each kind of tensor may take besides those in use.
-constexpr std::size_t byte_limit = std::size_t{64} << 20;
+void append(Key& key, const Key& more) {
+    key.insert(key.end(), more.begin(), more.end());
+}
 
-/// out = x W^T, with the errors of the products.
-void multiply_rows(const ErrorModel& model, const Rows& x, const Rows& weight, Rows& out) {
-    for (std::size_t row = 0; row < x.rows; ++row) {
-        double* const to = out.at(row);
-        for (std::size_t o = 0; o < weight.rows; ++o)
-            to[o] = inner_product(x.at(row), weight.at(o), x.columns);
-        for (std::size_t o = 0; o < weight.rows; ++o) {
-            const ProductError error =
-                product_error(model, to[o], x.factor(row), weight.factor(o), x.columns, 1);
-            out.error_at(row)[o] = model.stored(to[o], error.independent + error.common);
-        }
+/// The types that arrays from one to another are rounded to.
+void add_types(Key& key, const Conventions& c, Rounded first, Rounded last) {
+    for (const Conventions::Rounding& rounding : c.roundings)
+        if (rounding.what >= first && rounding.what <= last)
+            append(key, key_of(rounding.what, rounding.to));
+}
+
+void add_operand_types(Key& key, const Conventions& c) {
+    add_types(key, c, Rounded::inputs, Rounded::parameters);
+}
+
+Key key_of_rotation(const RopeConvention& rope, std::int64_t first, int times) {
+    if (!rope.pairs || times == 0) return {0};
+    Key key = key_of(times, *rope.pairs, rope.base, rope.dims, rope.frequency_dims, first);
+    append(key, rope.scaling);
+    key.push_back(-1);  // scaling is positive: its end
+    return key;
+}
+
+Key key_of_heads(Tensor slot, const Conventions& c) {
+    const Tensor tensor = c.used[index_of(slot)];
+    Key key = key_of(slot, tensor, c.split);
+    const bool uses_all = c.split == HeadSplit::packed || c.split == HeadSplit::unpacked;
+    for (const Tensor one : {Tensor::query, Tensor::key, Tensor::value}) {
+        if (one != tensor && !uses_all) continue;
+        const std::size_t by = index_of(c.projected_by[index_of(one)]);
+        append(key, key_of(c.projected_from[index_of(one)], by, c.transposed[by], c.adds_bias[by]));
     }
+    add_operand_types(key, c);
+    return key;
+}
+
+void set_operand_errors(const ErrorModel& model, Numbers& x) {
+    std::transform(x.value.begin(), x.value.end(), x.error.begin(),
+                   [&](double value) { return model.of_operand(value); });
 }
 
 /// y = (x - mean) factor w + b of one row in place, with the errors of x and of the steps.
@@ -44,25 +60,21 @@ void normalise_with_error(const ErrorModel& model, const InputNorm& norm, double
     double squares = 0;
     for (std::size_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
     const double factor = 1 / std::sqrt(squares / n + norm.eps);
-    double shift_error = 0, factor_error = 0;
-    if (error != nullptr) {
-        const Norms norms = norms_of(x, error, count);
-        if (!norm.is_rms)
-            shift_error =
-                norms.error_two / std::sqrt(n) + model.gamma(count) * norms.two / std::sqrt(n);
-        const double size = std::sqrt(squares + n * norm.eps);
-        factor_error = model.gamma(count + 4) +
-                       (norms.error_two + shift_error * std::sqrt(n)) / std::max(size, 0x1p-1022);
-    }
+    const Norms norms = norms_of(x, error, count);
+    const double shift_error = norm.is_rms ? 0
+                                           : norms.error_two / std::sqrt(n) +
+                                                 model.gamma(count) * norms.two / std::sqrt(n);
+    const double size = std::sqrt(squares + n * norm.eps);
+    const double factor_error =
+        model.gamma(count + 4) +
+        (norms.error_two + shift_error * std::sqrt(n)) / std::max(size, 0x1p-1022);
     for (std::size_t i = 0; i < count; ++i) {
         const double scaled = (x[i] - mean) * factor;
         const double y = scaled * norm.weight[i] + (norm.bias.empty() ? 0.0 : norm.bias[i]);
-        if (error != nullptr)
-            error[i] =
-                model.stored(y, std::abs(norm.weight[i]) *
-                                        ((error[i] + shift_error) * factor +
-                                         std::abs(scaled) * (factor_error + 4 * model.unit())) +
-                                    2 * model.rounding(y));
+        error[i] = model.stored(
+            y, std::abs(norm.weight[i]) * ((error[i] + shift_error) * factor +
+                                           std::abs(scaled) * (factor_error + 4 * model.unit())) +
+                   2 * model.rounding(y));
         x[i] = y;
     }
 }
@@ -71,33 +83,14 @@ void normalise_with_error(const ErrorModel& model, const InputNorm& norm, double
 void normalise_length_with_error(const ErrorModel& model, double* x, double* error,
                                  std::size_t count) {
     constexpr double eps = 1e-6;
-    const double squares = inner_product(x, x, count), factor = 1 / std::sqrt(squares + eps);
-    double factor_error = 0;
-    if (error != nullptr)
-        factor_error = model.gamma(count + 4) + norms_of(x, error, count).error_two * factor;
+    const double factor = 1 / std::sqrt(inner_product(x, x, count) + eps);
+    const double factor_error =
+        model.gamma(count + 4) + norms_of(x, error, count).error_two * factor;
     for (std::size_t i = 0; i < count; ++i) {
-        const double y = x[i] * factor;
-        if (error != nullptr)
-            error[i] = model.stored(y, error[i] * factor + std::abs(y) * factor_error);
-        x[i] = y;
+        x[i] *= factor;
+        error[i] = model.stored(x[i], error[i] * factor + std::abs(x[i]) * factor_error);
     }
 }
-
-}  // namespace
-
-double inner_product(const double* a, const double* b, std::size_t count) {
-    constexpr std::size_t lanes = 8;
-    double sums[lanes] = {};
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes)
-        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-    double rest = 0;
-    for (; i < count; ++i) rest += a[i] * b[i];
-    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
-           ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
-}
-
-namespace {
 
 /// The norms of x times a factor, in sums that compilers compute as vectors.
 void scaled_norms(const double* x, std::size_t count, double factor, double& two, double& four) {
@@ -131,6 +124,18 @@ void set_vector_norms(const double* x, std::size_t count, double& two, double& f
 
 }  // namespace
 
+double inner_product(const double* a, const double* b, std::size_t count) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes] = {};
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+    double rest = 0;
+    for (; i < count; ++i) rest += a[i] * b[i];
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) +
+           ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest;
+}
+
 Norms norms_of(const double* value, const double* error, std::size_t count) {
     Norms norms;
     set_vector_norms(value, count, norms.two, norms.four);
@@ -138,22 +143,15 @@ Norms norms_of(const double* value, const double* error, std::size_t count) {
     return norms;
 }
 
-Rows::Rows(std::size_t row_count, std::size_t column_count, bool with_errors) {
-    rows = row_count;
-    columns = column_count;
-    value.resize(rows * columns);
-    if (with_errors) error.resize(rows * columns);
-}
-
-void Rows::set_norms() {
-    if (!has_errors()) return;
+void BoundedRows::set_norms() {
     norms.resize(rows);
     for (std::size_t row = 0; row < rows; ++row)
         norms[row] = norms_of(at(row), error_at(row), columns);
 }
 
-ProductError product_error(const ErrorModel& model, double product, const Factor& a,
-                           const Factor& b, std::size_t count, std::size_t scaled) {
+ProductError product_error(const ErrorModel& model, double product, const RowsView& a,
+                           const RowsView& b, std::size_t scaled) {
+    const std::size_t count = a.columns;
     const auto spread_over = [&](double spread) {
         return std::min(spread, std::sqrt(static_cast<double>(count)));
     };
@@ -193,40 +191,66 @@ void round_rows(const Conventions& c, Rounded what, double* value, double* error
                 std::size_t count) {
     for (const Conventions::Rounding& rounding : c.roundings) {
         if (rounding.what != what) continue;
-        const PrecisionRow& to = row_of(rounding.to);
         for (std::size_t i = 0; i < count; ++i) {
-            const RoundedNumber rounded =
-                round_within(to, value[i], error == nullptr ? 0 : error[i]);
+            const Bounded rounded = round_within(row_of(rounding.to), {value[i], error[i]});
             value[i] = rounded.value;
-            if (error != nullptr) error[i] = rounded.error;
+            error[i] = rounded.error;
         }
     }
 }
 
-Shared::Shared(const Problem& problem, Precision arithmetic)
-    : problem_(problem), arithmetic_(arithmetic), model_(arithmetic), weights_(byte_limit),
-      normed_(byte_limit), projected_(byte_limit), joined_(byte_limit), heads_(byte_limit),
-      rotations_(byte_limit) {}
+Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,
+                             const Conventions& c) {
+    Key key = key_of_heads(slot, c);
+    append(key, key_of(batch, kv_head));
+    append(key, key_of_rotation(c.rope, c.rope.first_key,
+                                slot == Tensor::key ? c.rope.key_times : c.rope.value_times));
+    add_types(key, c, Rounded::unrotated, Rounded::output_factors);
+    return key;
+}
 
-std::size_t Shared::head_count(Tensor tensor) const {
+std::size_t Evaluator::head_count(Tensor tensor) const {
     return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
 }
 
-std::size_t Shared::head_width(Tensor tensor) const {
-    return tensor == Tensor::value ? problem_.plan.d_v : problem_.plan.d_k;
-}
-
-std::size_t Shared::tokens(Tensor tensor) const {
+std::size_t Evaluator::tokens(Tensor tensor) const {
     return problem_.source[index_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
 }
 
-std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) {
+bool Evaluator::fits(const Conventions& c) const {
+    const Plan& plan = problem_.plan;
+    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
+    for (const Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
+        const Tensor used = c.used[index_of(slot)];
+        if (head_count(used) != head_count(slot) || width(used) != width(slot) ||
+            tokens(used) != tokens(slot))
+            return false;
+        const Tensor from = c.projected_from[index_of(slot)], by = c.projected_by[index_of(slot)];
+        if (from == slot && by == slot) continue;
+        const auto &as = problem_.projection[index_of(slot)],
+                   &with = problem_.projection[index_of(by)];
+        if (!as || !with || as->d_out != with->d_out ||
+            problem_.source[index_of(from)].columns != with->d_in || tokens(from) != tokens(slot))
+            return false;
+    }
+    if ((c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) &&
+        (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
+         tokens(Tensor::query) != tokens(Tensor::key) || plan.independent_heads()))
+        return false;
+    if (c.rope.pairs &&
+        (c.rope.dims > plan.d_k || (c.rope.value_times != 0 && c.rope.dims > plan.d_v)))
+        return false;
+    return !c.transposed[index_of(Tensor::out)] ||
+           problem_.projection[index_of(Tensor::out)].has_value();
+}
+
+std::shared_ptr<const BoundedRows> Evaluator::weight(Tensor tensor, const Conventions& c) const {
     const bool is_transposed = c.transposed[index_of(tensor)];
-    Key key{static_cast<double>(tensor), is_transposed ? 1.0 : 0.0};
+    Key key = key_of(tensor, is_transposed);
     add_operand_types(key, c);
     return weights_.of(key, [&] {
         const ProjectionNumbers& p = *problem_.projection[index_of(tensor)];
-        Rows rows(p.d_out, p.d_in, true);
+        BoundedRows rows(p.d_out, p.d_in);
         rows.value = p.weight;
         if (is_transposed) {
             // What is stored as a matrix of one shape is read as one of the other shape.
@@ -241,20 +265,19 @@ std::shared_ptr<const Rows> Shared::weight(Tensor tensor, const Conventions& c) 
                             p.weight[(g * d_out + from_o) * d_in + from_i];
                     }
         }
-        round_rows(c, Rounded::parameters, rows.value.data(), nullptr, rows.value.size());
-        for (std::size_t i = 0; i < rows.error.size(); ++i)
-            rows.error[i] = model_.of_operand(rows.value[i]);
+        round_rows(c, Rounded::parameters, rows);
+        set_operand_errors(model_, rows);
         rows.spread = spread_of(p.d_in);
         rows.set_norms();
         return rows;
     });
 }
 
-std::shared_ptr<const Rows> Shared::normed_inputs() {
+std::shared_ptr<const BoundedRows> Evaluator::normed_inputs() const {
     return normed_.of({}, [&] {
-        Rows x(problem_.inputs.rows, problem_.inputs.columns, true);
+        BoundedRows x(problem_.inputs.rows, problem_.inputs.columns);
         x.value = problem_.inputs.value;
-        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
+        set_operand_errors(model_, x);
         for (std::size_t row = 0; row < x.rows; ++row)
             normalise_with_error(model_, *problem_.input_norm, x.at(row), x.error_at(row),
                                  x.columns);
@@ -262,13 +285,12 @@ std::shared_ptr<const Rows> Shared::normed_inputs() {
     });
 }
 
-Rows Shared::source(Tensor tensor, const Conventions& c) {
+BoundedRows Evaluator::source(Tensor tensor, const Conventions& c) const {
     const Numbers& from = problem_.source[index_of(tensor)];
-    Rows x(from.rows, from.columns, true);
-    x.value = from.value;
     const std::size_t columns = from.columns;
-    const bool is_operand = !problem_.projection[index_of(tensor)].has_value();
-    if (is_operand && c.transposed[index_of(tensor)]) {
+    BoundedRows x(from.rows, columns);
+    x.value = from.value;
+    if (!problem_.projection[index_of(tensor)] && c.transposed[index_of(tensor)]) {
         const std::size_t len = tokens(tensor),
                           parts = problem_.heads_in == HeadsIn::axis ? head_count(tensor) : 1,
                           d = columns / parts;
@@ -281,53 +303,43 @@ Rows Shared::source(Tensor tensor, const Conventions& c) {
                             from.value[(b * len + place / d) * columns + h * d + place % d];
                     }
     }
-    round_rows(c, Rounded::inputs, x.value.data(), nullptr, x.value.size());
+    round_rows(c, Rounded::inputs, x);
     const bool is_normed =
         problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
     if (is_normed && !rounds(c, Rounded::inputs))
         x.error = normed_inputs()->error;
     else
-        for (std::size_t i = 0; i < x.error.size(); ++i) x.error[i] = model_.of_operand(x.value[i]);
+        set_operand_errors(model_, x);
     x.spread = spread_of(columns);
     x.set_norms();
     return x;
 }
 
-std::shared_ptr<const Rows> Shared::projected(Tensor tensor, const Conventions& c) {
+std::shared_ptr<const BoundedRows> Evaluator::projected(Tensor tensor, const Conventions& c) const {
     const Tensor from = c.projected_from[index_of(tensor)], by = c.projected_by[index_of(tensor)];
-    Key key{static_cast<double>(from), static_cast<double>(by),
-            c.transposed[index_of(by)] ? 1.0 : 0.0};
+    Key key = key_of(from, by, c.transposed[index_of(by)]);
     add_operand_types(key, c);
     return projected_.of(key, [&] {
-        Rows x = source(from, c);
+        BoundedRows x = source(from, c);
         if (!problem_.projection[index_of(by)]) return x;
-        const std::shared_ptr<const Rows> w = weight(by, c);
-        Rows product(x.rows, w->rows, true);
-        multiply_rows(model_, x, *w, product);
+        const std::shared_ptr<const BoundedRows> w = weight(by, c);
+        const RowsView inputs = x.view(), weights = w->view();
+        BoundedRows product(x.rows, w->rows);  // x W^T
+        for (std::size_t row = 0; row < x.rows; ++row)
+            for (std::size_t o = 0; o < w->rows; ++o) {
+                double& to = product.at(row)[o];
+                to = inner_product(inputs.at(row), weights.at(o), x.columns);
+                const ProductError error =
+                    product_error(model_, to, inputs.part(row), weights.part(o), 1);
+                product.error_at(row)[o] = model_.stored(to, error.independent + error.common);
+            }
         product.spread = spread_of_sums(x.columns);
         return product;
     });
 }
 
-Key Shared::key_of_heads(Tensor slot, const Conventions& c) {
-    const Tensor tensor = c.used[index_of(slot)];
-    Key key{static_cast<double>(slot), static_cast<double>(tensor), static_cast<double>(c.split)};
-    const bool uses_all = c.split == HeadSplit::packed || c.split == HeadSplit::unpacked;
-    for (Tensor one : {Tensor::query, Tensor::key, Tensor::value}) {
-        if (one != tensor && !uses_all) continue;
-        const std::size_t by = by_of(one, c);
-        key.push_back(static_cast<double>(c.projected_from[index_of(one)]));
-        key.push_back(static_cast<double>(by));
-        key.push_back(c.transposed[by] ? 1 : 0);
-        key.push_back(c.adds_bias[by] ? 1 : 0);
-    }
-    add_operand_types(key, c);
-    return key;
-}
-
-std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c) {
-    const Key key = key_of_heads(slot, c);
-    return heads_.of(key, [&] {
+std::shared_ptr<const Heads> Evaluator::heads(Tensor slot, const Conventions& c) const {
+    return heads_.of(key_of_heads(slot, c), [&] {
         Heads x = split(slot, c);
         const std::optional<InputNorm>& norm =
             slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
@@ -360,27 +372,12 @@ std::shared_ptr<const Heads> Shared::heads(Tensor slot, const Conventions& c) {
     });
 }
 
-}  // namespace attn::check_detail
-
-namespace attn {
-
-/// How many weights, projections and heads a search makes hardly depends on the question; those
-/// that threads use are kept beyond the limits.
-double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads) {
-    const auto product = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
-    constexpr double bytes = 2 * sizeof(double), tensors = 3;  // values and errors; q, k and v
-    const double columns =
-                     product(plan.heads, plan.d_k) + product(plan.kv_heads, plan.d_k + plan.d_v),
-                 weight = bytes * product(plan.d_in) * columns / tensors,
-                 tensor = bytes *
-                          (product(plan.batch, plan.heads, plan.q_len, plan.d_k) +
-                           product(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v)) /
-                          tensors;
-    const auto kept = [](double made, double size) {
-        return std::min(made * size, static_cast<double>(check_detail::byte_limit) + size);
-    };
-    const double memos = kept(32, weight) + kept(30, tensor) + kept(60, tensor) + kept(125, tensor);
-    return product(types) * (memos + 2 * tensors * product(threads) * tensor);
+std::shared_ptr<const RowRotation> Evaluator::rotation(const RopeConvention& rope,
+                                                       std::int64_t first, std::size_t positions,
+                                                       int times) const {
+    Key key = key_of(positions);
+    append(key, key_of_rotation(rope, first, times));
+    return rotations_.of(key, [&] { return RowRotation(model_, rope, first, positions, times); });
 }
 
 }  // namespace attn

@@ -1,0 +1,370 @@
+// What is done to arrays as a whole: projections, heads, dropout, rounding, excluded keys.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/check/departures.hpp"
+
+namespace attn {
+namespace {
+
+using Used = std::array<Tensor, 3>;
+constexpr Used in_place{Tensor::query, Tensor::key, Tensor::value};
+
+template <class Tensors>
+std::string words_of_tensors(const Tensors& tensors) {
+    constexpr std::string_view names[] = {"query", "key", "value", "out"};
+    std::string words;
+    for (const Tensor tensor : tensors)
+        words += (words.empty() ? "" : ", ") + std::string(names[index_of(tensor)]);
+    return words;
+}
+
+/// Calls use(tensors, max_changes) for each of the tensors for which `is_in` is true, then all of
+/// them, then all but `out`, then any others.
+template <class IsIn, class Use>
+void for_each_subset(IsIn is_in, Use use) {
+    std::vector<Tensor> all;
+    for (const Tensor tensor : {Tensor::query, Tensor::key, Tensor::value, Tensor::out})
+        if (is_in(tensor)) all.push_back(tensor);
+    for (int rank = 0; rank < 4; ++rank)
+        for (std::size_t bits = 1; bits < std::size_t{1} << all.size(); ++bits) {
+            std::vector<Tensor> some;
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if ((bits >> i & 1U) != 0) some.push_back(all[i]);
+            const int own = some.size() == 1                                 ? 0
+                            : some.size() == all.size()                      ? 1
+                            : some.size() == 3 && some.back() != Tensor::out ? 2
+                                                                             : 3;
+            if (own == rank) use(some, rank < 3 ? 3 : 2);
+        }
+}
+
+bool is_square(const Problem& problem, Tensor tensor) {
+    const Plan& plan = problem.plan;
+    if (const auto& projection = problem.projection[index_of(tensor)])
+        return projection->d_in == projection->d_out && projection->d_in > 1;
+    if (tensor == Tensor::out) return false;
+    const std::size_t rows = tensor == Tensor::query ? plan.q_len : plan.kv_len - plan.past_len;
+    const std::size_t columns = tensor == Tensor::value ? plan.d_v : plan.d_k;
+    return rows == columns && rows > 1;
+}
+
+void transpositions(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    to.asked("as given");
+    for_each_subset([&](Tensor tensor) { return is_square(problem, tensor); },
+                    [&](const std::vector<Tensor>& tensors, std::size_t most) {
+                        to.add(
+                            words_of_tensors(tensors) + " transposed",
+                            [=](auto& c) {
+                                for (const Tensor tensor : tensors)
+                                    c.transposed[index_of(tensor)] ^= true;
+                            },
+                            most);
+                    });
+    if (problem.heads_in == HeadsIn::axis && plan.d_k > 1 && plan.kv_len - plan.past_len > 1)
+        to.add("key reshaped to (d_k, tokens) without transposing",
+               [](auto& c) { c.transposed[index_of(Tensor::key)] = true; });
+    to.asked("as given", 1);
+    const auto& mask = problem.masks[0];
+    if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
+        to.add("mask transposed", [](auto& c) { c.mask_transposed = true; });
+}
+
+bool same_sources(const Problem& problem) {
+    return problem.source[0].value == problem.source[1].value;
+}
+
+std::string words_of_split(HeadSplit split) {
+    switch (split) {
+        case HeadSplit::columns: return "columns in order";
+        case HeadSplit::reshaped: return "reshaped without transposing";
+        case HeadSplit::joined: return "(tokens, heads * d) read as (heads, tokens, d)";
+        case HeadSplit::interleaved: return "every heads-th column";
+        case HeadSplit::packed: return "columns of (3, heads, d) read as (heads, 3, d)";
+        case HeadSplit::unpacked: return "columns of (heads, 3, d) read as (3, heads, d)";
+    }
+    return {};
+}
+
+void head_splits(Alternatives& to) {
+    using enum HeadSplit;
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    const bool is_joined = !plan.shown.separate_heads, has_columns = plan.projects || plan.packed;
+    if (plan.heads == 1 || plan.independent_heads()) return;
+    const auto add = [&](HeadSplit split, std::size_t most = 3) {
+        to.add(
+            words_of_split(split), [=](auto& c) { c.split = split; }, most);
+    };
+    // Programs forget both transposes, or none.
+    const auto add_both = [&](const char* words, HeadSplit split, HeadSplit merged) {
+        to.add(
+            words,
+            [=](auto& c) {
+                c.split = split;
+                c.merged = merged;
+            },
+            2);
+    };
+    const auto add_merged = [&](HeadSplit merged) {
+        to.asked(words_of_split(columns), 1);
+        to.add("outputs " + words_of_split(merged), [=](auto& c) { c.merged = merged; });
+        to.asked(words_of_split(columns));
+    };
+    to.asked(words_of_split(columns));
+    add(has_columns ? reshaped : joined);
+    add(has_columns ? interleaved : reshaped);
+    if (!has_columns || is_joined)
+        add_both("split and merged without transposing", has_columns ? reshaped : joined, reshaped);
+    if (has_columns && is_joined)
+        add_both("split and merged as every heads-th column", interleaved, interleaved);
+    // With as many queries as heads, this is only another order of the axes.
+    if (!has_columns && plan.heads != plan.rows) add_merged(reshaped);
+    if (plan.projects && plan.heads == plan.kv_heads && plan.d_k == plan.d_v &&
+        problem.projection[0] && problem.projection[0]->d_in == problem.projection[1]->d_in &&
+        same_sources(problem))
+        for (const HeadSplit split : {packed, unpacked}) add(split, 2);
+    if (!is_joined) return;
+    add_merged(reshaped);
+    add_merged(interleaved);
+}
+
+void biases(Alternatives& to) {
+    to.asked("added");
+    for_each_subset([&](Tensor tensor) { return to.problem.asked.adds_bias[index_of(tensor)]; },
+                    [&](const std::vector<Tensor>& tensors, std::size_t most) {
+                        to.add(
+                            "left out: " + words_of_tensors(tensors),
+                            [=](auto& c) {
+                                for (const Tensor tensor : tensors)
+                                    c.adds_bias[index_of(tensor)] = false;
+                            },
+                            most);
+                    });
+}
+
+/// Swaps first, then the same tensor in several places, then rotations.
+constexpr Used other_uses[] = {
+    {Tensor::key, Tensor::query, Tensor::value},   {Tensor::query, Tensor::value, Tensor::key},
+    {Tensor::value, Tensor::key, Tensor::query},   {Tensor::query, Tensor::key, Tensor::key},
+    {Tensor::query, Tensor::query, Tensor::value}, {Tensor::key, Tensor::key, Tensor::value},
+    {Tensor::query, Tensor::value, Tensor::value}, {Tensor::query, Tensor::key, Tensor::query},
+    {Tensor::value, Tensor::key, Tensor::value},   {Tensor::key, Tensor::value, Tensor::query},
+    {Tensor::value, Tensor::query, Tensor::key},   {Tensor::query, Tensor::query, Tensor::query},
+    {Tensor::key, Tensor::key, Tensor::key},       {Tensor::value, Tensor::value, Tensor::value},
+};
+
+bool fits(const Problem& problem, Tensor place, Tensor tensor) {
+    const Plan& plan = problem.plan;
+    if (place == tensor) return true;
+    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
+    const bool crosses = (place == Tensor::query) != (tensor == Tensor::query);
+    return width(place) == width(tensor) &&
+           (!crosses || (plan.heads == plan.kv_heads && plan.q_len == plan.kv_len - plan.past_len));
+}
+
+void exchanges(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    const auto& projection = problem.projection;
+    const auto all = [](const Used& used, auto holds) {
+        return std::equal(used.begin(), used.end(), in_place.begin(),
+                          [=](Tensor tensor, Tensor place) { return holds(tensor, place); });
+    };
+    const std::string asked = words_of_tensors(in_place);
+    to.asked(asked);
+    for (const Used& used : other_uses)
+        if (all(used, [&](Tensor tensor, Tensor place) { return fits(problem, place, tensor); }))
+            to.add(
+                words_of_tensors(used), [=](auto& c) { c.used = used; },
+                &used < other_uses + 3 ? 3 : 2);
+    if (!plan.projects || same_sources(problem) || !projection[0] || !projection[1] ||
+        projection[0]->d_in != projection[1]->d_in)
+        return;
+    to.asked("weights of " + asked, 1);
+    for (const Used& used : other_uses)
+        if (plan.heads == plan.kv_heads && all(used, [&](Tensor tensor, Tensor place) {
+                return projection[index_of(tensor)]->d_out == projection[index_of(place)]->d_out;
+            }))
+            to.add(
+                "weights of " + words_of_tensors(used), [=](auto& c) { c.projected_by = used; }, 2);
+    if (plan.q_len != plan.kv_len - plan.past_len) return;
+    to.asked("queries from the input, keys and values from the context", 2);
+    const auto from = [&](Tensor query, Tensor key, const char* words) {
+        to.add(words, [=](auto& c) { c.projected_from = {query, key, key}; });
+    };
+    from(Tensor::key, Tensor::query, "queries from the context, keys and values from the input");
+    from(Tensor::query, Tensor::query, "all from the input");
+    from(Tensor::key, Tensor::key, "all from the context");
+}
+
+void dropouts(Alternatives& to) {
+    const Problem& problem = to.problem;
+    if (problem.asked.drops) {
+        const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);
+        to.asked(asked);
+        to.add("p = 0", [](auto& c) { c.drops = false; });
+        to.add(asked + ", kept weights not divided by 1 - p",
+               [](auto& c) { c.rescales_dropout = false; });
+    }
+    if (problem.asked.drops || problem.dropout_kept.empty()) return;
+    // Of a mask that their weights show; the factor is known only if nothing else differs.
+    const auto applied = [&](const std::string& words, double factor) {
+        to.add(words, [=](auto& c) {
+            c.drops = true;
+            c.rescales_dropout = false;
+            c.weight_factor = factor;
+        });
+    };
+    to.asked("p = 0");
+    // Of six digits, which float32 has.
+    const double seen = std::round((1 - 1 / problem.kept_weight) * 1e6) / 1e6;
+    bool is_usual = false;
+    for (const double p : {0.1, 0.2, 0.5, 0.05, 0.15, 0.25, 0.3, 0.4, 0.6, 0.7, 0.75, 0.8, 0.9}) {
+        is_usual = is_usual || p == seen;
+        applied("p = " + shortest_decimal(p), 1 / (1 - p));
+    }
+    applied("kept weights not divided by 1 - p", 1);
+    if (!is_usual) applied("p = " + shortest_decimal(seen), problem.kept_weight);
+}
+
+std::string dropout_flag(const Problem&, const Conventions& found) {
+    return found.drops ? "" : "--dropout 0";
+}
+
+void precisions(Alternatives& to) {
+    using enum Rounded;
+    struct Together {
+        std::vector<Rounded> arrays;
+        const char* words;
+    };
+    static const std::vector<Together> rounded_together{
+        {{inputs, parameters, unrotated, projected, products, scores, weights, outputs, context},
+         "every array"},
+        {{score_factors, products}, "the product of queries and keys"},
+        {{output_factors, outputs}, "the product of weights and values"},
+        {{score_factors, products, output_factors, outputs}, "the products of attention"},
+        {{score_factors}, "queries and keys where they are multiplied"},
+        {{output_factors}, "weights and values where they are multiplied"},
+        {{inputs, parameters}, "operands"},
+        {{projected}, "queries, keys and values"},
+        {{products}, "scores before the scale"},
+        {{scores}, "scores"},
+        {{weights}, "weights"},
+        {{outputs, context}, "outputs"},
+        {{inputs}, "inputs"},
+        {{parameters}, "parameters"},
+        {{unrotated}, "queries, keys and values before the rotation"},
+        {{unrotated, projected}, "queries, keys and values before and after the rotation"},
+        {{outputs}, "outputs of heads"},
+        {{context}, "context vectors"},
+        {{products, scores}, "scores before and after the scale"},
+        {{products, weights}, "scores before the scale, and weights"},
+        {{scores, weights}, "scores and weights"},
+        {{products, scores, weights}, "scores before and after the scale, and weights"},
+        {{inputs, parameters, weights}, "operands and weights"},
+        {{projected, weights}, "queries, keys, values and weights"},
+        {{inputs, parameters, unrotated, projected, outputs, context},
+         "all but scores and weights"},
+        {{inputs, parameters, unrotated, projected, weights, outputs, context}, "all but scores"},
+    };
+    const Problem& problem = to.problem;
+    const bool projects = problem.plan.projects, rotates = problem.asked.rope.pairs.has_value();
+    const auto is_made = [&](Rounded array) {
+        if (array == parameters) return projects;
+        if (array == projected) return projects || rotates;
+        if (array == unrotated) return projects && rotates;
+        return array != context || problem.projection[3].has_value();
+    };
+    to.asked(std::string(row_of(problem.plan.dtype).name));
+    for (const Precision precision : {Precision::float16, Precision::bfloat16})
+        for (const Together& some : rounded_together) {
+            std::vector<Conventions::Rounding> roundings;
+            for (const Rounded array : some.arrays)
+                if (is_made(array)) roundings.push_back({array, precision});
+            to.add(
+                std::string(some.words) + " in " + std::string(row_of(precision).name),
+                [=](auto& c) { c.roundings = roundings; }, 2);
+        }
+}
+
+void mask_methods(Alternatives& to) {
+    const Problem& problem = to.problem;
+    const Plan& plan = problem.plan;
+    constexpr const char* words[] = {"neg-inf", "renormalize",
+                                     "weights times the mask, not renormalized"};
+    to.asked(words[static_cast<std::size_t>(problem.asked.blocking)]);
+    for (const Blocking blocking : {Blocking::before, Blocking::renormalize, Blocking::after})
+        to.add(words[static_cast<std::size_t>(blocking)], [=](auto& c) { c.blocking = blocking; });
+    for (const std::size_t i : {0U, 1U}) {
+        const std::string name = i == 0 ? "mask " : "key_padding_mask ";
+        const auto use = [&](const char* said, BooleanUse as) {
+            to.add(name + said, [=](auto& c) { c.boolean_use[i] = as; });
+        };
+        const auto factor = [&](const char* said, double x) {
+            to.add(name + said, [=](auto& c) { c.bias_factor[i] = x; });
+        };
+        to.asked(name + (has_mask(problem, i, true) ? "excludes keys" : "added"), 1 + i);
+        if (has_mask(problem, i, true)) {
+            use("added to the scores as 0 and 1", BooleanUse::added);
+            use("times the scores, as 0 and 1", BooleanUse::multiplied);
+            use("ignored", BooleanUse::ignored);
+        } else if (problem.masks[i]) {
+            factor("ignored", 0);
+            factor("added twice", 2);
+        }
+    }
+    to.asked("mask of each entry for all its heads", 3);
+    if (problem.masks[0] && problem.masks[0]->shape[0] == plan.batch && plan.batch > 1 &&
+        plan.heads > 1)
+        to.add("masks tiled over entries and heads", [](auto& c) { c.mask_tiled = true; });
+}
+
+std::string method_flag(const Problem& problem, const Conventions& found) {
+    const Conventions& asked = problem.asked;
+    const bool is_method = found.boolean_use == asked.boolean_use &&
+                           found.bias_factor == asked.bias_factor && !found.mask_tiled;
+    if (!is_method || found.blocking == Blocking::after) return "";
+    return found.blocking == Blocking::before ? "--mask-method neg-inf"
+                                              : "--mask-method renormalize";
+}
+
+/// Only where the projection keeps the number of columns; otherwise the shape shows it.
+void output_projections(Alternatives& to) {
+    const auto& out = to.problem.projection[index_of(Tensor::out)];
+    to.asked("applied");
+    if (out && out->d_in == out->d_out) to.add("left out", [](auto& c) { c.projects_out = false; });
+}
+
+/// None for given weights, of which all must be used; for --init mha, which always has the
+/// projection; or where dropout draws from the generator of the weights, since its draws would
+/// differ.
+std::string projection_flag(const Problem& problem, const Conventions& found) {
+    const Plan& plan = problem.plan;
+    const bool may_lack_it =
+        plan.parameters.source == Parameters::Source::drawn && plan.parameters.init != Init::mha;
+    const bool moves_dropout = plan.dropout.p > 0 && !plan.dropout.has_own_generator;
+    if (!may_lack_it || moves_dropout || found.projects_out) return "";
+    return problem.asked.adds_bias[index_of(Tensor::out)] ? "--no-out-proj --no-out-bias"
+                                                          : "--no-out-proj";
+}
+
+constexpr ConventionRow conventions_of_arrays[] = {
+    {"transposed", "", transpositions},
+    {"heads_split", "heads split: ", head_splits},
+    {"bias", "bias ", biases},
+    {"exchanged", "", exchanges},
+    {"dropout", "dropout ", dropouts, dropout_flag},
+    {"precision", "rounded: ", precisions},
+    {"mask_method", "", mask_methods, method_flag},
+    {"out_proj", "output projection ", output_projections, projection_flag},
+};
+
+}  // namespace
+
+const std::span<const ConventionRow> rows_of_arrays = conventions_of_arrays;
+
+}  // namespace attn

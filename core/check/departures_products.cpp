@@ -1,0 +1,252 @@
+// How queries meet keys: the scale of their products, their rotation, and their heads.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "core/check/departures.hpp"
+
+namespace attn {
+namespace {
+
+bool same_scale(double a, double b) {
+    return std::abs(a - b) <= 1e-12 * std::abs(b);
+}
+
+/// By the sizes of the question. Equal ones are named by the first.
+void scales(Alternatives& to) {
+    const Plan& plan = to.problem.plan;
+    const double asked = to.problem.asked.scale;
+    const auto d_k = static_cast<double>(plan.d_k), d_v = static_cast<double>(plan.d_v),
+               heads = static_cast<double>(plan.heads), keys = static_cast<double>(plan.kv_len),
+               kv_heads = static_cast<double>(plan.kv_heads),
+               queries = static_cast<double>(plan.q_len), d_in = static_cast<double>(plan.d_in),
+               d_out = static_cast<double>(plan.d_out);
+    const std::pair<double, const char*> named[] = {
+        {1, "1"},
+        {1 / std::sqrt(d_k), "1/sqrt(d_k)"},
+        {1 / d_k, "1/d_k"},
+        {std::sqrt(d_k), "sqrt(d_k)"},
+        {d_k, "d_k"},
+        {1 / std::sqrt(heads * d_k), "1/sqrt(heads d_k)"},
+        {1 / (heads * d_k), "1/(heads d_k)"},
+        {1 / std::sqrt(d_v), "1/sqrt(d_v)"},
+        {1 / std::sqrt(heads), "1/sqrt(heads)"},
+        {1 / std::sqrt(std::sqrt(d_k)), "d_k^(-1/4)"},
+        {asked * asked, "twice"},
+        {asked / std::sqrt(d_k), "asked/sqrt(d_k)"},
+        {asked * std::numbers::log2e, "asked*log2(e)"},
+        {asked * std::numbers::ln2, "asked*ln(2)"},
+        {1 / std::sqrt(keys), "1/sqrt(kv_len)"},
+        {1 / std::sqrt(queries), "1/sqrt(q_len)"},
+        {1 / std::sqrt(kv_heads * d_k), "1/sqrt(kv_heads d_k)"},
+        {std::sqrt(heads * d_k), "sqrt(heads d_k)"},
+        {2 * asked, "2*asked"},
+        {asked / 2, "asked/2"},
+        {-asked, "-asked"},
+        {1 / std::sqrt(2 * d_k), "1/sqrt(2 d_k)"},
+        {1 / std::sqrt(3 * d_k), "1/sqrt(3 d_k)"},
+        {std::sqrt(heads / d_k), "sqrt(heads/d_k)"},
+        {1 / keys, "1/kv_len"},
+        {1 / std::sqrt(d_in), "1/sqrt(d_in)"},  // infinite where there are no inputs
+        {1 / std::sqrt(d_out), "1/sqrt(d_out)"},
+    };
+    const auto is_asked = [=](const auto& scale) { return same_scale(scale.first, asked); };
+    const auto name = std::find_if(std::begin(named), std::end(named), is_asked);
+    const std::string words = name == std::end(named) ? shortest_decimal(asked) : name->second;
+    to.asked(words);
+    std::vector<double> tried{asked};
+    for (const auto& [scale, found] : named) {
+        const double value = scale;
+        if (!std::isfinite(value) || std::any_of(tried.begin(), tried.end(), [=](double one) {
+                return same_scale(one, value);
+            }))
+            continue;
+        tried.push_back(value);
+        to.add(
+            found, [=](auto& c) { c.scale = value; }, to.list.size() < 8 ? 3 : 2);
+    }
+    if (asked > 0)
+        to.add(
+            words + " after the softmax",
+            [=](auto& c) {
+                c.scale = 1;
+                c.weight_factor = asked;
+            },
+            2);
+}
+
+std::string scale_flag(const Problem&, const Conventions& found) {
+    return found.weight_factor == 1 ? "--scale " + shortest_decimal(found.scale) : "";
+}
+
+constexpr const char* name_of_pairs(Rope pairs) {
+    return pairs == Rope::half ? "half" : "interleaved";
+}
+
+void rope_pairs(Alternatives& to) {
+    const std::optional<Rope> asked = to.problem.asked.rope.pairs;
+    const std::size_t d_k = to.problem.plan.d_k;
+    to.asked(asked ? name_of_pairs(*asked) : "none");
+    for (const Rope pairs : {Rope::half, Rope::interleaved})
+        if (asked || d_k >= 2)
+            to.add(
+                name_of_pairs(pairs),
+                [=](auto& c) {
+                    c.rope.pairs = pairs;
+                    if (asked) return;
+                    c.rope.base = 10000;
+                    c.rope.dims = d_k - d_k % 2;
+                },
+                asked ? 3 : 2);
+    to.add("none", [](auto& c) { c.rope.pairs.reset(); });
+}
+
+std::string pairs_flag(const Problem& problem, const Conventions& found) {
+    const RopeConvention& rope = found.rope;
+    if (!rope.pairs) return "--rope none";
+    const std::string flag = "--rope " + std::string(name_of_pairs(*rope.pairs));
+    return problem.asked.rope.pairs || rope.dims == problem.plan.d_k
+               ? flag
+               : flag + " --rope-dims " + std::to_string(rope.dims);
+}
+
+void rope_bases(Alternatives& to) {
+    const RopeConvention& rope = to.problem.asked.rope;
+    if (!rope.pairs) return;
+    to.asked(shortest_decimal(rope.base));
+    const auto add = [&](double base, std::size_t most) {
+        to.add(
+            shortest_decimal(base), [=](auto& c) { c.rope.base = base; }, most);
+    };
+    // RoFormer, Llama 3, Qwen 2, ModernBERT and Gemma 3, and others.
+    for (const double base : {1e4, 5e5, 1e6}) add(base, 3);
+    for (const double base : {1e5, 1.6e5, 1e3, 1e2, 1.5e5, 5e6, 1e7, 8e6, 2.5e5, 2e4, 5e4})
+        add(base, 2);
+    to.asked("scaled", 1);
+    to.add("not scaled", [](auto& c) { c.rope.scaling.clear(); });
+}
+
+std::string base_flag(const Problem& problem, const Conventions& found) {
+    std::string flag;
+    if (found.rope.base != problem.asked.rope.base)
+        flag = "--rope-base " + shortest_decimal(found.rope.base);
+    if (found.rope.scaling != problem.asked.rope.scaling)
+        flag += std::string(flag.empty() ? "" : " ") + "--rope-scaling 1";
+    return flag;
+}
+
+void rope_widths(Alternatives& to) {
+    const RopeConvention& rope = to.problem.asked.rope;
+    const std::size_t d_k = to.problem.plan.d_k;
+    if (!rope.pairs) return;
+    const std::string asked = std::to_string(rope.dims);
+    to.asked(asked);
+    for (std::size_t dims : {d_k, d_k / 2, d_k / 4, 3 * d_k / 4, rope.dims / 2, rope.dims + 2,
+                             rope.dims < 2 ? 0 : rope.dims - 2}) {
+        dims -= dims % 2;
+        if (dims != 0 && dims <= d_k)
+            to.add(std::to_string(dims), [=](auto& c) { c.rope.dims = dims; });
+    }
+    to.asked(asked, 1);
+    if (rope.dims != d_k)
+        return to.add(asked + ", frequencies by d_k",
+                      [=](auto& c) { c.rope.frequency_dims = d_k; });
+    for (const std::size_t dims : {d_k / 2, 2 * d_k, to.problem.plan.heads * d_k})
+        if (dims >= 2 && dims != d_k)
+            to.add(
+                asked + ", frequencies by " + std::to_string(dims),
+                [=](auto& c) { c.rope.frequency_dims = dims; }, 2);
+}
+
+std::string width_flag(const Problem&, const Conventions& found) {
+    return found.rope.frequency_dims == 0 ? "--rope-dims " + std::to_string(found.rope.dims) : "";
+}
+
+void rope_positions(Alternatives& to) {
+    const RopeConvention& rope = to.problem.asked.rope;
+    if (!rope.pairs) return;
+    const std::int64_t query = rope.first_query, key = rope.first_key,
+                       q_len = static_cast<std::int64_t>(to.problem.plan.q_len),
+                       kv_len = static_cast<std::int64_t>(to.problem.plan.kv_len);
+    const auto words = [](std::int64_t q, std::int64_t k) {
+        return q == k ? "from " + std::to_string(q)
+                      : "queries from " + std::to_string(q) + ", keys from " + std::to_string(k);
+    };
+    to.asked(words(query, key));
+    const auto add = [&](std::int64_t q, std::int64_t k, std::size_t most = 3) {
+        to.add(
+            words(q, k),
+            [=](auto& c) {
+                c.rope.first_query = q;
+                c.rope.first_key = k;
+            },
+            most);
+    };
+    add(query + 1, key + 1);
+    add(1, 1);
+    add(0, 0);
+    add(0, key);
+    add(query, 0);
+    add(query + 1, key);
+    add(query, key + 1);
+    add(query - 1, key, 2);
+    add(query, key - 1, 2);
+    add(kv_len - q_len, key);
+    add(kv_len, key, 2);
+    add(kv_len - 1, key, 2);
+    to.asked("forwards", 1);
+    to.add("backwards", [](auto& c) {
+        c.rope.query_times = -c.rope.query_times;
+        c.rope.key_times = -c.rope.key_times;
+    });
+}
+
+void rope_uses(Alternatives& to) {
+    if (!to.problem.asked.rope.pairs) return;
+    to.asked("queries and keys");
+    const auto add = [&](const char* words, int query, int key, std::size_t most = 3) {
+        to.add(
+            words,
+            [=](auto& c) {
+                c.rope.query_times = query;
+                c.rope.key_times = key;
+            },
+            most);
+    };
+    add("queries only", 1, 0);
+    add("keys only", 0, 1);
+    add("queries and keys twice", 2, 2);
+    add("queries once, keys twice", 1, 2);
+    add("queries twice, keys once", 2, 1);
+    add("queries, and keys backwards", 1, -1, 2);
+    add("queries backwards, and keys", -1, 1, 2);
+    to.asked("queries and keys", 1);
+    if (to.problem.plan.d_v >= to.problem.asked.rope.dims)
+        to.add("queries, keys and values", [](auto& c) { c.rope.value_times = 1; });
+}
+
+void head_groups(Alternatives& to) {
+    if (to.problem.plan.kv_heads == 1 || to.problem.plan.kv_heads == to.problem.plan.heads) return;
+    to.asked("blocks");
+    to.add("interleaved", [](auto& c) { c.groups = HeadGroups::interleaved; });
+    to.add("the first key head for all", [](auto& c) { c.groups = HeadGroups::first; });
+}
+
+constexpr ConventionRow conventions_of_products[] = {
+    {"scale", "scale ", scales, scale_flag, nullptr,
+     [](Conventions& c) -> double& { return c.scale; }},
+    {"rope_pairs", "rotary pairs ", rope_pairs, pairs_flag},
+    {"rope_base", "rotary base ", rope_bases, base_flag, nullptr,
+     [](Conventions& c) -> double& { return c.rope.base; }},
+    {"rope_dims", "rotary dimensions ", rope_widths, width_flag},
+    {"rope_positions", "rotary positions ", rope_positions},
+    {"rope_keys", "rotated: ", rope_uses},
+    {"head_groups", "head groups: ", head_groups},
+};
+
+}  // namespace
+
+const std::span<const ConventionRow> rows_of_products = conventions_of_products;
+
+}  // namespace attn

@@ -1,0 +1,218 @@
+// What candidates have in common: projections, heads, angles. Each is computed once for the
+// conventions that it depends on.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/check/error_model.hpp"
+#include "core/check/problem.hpp"
+#include "core/operator/arrays.hpp"
+
+namespace attn {
+
+/// Norms of a vector and of its errors: of order 2, and of order 4 for sums of squares of products,
+/// by Cauchy's inequality.
+struct Norms {
+    double two = 0, four = 0, error_two = 0, error_four = 0;
+};
+Norms norms_of(const double* value, const double* error, std::size_t count);
+
+/// a b.
+double inner_product(const double* a, const double* b, std::size_t count);
+
+/// Rows of numbers with their errors and norms, which it does not own; `spread`: see
+/// spread_of.
+struct RowsView {
+    std::size_t rows = 0, columns = 0;
+    const double *value = nullptr, *error = nullptr;
+    const Norms* norms = nullptr;
+    double spread = 1;
+
+    const double* at(std::size_t row) const { return value + row * columns; }
+    const double* error_at(std::size_t row) const { return error + row * columns; }
+    RowsView part(std::size_t first, std::size_t count = 1) const {
+        return {count, columns, at(first), error_at(first), norms + first, spread};
+    }
+};
+
+struct BoundedRows : Numbers {
+    std::vector<Norms> norms;  ///< see set_norms
+    double spread = 1;
+
+    BoundedRows() = default;
+    /// Zeros, without errors.
+    BoundedRows(std::size_t row_count, std::size_t column_count)
+        : Numbers{row_count, column_count, std::vector<double>(row_count * column_count),
+                  std::vector<double>(row_count * column_count)} {}
+
+    double* at(std::size_t row) { return value.data() + row * columns; }
+    double* error_at(std::size_t row) { return error.data() + row * columns; }
+    RowsView view() const {
+        return {rows, columns, value.data(), error.data(), norms.data(), spread};
+    }
+    void set_norms();
+    std::size_t bytes() const {
+        return (value.size() + error.size()) * sizeof(double) + norms.size() * sizeof(Norms);
+    }
+};
+
+/// The two errors of the inner product of two rows, those that are independent of the other
+/// products of the same vector `a`, and those that come from its errors. Another program may have
+/// multiplied so many of the vectors by the scale first, and stored them.
+struct ProductError {
+    double independent, common;
+};
+ProductError product_error(const ErrorModel& model, double product, const RowsView& a,
+                           const RowsView& b, std::size_t scaled);
+
+/// (batch * heads * tokens, d), contiguous for each head.
+struct Heads : BoundedRows {
+    std::size_t heads = 0, tokens = 0;
+};
+
+/// What each pair of columns is multiplied by at each position, in order.
+struct RowRotation {
+    Rope layout = Rope::half;
+    std::size_t pairs = 0;
+    std::vector<double> cosine, sine;  ///< (positions, pairs)
+    std::vector<double> error;         ///< of the result, relative to the pair
+
+    RowRotation() = default;
+    /// Of positions first, first + 1, ...; `times`: how often each is rotated.
+    RowRotation(const ErrorModel& model, const RopeConvention& rope, std::int64_t first,
+                std::size_t positions, int times);
+    /// Rotates a row by the position of this index.
+    void rotate(const ErrorModel& model, std::size_t position, double* x, double* x_error) const;
+    std::size_t bytes() const { return 3 * cosine.size() * sizeof(double); }
+};
+
+/// The numbers of a memo's entry are what it depends on.
+using Key = std::vector<double>;
+
+/// Values by key, each made once, whichever threads ask. If they take more memory than the limit,
+/// those that were not asked for longest are forgotten, and made again when they are.
+template <class Value>
+class Memo {
+public:
+    /// That each kind of tensor may take besides those in use.
+    static constexpr std::size_t byte_limit = std::size_t{64} << 20;
+
+    template <class Make>
+    std::shared_ptr<const Value> of(const Key& key, const Make& make) {
+        std::shared_ptr<Entry> entry;
+        {
+            const std::lock_guard lock(mutex_);
+            Place& place = entries_[key];
+            if (!place.entry) place.entry = std::make_shared<Entry>();
+            place.last_use = ++uses_;
+            entry = place.entry;
+        }
+        bool is_new = false;
+        {
+            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+            const std::lock_guard lock(entry->making);
+            if (!entry->is_made) entry->value = make();
+            is_new = !std::exchange(entry->is_made, true);
+        }
+        if (is_new) count(key, entry);
+        return {entry, &entry->value};
+    }
+
+private:
+    struct Entry {
+        std::mutex making;
+        bool is_made = false;
+        Value value;
+    };
+    struct Place {
+        std::shared_ptr<Entry> entry;
+        std::size_t last_use = 0, bytes = 0;
+    };
+
+    void count(const Key& key, const std::shared_ptr<Entry>& entry) {
+        const std::lock_guard lock(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end() || found->second.entry != entry) return;
+        found->second.bytes = entry->value.bytes();
+        bytes_ += found->second.bytes;
+        while (bytes_ > byte_limit && entries_.size() > 1) {
+            const auto oldest = std::min_element(
+                entries_.begin(), entries_.end(),
+                [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
+            bytes_ -= oldest->second.bytes;
+            entries_.erase(oldest);
+        }
+    }
+
+    std::mutex mutex_;
+    std::map<Key, Place> entries_;
+    std::size_t bytes_ = 0, uses_ = 0;
+};
+
+/// Prepares what candidates have in common and keeps it, with errors: projected tensors, rotated
+/// tensors. Threads may share it. `problem` must outlive it.
+class Evaluator {
+public:
+    Evaluator(const Problem& problem, Precision arithmetic)
+        : problem_(problem), arithmetic_(arithmetic), model_(arithmetic) {}
+
+    /// Whether rows of this array can be computed: of all that settings can name, but token ids.
+    static bool has(ArrayId array);
+    /// Whether the sizes of the tensors that the conventions use fit together.
+    bool fits(const Conventions& conventions) const;
+
+    const Problem& problem() const { return problem_; }
+    const ErrorModel& model() const { return model_; }
+    Precision arithmetic() const { return arithmetic_; }
+
+    /// The weight of a projection, (d_out, d_in), as it is applied.
+    std::shared_ptr<const BoundedRows> weight(Tensor tensor, const Conventions& c) const;
+    /// The queries, keys or values of new tokens, before the rotation.
+    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c) const;
+    /// Inputs after their norm, (batch * tokens, d_in).
+    std::shared_ptr<const BoundedRows> normed_inputs() const;
+    /// The keys or values of a key head, cached ones first and rotated, as `make` makes them.
+    template <class Make>
+    std::shared_ptr<const BoundedRows> joined(Tensor slot, std::size_t batch, std::size_t kv_head,
+                                              const Conventions& c, const Make& make) const {
+        return joined_.of(key_of_joined(slot, batch, kv_head, c), make);
+    }
+    std::shared_ptr<const RowRotation> rotation(const RopeConvention& rope, std::int64_t first,
+                                                std::size_t positions, int times) const;
+
+private:
+    static Key key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,
+                             const Conventions& c);
+
+    std::size_t head_count(Tensor tensor) const;
+    std::size_t tokens(Tensor tensor) const;
+    /// The source, as its program reads it.
+    BoundedRows source(Tensor tensor, const Conventions& c) const;
+    std::shared_ptr<const BoundedRows> projected(Tensor tensor, const Conventions& c) const;
+    Numbers bias_of(Tensor tensor, const Conventions& c) const;
+    void split_side_by_side(Tensor slot, const Conventions& c, Heads& to) const;
+    Heads split(Tensor slot, const Conventions& c) const;
+
+    const Problem& problem_;
+    Precision arithmetic_;
+    ErrorModel model_;
+    mutable Memo<BoundedRows> weights_, normed_, projected_, joined_;
+    mutable Memo<Heads> heads_;
+    mutable Memo<RowRotation> rotations_;
+};
+
+/// Rounds numbers to the types that the conventions have for these arrays.
+void round_rows(const Conventions& c, Rounded what, double* value, double* error,
+                std::size_t count);
+inline void round_rows(const Conventions& c, Rounded what, Numbers& x) {
+    round_rows(c, what, x.value.data(), x.error.data(), x.value.size());
+}
+bool rounds(const Conventions& c, Rounded what);
+
+}  // namespace attn
