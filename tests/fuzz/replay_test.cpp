@@ -56,7 +56,7 @@ TEST_CASE("fuzz: seeds, what is cut from them, and what was found end well") {
                     cases.push_back(seeds[i].substr(0, length));
             cases.emplace_back();
             std::mt19937 random(1);
-            for (std::size_t i = 0; i < test::cases(target.longest / 40); ++i)
+            for (std::size_t i = 0; i < test::cases(target.longest / 8); ++i)
                 cases.push_back(changed(seeds[random() % seeds.size()], random));
             for (const std::string& bytes : cases) {
                 if (bytes.size() > target.longest) continue;
