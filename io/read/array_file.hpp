@@ -85,14 +85,15 @@ struct ArrayFile {
 /// One function per format. Errors: kind input if the format is violated, with the location.
 ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes);
 ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes);
+
+/// Or an index, model.safetensors.index.json: then the arrays of all the files that it names, in
+/// the same folder.
 ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes);
+inline constexpr std::string_view safetensors_index = ".safetensors.index.json";
 
 /// Versions 2 and 3; of a split file, all parts, opened by the first. Blocks of few bits appear as
 /// their float32 values, with the type's name as `type_name`.
 ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes);
-
-/// model.safetensors.index.json: the arrays of all the files that it names, in the same folder.
-ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index);
 
 /// Elements [first, first + count) in stored order, decoded piece by piece: `take` gets each piece
 /// and the number of elements before it. Errors: kind input if the bytes are damaged or the type

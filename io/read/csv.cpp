@@ -8,10 +8,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
-#include "io/read/csv_doubt.hpp"
-#include "io/read/csv_layout.hpp"
-#include "io/read/csv_lines.hpp"
-#include "io/read/csv_rows.hpp"
+#include "io/read/csv_parts.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::io {
@@ -176,8 +173,7 @@ void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader,
         return;
     std::string_view found;
     for (std::string_view rest = source.text.substr(layout.row.offset); !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        const std::string_view line = take_line(rest);
         if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
         const IntegerPair pair(line);
         if (!pair.is_pair || pair.has_second_sign) return;

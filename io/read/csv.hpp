@@ -58,13 +58,13 @@ struct CsvStyle {
 /// If the style leaves it open:
 /// - The first line is a header if all its fields are words (csv_cells.hpp). If its first field is
 ///   empty or names labels (token, word, label, name, text, id, index), the others may also count
-///   0, 1, 2, ..., be marks such as "." next to words, or all be quoted above unquoted numbers.
+///   0, 1, 2, ..., or all be quoted above unquoted numbers.
 /// - The first column holds labels if such a header names it; if it holds words and no unquoted
 ///   number; or if it alone is quoted, for another reason than a comma in a number. Above labels
 ///   the header may be one field short, as in R's output with row names.
 /// - The first line is a row if all its fields after the first are numbers.
 ///
-/// Errors: kind input, with the flags of the readings that get past them (csv_doubt.hpp), for every
+/// Errors: kind input, with the flags of the readings that get past them (csv_doubt.cpp), for every
 /// other text: a first line of names and numbers, damaged numbers or missing values, or of 0, 1, 2,
 /// ...; numbers and words in the first column; two columns of integers that are rather one of
 /// numbers with a decimal comma; lines that begin with '#' and may be rows, begin with a

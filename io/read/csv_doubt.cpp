@@ -1,4 +1,4 @@
-#include "io/read/csv_doubt.hpp"
+#include "io/read/csv_parts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,11 +13,7 @@ CellCounts::CellCounts(const CsvLine& line, std::size_t first, char separator) {
     for (std::size_t i = first; i < line.fields.size(); ++i) {
         const Field& field = line.fields[i];
         const Cell cell = cell_of(field);
-        std::size_t& count = cell == Cell::word     ? words
-                             : cell == Cell::number ? numbers
-                             : cell == Cell::mark   ? marks
-                                                    : others;
-        ++count;
+        ++(cell == Cell::word ? words : cell == Cell::number ? numbers : others);
         all_quoted = all_quoted && field.quoted && !field.decimal_comma;
         has_quoted_number =
             has_quoted_number || (field.quoted && !is_quoted_word(field, separator));
@@ -171,11 +167,13 @@ std::string found_text(const Field& field) {
 
 std::string meanings_of(const Field& field, const std::string& otherwise) {
     const Cell cell = cell_of(field);
-    const std::string kind = cell == Cell::number                          ? "a number"
-                             : cell == Cell::missing || cell == Cell::mark ? "a missing value"
-                             : !has_decimal_comma(field.text)              ? "a damaged number"
-                             : may_be_grouped(field.text) ? "a number with groups of digits"
-                                                          : "a number with a decimal comma";
+    const bool is_missing = cell == Cell::other && !boolean_of(field.text) &&
+                            field.text.find_first_of("0123456789") == std::string::npos;
+    const std::string kind = cell == Cell::number             ? "a number"
+                             : is_missing                     ? "a missing value"
+                             : !has_decimal_comma(field.text) ? "a damaged number"
+                             : may_be_grouped(field.text)     ? "a number with groups of digits"
+                                                              : "a number with a decimal comma";
     return ", which may be " + kind + " or " + otherwise;
 }
 

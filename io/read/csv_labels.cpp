@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/read/csv_doubt.hpp"
-#include "io/read/csv_layout.hpp"
+#include "io/read/csv_parts.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,15 +1,125 @@
-#include "io/read/csv_layout.hpp"
-
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "io/read/csv_doubt.hpp"
+#include "io/read/csv_parts.hpp"
 
 namespace attn::io {
 namespace {
+
+/// Fields [first, end) are 0, 1, 2, ...: the names of unnamed columns in pandas.
+bool counts_from_zero(const CsvLine& line, std::size_t first) {
+    for (std::size_t i = first; i < line.fields.size(); ++i)
+        if (line.fields[i].text != std::to_string(i - first)) return false;
+    return line.fields.size() > first;
+}
+
+/// Whether the first line is a header, by the rules of csv.hpp for text.
+class FirstLine {
+public:
+    FirstLine(const CsvLine& line, const CsvLineReader& rest, const Source& source,
+              const CsvStyle& style)
+        : line_(line), fields_(line.fields), rest_(rest), source_(source), style_(style),
+          is_wide_(line.fields.size() > 1) {}
+
+    bool is_header() {
+        const CellCounts all = count_from(0);
+        if (all.are_words()) return true;
+        const bool is_labelled = is_wide_ && fields_[0].quoted && !fields_[1].quoted;
+        if (is_wide_ && !is_labelled && style_.has_flags && counts_from_zero(line_, 0) && next())
+            refuse("0, 1, ... may be a header or a row", "words in a header",
+                   {as_header(lines_to_next()),
+                    {{header_no}, "the line", "as a row"},
+                    as_decimal_comma()});
+        if (is_wide_ && names_labels(fields_[0].text)) return is_header_of_labels();
+        if (!count_from(is_wide_ ? 1 : 0).are_numbers()) refuse_mixed();
+        if (all.are_numbers() && all.all_quoted && next() && !is_quoted_from(*next(), 0))
+            refuse("numbers in quotes may be a header or a row", "all numbers in quotes, or none",
+                   {as_header(lines_to_next()), {{header_no}, "the line", "as a row"}});
+        return false;
+    }
+
+private:
+    CellCounts count_from(std::size_t first) const { return {line_, first, rest_.separator()}; }
+
+    /// The next line, or null.
+    const CsvLine* next() {
+        if (!has_next_) {
+            CsvLineReader ahead = rest_;
+            has_next_ = ahead.next(next_);
+        }
+        return *has_next_ ? &next_ : nullptr;
+    }
+
+    /// Whether any field is.
+    static bool is_quoted_from(const CsvLine& line, std::size_t first) {
+        return line.fields.size() > first &&
+               std::any_of(line.fields.begin() + static_cast<std::ptrdiff_t>(first),
+                           line.fields.end(),
+                           [](const Field& field) { return field.quoted && !field.decimal_comma; });
+    }
+
+    /// The first field is empty or names labels.
+    bool is_header_of_labels() {
+        const CellCounts rest = count_from(1);
+        if (counts_from_zero(line_, 1) && next()) return true;
+        if (is_named_in_quotes(rest)) return true;
+        if (rest.are_numbers()) refuse_numbers();
+        if (!rest.are_words()) refuse_mixed();
+        return true;
+    }
+
+    /// All names are quoted above an unquoted label and numbers, as attn and R write ambiguous
+    /// names.
+    bool is_named_in_quotes(const CellCounts& names) {
+        if (!names.all_quoted || (names.words == 0 && names.has_quoted_number) || !next())
+            return false;
+        const Field& label = next()->fields[0];
+        return (label.quoted || cell_of(label) == Cell::word) && !is_quoted_from(*next(), 1);
+    }
+
+    [[noreturn]] void refuse_numbers() {
+        refuse("numbers after '" + shortened(fields_[0].text) + "' may be names or a row",
+               "a label that is another word, or words in a header",
+               {as_header(lines_to_next()), {{header_no, labels_yes}, "the line", "as a row"}});
+    }
+
+    /// Reports the first field that is neither a number nor a name, else the first name.
+    [[noreturn]] void refuse_mixed() {
+        const auto is_doubtful = [](const Field& field) { return cell_of(field) == Cell::other; };
+        const auto is_word = [](const Field& field) { return cell_of(field) == Cell::word; };
+        const auto from = fields_.begin() + (is_wide_ && names_labels(fields_[0].text) ? 1 : 0);
+        auto found = std::find_if(from, fields_.end(), is_doubtful);
+        if (found == fields_.end()) found = std::find_if(from, fields_.end(), is_word);
+        if (found == fields_.begin() && is_word(*found))
+            found = std::find_if(from + 1, fields_.end(), is_word);
+        if (found == fields_.end()) found = from;
+        throw CsvDamage(source_.place(found->offset), found->offset, found_text(*found),
+                        meanings_of(*found, "the name of a column"),
+                        next() ? "numbers, or a header of words" : expected_number(*found),
+                        {as_decimal_comma(), as_header(lines_to_next())});
+    }
+
+    std::size_t lines_to_next() { return next() ? next()->line - line_.line : 1; }
+
+    [[noreturn]] void refuse(const std::string& found, const std::string& expected,
+                             std::vector<CsvWay> ways) const {
+        throw CsvDoubt(line_place(source_, line_.line), line_.offset, found, "", expected,
+                       std::move(ways));
+    }
+
+    const CsvLine& line_;
+    const std::vector<Field>& fields_;
+    const CsvLineReader& rest_;
+    const Source& source_;
+    const CsvStyle& style_;
+    bool is_wide_;
+    std::optional<bool> has_next_;
+    CsvLine next_;
+};
 
 /// "##ing", not "# the".
 bool is_plain_label(const Field& field) {
@@ -23,105 +133,70 @@ bool begins_with_error_value(std::string_view line) {
     for (bool is_first = true; !line.empty(); is_first = false) {
         const std::size_t end = std::min(line.find_first_of(separators), line.size());
         const Cell cell = cell_of(line.substr(0, end));
-        if (is_first ? cell != Cell::missing : cell == Cell::word) return false;
+        if (is_first ? cell != Cell::other : cell == Cell::word) return false;
         line.remove_prefix(std::min(line.find_first_not_of(separators, end), line.size()));
     }
     return true;
 }
 
-struct HashRow {
-    CsvLine line;
-    bool is_row = false;  ///< has as many fields as the others, and a first one that may be a label
-};
-
-/// The first line before `end` that begins with '#' and may be a row of `widths` fields: a label,
-/// a word unless the style has none, or a missing value, then numbers. Of any width if all fields
-/// after a separator other than a blank are numbers, if it begins with an error value, or with an
-/// empty field. Empty if there is none.
-std::optional<HashRow> hash_row_before(std::size_t end, const Source& source, char separator,
-                                       const std::vector<std::size_t>& widths,
-                                       const CsvStyle& style) {
-    const bool words = style.labels != Guess::no;
-    const std::string_view text = source.text.substr(0, end);
-    std::size_t number = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t line_end = std::min(text.find_first_of("\r\n", at), text.size());
-        const std::string_view line = text.substr(at, line_end - at);
-        const std::size_t start = at;
-        at = line_end + (text.substr(line_end).starts_with("\r\n") ? 2 : 1);
-        ++number;
-        const std::size_t hash = line.find_first_not_of(" \t");
-        if (hash == std::string_view::npos || line[hash] != '#') continue;
-        const Source alone{source.name, line};
-        CsvLineReader as_comment(alone, style, separator);
-        CsvLine record;
-        try {
-            as_comment.next(record);
-            if (as_comment.shape().line != 0) continue;
-            CsvStyle no_comments = style;
-            no_comments.comments = false;
-            CsvLineReader as_row(alone, no_comments, separator);
-            if (!as_row.next(record)) continue;
-        } catch (const Error&) {
-            continue;  // so it is not a row
-        }
-        const CellCounts rest(record, 1, separator);
-        const std::size_t width = record.fields.size();
-        const bool fits = widths.empty()
-                              ? width > 1
-                              : std::find(widths.begin(), widths.end(), width) != widths.end();
-        const Cell first = cell_of(record.fields[0]);
-        const bool may_be_row =
-            is_plain_label(record.fields[0]) ? !rest.are_words() : width > 1 && rest.are_numbers();
-        const bool is_row = fits && may_be_row && (words || first != Cell::word);
-        const bool is_odd = (fits && first == Cell::missing) || !record.begins_with_hash() ||
-                            (words && separator != ' ' && width > 1 &&
-                             is_plain_label(record.fields[0]) && rest.are_numbers()) ||
-                            begins_with_error_value(line.substr(hash));
-        if (!is_row && !is_odd) continue;
-        record.offset = start;
-        record.line = number;
-        return HashRow{std::move(record), is_row};
-    }
-    return {};
-}
-
-/// Lines that begin with '#' above `layout`: whether one of them must be the first row.
+/// The first line above `layout` that begins with '#' and must be the first row: a label and then
+/// numbers. Errors: kind input if such a line, one that begins with an error value, or one after an
+/// empty field may also be a comment.
 std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separator,
                                           const Source& source, const CsvStyle& style) {
     if (style.comments) return {};
-    const bool has_row = !layout.row.fields.empty(), has_header = !layout.header.fields.empty();
-    std::vector<std::size_t> widths;
-    for (const CsvLine* line : {&layout.header, &layout.row})
-        if (!line->fields.empty()) widths.push_back(line->fields.size());
-    const std::size_t end = has_header ? layout.header.offset
-                            : has_row  ? layout.row.offset
-                                       : source.text.size();
-    std::optional<HashRow> found = hash_row_before(end, source, separator, widths, style);
-    if (!found) return {};
-    const Field& first = found->line.fields[0];
-    const bool by_labels = found->is_row && style.labels != Guess::no;
-    if (by_labels && style.labels == Guess::yes && style.header != Guess::yes) return found->line;
-    const bool rows_have_labels = has_row && cell_of(layout.row.fields[0]) != Cell::number;
-    if (by_labels && has_row && !is_plain_label(first) && !rows_have_labels &&
-        style.labels != Guess::yes)
-        return {};
-    const bool is_missing = cell_of(first) == Cell::missing && !first.text.empty();
-    const bool by_header = style.header == Guess::yes || !by_labels;
-    throw CsvDoubt(
-        line_place(source, found->line.line), found->line.offset,
-        is_missing ? found_text(first) : "a line that begins with '#'",
-        is_missing ? ", which may be a missing value or begin a comment"
-                   : ", which may be a comment or a row",
-        is_missing ? "a number, or no such line" : "its label in quotes, or no such line",
-        {as_comment(), {{by_header ? comments_no : labels_yes}, "it", "as a row"}});
+    const std::vector<Field>&header = layout.header.fields, &row = layout.row.fields;
+    const bool have_labels =
+        row.empty() || style.labels == Guess::yes || cell_of(row[0]) != Cell::number;
+    CsvStyle no_comments = style;
+    no_comments.comments = false;
+    std::string_view rest = source.text.substr(0, !header.empty() ? layout.header.offset
+                                                  : !row.empty()  ? layout.row.offset
+                                                                  : source.text.size());
+    for (std::size_t number = 1; !rest.empty(); ++number) {
+        const std::string_view line = take_line(rest);
+        const std::size_t hash = line.find_first_not_of(" \t");
+        if (hash == line.npos || line[hash] != '#') continue;
+        const Source alone{source.name, line};
+        CsvLine record;
+        try {
+            CsvLineReader as_comment(alone, style, separator);
+            as_comment.next(record);
+            CsvLineReader as_row(alone, no_comments, separator);
+            if (as_comment.shape().line != 0 || !as_row.next(record)) continue;
+        } catch (const Error&) {
+            continue;  // so it is not a row
+        }
+        const Field& first = record.fields[0];
+        const std::size_t width = record.fields.size();
+        const bool fits = row.empty() ? width > 1 : width == row.size() || width == header.size();
+        const bool is_row = width > 1 && CellCounts(record, 1, separator).are_numbers() &&
+                            (fits || separator != ' ') && (have_labels || is_plain_label(first)) &&
+                            style.labels != Guess::no;
+        const bool is_missing = begins_with_error_value(line.substr(hash)) ||
+                                (fits && cell_of(first) == Cell::other && !first.text.empty());
+        if (!is_row && !is_missing && record.begins_with_hash()) continue;
+        record.offset = static_cast<std::size_t>(line.data() - source.text.data());
+        record.line = number;
+        if (is_row && fits && style.labels == Guess::yes && style.header != Guess::yes)
+            return record;
+        const bool by_header = style.header == Guess::yes || !is_row || !fits;
+        throw CsvDoubt(
+            line_place(source, number), record.offset,
+            is_missing ? found_text(first) : "a line that begins with '#'",
+            is_missing ? ", which may be a missing value or begin a comment"
+                       : ", which may be a comment or a row",
+            is_missing ? "a number, or no such line" : "its label in quotes, or no such line",
+            {as_comment(), {{by_header ? comments_no : labels_yes}, "it", "as a row"}});
+    }
+    return {};
 }
 
 bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, const Source& source,
                const CsvStyle& style) {
     if (style.header != Guess::automatic) return style.header == Guess::yes;
     // A shape is that of numbers only.
-    return !has_shape && looks_like_header(line, rest, source, style);
+    return !has_shape && FirstLine(line, rest, source, style).is_header();
 }
 
 /// "2 3" above rows of a label and 3 numbers: the shape of word2vec's text format.

@@ -1,4 +1,4 @@
-#include "io/read/csv_lines.hpp"
+#include "io/read/csv_parts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/read/csv_cells.hpp"
-#include "io/read/csv_doubt.hpp"
 
 namespace attn::io {
 namespace {
@@ -40,6 +38,13 @@ std::vector<std::size_t> whole_numbers(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view take_line(std::string_view& rest) {
+    const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+    rest.remove_prefix(line.size());
+    rest.remove_prefix(rest.starts_with("\r\n") ? 2 : rest.empty() ? 0 : 1);
+    return line;
+}
 
 std::string line_place(const Source& source, std::size_t line) {
     return source.name + ":" + std::to_string(line);
@@ -95,13 +100,12 @@ char CsvLineReader::find_separator() {
     if (named_separator() != 0) return named_separator();
     std::string_view rest = text_, comment;
     while (!rest.empty()) {
-        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+        const std::string_view line = take_line(rest);
         const std::size_t first = line.find_first_not_of(" \t");
         const bool is_blank_line = first == std::string_view::npos;
         if (!is_blank_line && (line[first] != '#' || style_.comments == false))
             return separator_in(line);
         if (!is_blank_line && comment.empty()) comment = line;
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
     return comment.empty() ? ',' : separator_in(comment);
 }
@@ -127,8 +131,7 @@ char CsvLineReader::separator_in(std::string_view line) {
 bool CsvLineReader::separates_quoted_fields() {
     bool separates = false;
     for (std::string_view rest = style_.quotes == Quotes::yes ? text_ : ""; !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        const std::string_view line = take_line(rest);
         const std::size_t first = line.find_first_not_of(" \t");
         if (first != std::string_view::npos && line[first] == '#') continue;
         for (std::size_t open = line.find('"'); open != std::string_view::npos;) {
@@ -165,8 +168,7 @@ bool CsvLineReader::is_at_every_end() const {
     std::size_t lines = 0;
     if (separator_ == ' ') return false;
     for (std::string_view rest = text_; !rest.empty();) {
-        std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
-        rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+        std::string_view line = take_line(rest);
         line = line.substr(0, line.find_last_not_of(separator_ == '\t' ? " " : " \t") + 1);
         const std::size_t first = line.find_first_not_of(" \t");
         const bool is_skipped = line.empty() ||

@@ -1,4 +1,4 @@
-#include "io/read/csv_rows.hpp"
+#include "io/read/csv_parts.hpp"
 
 #include <cstring>
 #include <string>

@@ -45,39 +45,31 @@ std::string in_quotes(std::string_view name) {
     return "\"" + one_line(shortened(std::string(name))) + "\"";
 }
 
-/// The bytes of a file in order, read in large pieces. Every length is checked before memory is
-/// allocated for it.
+/// The bytes of a file in order. Every length is checked before memory is allocated for it.
 class Cursor {
 public:
-    explicit Cursor(const Bytes& bytes) : bytes_(bytes) {}
+    explicit Cursor(const Bytes& bytes) : size_(bytes.size()) {
+        const char* const all = bytes.mapped();
+        if (all == nullptr)  // as under a limit of the address space
+            copy_ =
+                bytes.read(0, static_cast<std::size_t>(std::min(size_, max_gguf_header_length)));
+        text_ = all == nullptr ? std::string_view(copy_)
+                               : std::string_view(all, static_cast<std::size_t>(size_));
+    }
 
     std::uint64_t place() const { return at_; }
-    std::uint64_t left() const { return bytes_.size() - at_; }
+    std::uint64_t left() const { return size_ - at_; }
 
-    /// The next bytes, at most left(); valid until the next call.
+    /// The next bytes, of a header of at most max_gguf_header_length.
     std::string_view take(std::size_t count) {
-        if (bytes_.memory() != nullptr) {
-            const std::string_view taken(bytes_.memory() + at_, count);
-            at_ += count;
-            return taken;
-        }
-        const std::uint64_t end = begin_ + piece_.size();
-        if (at_ < begin_ || at_ + count > end) {
-            constexpr std::uint64_t at_once = std::uint64_t{1} << 18;
-            begin_ = at_;
-            piece_ = bytes_.read(at_, static_cast<std::size_t>(std::min(
-                                          left(), std::max<std::uint64_t>(count, at_once))));
-        }
-        const std::string_view taken =
-            std::string_view(piece_).substr(static_cast<std::size_t>(at_ - begin_), count);
         at_ += count;
-        return taken;
+        return text_.substr(static_cast<std::size_t>(at_) - count, count);
     }
 
 private:
-    const Bytes& bytes_;
-    std::uint64_t at_ = 0, begin_ = 0;  // of the next byte; of the piece
-    std::string piece_;
+    std::uint64_t size_, at_ = 0;
+    std::string copy_;
+    std::string_view text_;
 };
 
 class GgufReader {

@@ -346,12 +346,12 @@ bool starts_as_memh(std::string_view text) {
            text.substr(second + 1).starts_with(memh_start);
 }
 
-void open_c_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
-    file.arrays = HardwareReader(*file.source).read_c();
+ArrayFile parse_c(const Source& source) {
+    return HardwareReader(source).read_c();
 }
 
-void open_memh_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
-    file.arrays = HardwareReader(*file.source).read_memh();
+ArrayFile parse_memh(const Source& source) {
+    return HardwareReader(source).read_memh();
 }
 
 }  // namespace attn::io

@@ -9,6 +9,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/ndjson.hpp"
 #include "io/read/printed_array.hpp"
 #include "io/read/result_view.hpp"
 
@@ -100,7 +101,14 @@ InputFile open_input_file(const std::string& path, const InputFormat* format,
         }
     }
     file.format = format != nullptr ? format : &format_of_text(file.source->text);
-    file.format->open(file, bytes);
+    if (file.format->open != nullptr)
+        file.arrays = file.format->open(bytes);
+    else if (file.format->parse != nullptr)
+        file.arrays = file.format->parse(*file.source);
+    else if (file.format == json_input ||
+             (file.format == ndjson_input && !looks_like_ndjson(file.source->text) &&
+              !is_one_line_of_list(file.source->text)))
+        file.document = std::make_shared<const JsonDocument>(*file.source);
     if (file.arrays) file.arrays->index_names();
     return file;
 }
@@ -158,11 +166,6 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
         file.metadata = std::make_shared<const nlohmann::json>(std::move(metadata));
     file.index_names();
     return file;
-}
-
-NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle& style, MatrixLabels* labels) {
-    return file.format->read(file, rules, workers, style, labels);
 }
 
 }  // namespace attn::io

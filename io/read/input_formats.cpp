@@ -13,7 +13,6 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view index_suffix = ".safetensors.index.json";
 constexpr std::size_t max_start_length = 65536;
 
 /// A format that is recognised but not supported.
@@ -144,18 +143,6 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
 
 }  // namespace
 
-bool starts_as_json(std::string_view text) {
-    return starts_with_bracket(text) && !looks_like_ndjson(text);
-}
-
-bool starts_as_ndjson(std::string_view text) {
-    return starts_with_bracket(text) && looks_like_ndjson(text);
-}
-
-bool starts_as_csv(std::string_view) {
-    return true;
-}
-
 bool starts_as_npy(std::string_view text) {
     return text.starts_with(npy_magic);
 }
@@ -174,48 +161,6 @@ bool starts_as_gguf(std::string_view text) {
     return text.starts_with("GGUF");
 }
 
-void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>&) {
-    file.document = std::make_unique<const JsonDocument>(*file.source);
-}
-
-/// Lines are read on demand; one object is a document.
-void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
-    const std::string_view text = file.source->text;
-    if (!looks_like_ndjson(text) && !is_one_line_of_list(text)) open_json_file(file, bytes);
-}
-
-void open_csv_file(InputFile&, const std::shared_ptr<const Bytes>&) {}
-
-void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
-    file.arrays = open_npy(bytes);
-}
-
-void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
-    file.arrays = open_npz(bytes);
-}
-
-void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
-    const bool is_index = bytes->name().ends_with(index_suffix);
-    file.arrays = is_index ? open_safetensors_index(bytes) : open_safetensors(bytes);
-}
-
-void open_gguf_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes) {
-    file.arrays = open_gguf(bytes);
-}
-
-NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle&, MatrixLabels* labels) {
-    if (file.holds_object()) {
-        NumberArray read = read_member(file, rules, workers);
-        const auto& shape = read.values.shape();
-        if (labels != nullptr) labels->rows = row_labels(file, {shape.begin(), shape.end()});
-        return read;
-    }
-    if (!file.array.empty()) refuse_name(file);
-    if (file.document == nullptr) return read_ndjson_array(*file.source, rules, workers);
-    return file.document->read_array(rules, workers);
-}
-
 namespace {
 
 /// A header 0, 1, 2, ... has no words, and the field above the column of labels is not a label.
@@ -232,44 +177,43 @@ std::vector<std::string> column_labels(const LabelledMatrix& read) {
 
 }  // namespace
 
-NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                          const CsvStyle& style, MatrixLabels* labels) {
-    LabelledMatrix read = read_csv(*file.source, rules, style, workers);
-    if (labels != nullptr) {
-        labels->note = left_out(read, *file.source, style);
-        labels->columns = column_labels(read);
-        labels->rows = std::move(read.labels);
-        labels->header = std::move(read.header);
+NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
+                           const CsvStyle& style, MatrixLabels* labels) {
+    if (file.format == csv_input) {
+        LabelledMatrix read = read_csv(*file.source, rules, style, workers);
+        if (labels != nullptr) {
+            *labels = {{}, column_labels(read), read.header, left_out(read, *file.source, style)};
+            labels->rows = std::move(read.labels);
+        }
+        return std::move(read.matrix);
     }
-    return std::move(read.matrix);
-}
-
-NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                             const CsvStyle&, MatrixLabels* labels) {
-    const StoredArray& array = stored_array(file);
-    if (labels != nullptr) labels->rows = row_labels(file, array.shape);
-    return read_numbers(array, rules, workers);
+    if (!file.arrays && !file.holds_object() && !file.array.empty()) refuse_name(file);
+    NumberArray read = file.arrays           ? read_numbers(stored_array(file), rules, workers)
+                       : file.holds_object() ? read_member(file, rules, workers)
+                       : file.document       ? file.document->read_array(rules, workers)
+                                             : read_ndjson_array(*file.source, rules, workers);
+    if (labels != nullptr) labels->rows = row_labels(file, read.shape());
+    return read;
 }
 
 RealArray read_reals(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                      const CsvStyle& style, MatrixLabels* labels) {
-    if (file.arrays) {
-        const StoredArray& array = stored_array(file);
-        if (labels != nullptr) labels->rows = row_labels(file, array.shape);
-        return read_reals(array, rules, workers);
-    }
-    return as_reals(read_one_array(file, rules, workers, style, labels).values, rules.dtype);
+    if (!file.arrays)
+        return as_reals(read_one_array(file, rules, workers, style, labels).values, rules.dtype);
+    const StoredArray& array = stored_array(file);
+    if (labels != nullptr) labels->rows = row_labels(file, array.shape);
+    return read_reals(array, rules, workers);
 }
 
 const InputFormat* format_of_name(const std::string& path) {
-    if (path.ends_with(index_suffix)) return format_of_suffix(".safetensors");
+    if (path.ends_with(safetensors_index)) return format_of_suffix(".safetensors");
     if (const UnreadFormat* row = unread_format_of(path))
         refuse(*row, ErrorKind::unsupported, path);
     return format_of_suffix(suffix_inside(path));
 }
 
 bool is_unread_name(const std::string& path) {
-    return !path.ends_with(index_suffix) && unread_format_of(path) != nullptr;
+    return !path.ends_with(safetensors_index) && unread_format_of(path) != nullptr;
 }
 
 bool may_hold_names(const std::string& path) {
@@ -279,7 +223,7 @@ bool may_hold_names(const std::string& path) {
 
 const InputFormat* format_of_start(std::string_view start) {
     for (const InputFormat& row : input_formats)
-        if (!row.text && row.starts(start)) return &row;
+        if (row.starts != nullptr && row.starts(start)) return &row;
     return nullptr;
 }
 
@@ -289,8 +233,12 @@ void refuse_unread(const std::string& name, std::string_view start) {
 }
 
 const InputFormat& format_of_text(std::string_view text) {
-    return *std::find_if(input_formats.begin(), input_formats.end(),
-                         [&](const InputFormat& row) { return row.text && row.starts(text); });
+    if (starts_with_bracket(text)) return looks_like_ndjson(text) ? *ndjson_input : *json_input;
+    for (const InputFormat& row : input_formats)
+        if ((row.parse == parse_c && starts_as_c(text)) ||
+            (row.parse == parse_memh && starts_as_memh(text)))
+            return row;
+    return *csv_input;  // any text may be
 }
 
 }  // namespace attn::io

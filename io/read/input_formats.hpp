@@ -16,67 +16,39 @@ struct InputFormat {
     std::array<std::string_view, 3> suffixes;
     bool text;   ///< UTF-8, read as a whole
     bool named;  ///< its arrays have names, FILE:NAME
-    /// Whether the first bytes, or the whole text, may have this format; called in the order of the
-    /// table.
-    bool (*starts)(std::string_view text);
-    void (*open)(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-    NumberArray (*read)(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                        const CsvStyle& style, MatrixLabels* labels);
+    /// Of binary formats: whether the first bytes are theirs, and the arrays.
+    bool (*starts)(std::string_view start) = nullptr;
+    ArrayFile (*open)(const std::shared_ptr<const Bytes>& bytes) = nullptr;
+    /// The arrays of text that attn wrote for hardware.
+    ArrayFile (*parse)(const Source& source) = nullptr;
 };
 
-// The parts of the rows.
-bool starts_as_json(std::string_view text);
-bool starts_as_ndjson(std::string_view text);
+bool starts_as_npy(std::string_view start);
+bool starts_as_npz(std::string_view start);
+bool starts_as_safetensors(std::string_view start);
+bool starts_as_gguf(std::string_view start);
+
+/// A header of C, and words of $readmemh, as attn writes them. Errors: kind input.
 bool starts_as_c(std::string_view text);
 bool starts_as_memh(std::string_view text);
-bool starts_as_csv(std::string_view text);  ///< any text may have this format
-bool starts_as_npy(std::string_view text);
-bool starts_as_npz(std::string_view text);
-bool starts_as_safetensors(std::string_view text);
-bool starts_as_gguf(std::string_view text);
+ArrayFile parse_c(const Source& source);
+ArrayFile parse_memh(const Source& source);
 
-void open_json_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_ndjson_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_c_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_memh_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_csv_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_npy_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_npz_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_safetensors_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-void open_gguf_file(InputFile& file, const std::shared_ptr<const Bytes>& bytes);
-
-NumberArray read_json_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                           const CsvStyle& style, MatrixLabels* labels);
-NumberArray read_csv_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                          const CsvStyle& style, MatrixLabels* labels);
-NumberArray read_stored_file(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
-                             const CsvStyle& style, MatrixLabels* labels);
-
-inline constexpr std::array<InputFormat, 9> input_formats{
-    {{"json", {".json"}, true, true, starts_as_json, open_json_file, read_json_file},
-     {"ndjson",
-      {".ndjson", ".jsonl"},
-      true,
-      true,
-      starts_as_ndjson,
-      open_ndjson_file,
-      read_json_file},
-     {"c", {".h"}, true, true, starts_as_c, open_c_file, read_stored_file},
-     {"memh", {".memh", ".mem"}, true, true, starts_as_memh, open_memh_file, read_stored_file},
-     {"csv", {".csv", ".tsv"}, true, false, starts_as_csv, open_csv_file, read_csv_file},
-     {"npy", {".npy"}, false, false, starts_as_npy, open_npy_file, read_stored_file},
-     {"npz", {".npz"}, false, true, starts_as_npz, open_npz_file, read_stored_file},
-     {"safetensors",
-      {".safetensors"},
-      false,
-      true,
-      starts_as_safetensors,
-      open_safetensors_file,
-      read_stored_file},
-     {"gguf", {".gguf"}, false, true, starts_as_gguf, open_gguf_file, read_stored_file}}};
+inline constexpr std::array<InputFormat, 9> input_formats{{
+    {"json", {".json"}, true, true},
+    {"ndjson", {".ndjson", ".jsonl"}, true, true},
+    {"c", {".h"}, true, true, nullptr, nullptr, parse_c},
+    {"memh", {".memh", ".mem"}, true, true, nullptr, nullptr, parse_memh},
+    {"csv", {".csv", ".tsv"}, true, false},
+    {"npy", {".npy"}, false, false, starts_as_npy, open_npy},
+    {"npz", {".npz"}, false, true, starts_as_npz, open_npz},
+    {"safetensors", {".safetensors"}, false, true, starts_as_safetensors, open_safetensors},
+    {"gguf", {".gguf"}, false, true, starts_as_gguf, open_gguf},
+}};
 
 inline constexpr const InputFormat *json_input = &input_formats[0],
-                                   *ndjson_input = &input_formats[1];
+                                   *ndjson_input = &input_formats[1],
+                                   *csv_input = &input_formats[4];
 
 /// The format of a file's suffix, or null. Errors: kind unsupported, for known formats that are not
 /// supported.

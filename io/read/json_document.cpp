@@ -1,7 +1,6 @@
 #include "io/read/json_document.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -13,39 +12,12 @@
 #include "core/base/error.hpp"
 #include "core/base/text_table.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/json_copy.hpp"
+#include "io/read/json_cursor.hpp"
 #include "io/read/json_rows.hpp"
-#include "io/text/decimal.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {
-
-constexpr std::uint64_t repeat(std::uint64_t byte) {
-    return 0x0101010101010101u * byte;
-}
-
-/// The high bit of each byte that is `byte`; exact up to the first such byte.
-constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
-    const std::uint64_t difference = word ^ repeat(byte);
-    return (difference - repeat(1)) & ~difference & repeat(0x80);
-}
-
-constexpr bool is_space(char c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/// The first bracket or quote from `at` on, or the text's end.
-std::size_t find_structure(std::string_view text, std::size_t at) {
-    for (; text.size() - at >= 8; at += 8) {
-        const std::uint64_t word = load_bytes(text.data() + at);
-        const std::uint64_t folded = word | repeat(0x20);  // [ ] are { } less this bit
-        const std::uint64_t found =
-            equal_bytes(folded, '{') | equal_bytes(folded, '}') | equal_bytes(word, '"');
-        if (found != 0) return at + static_cast<std::size_t>(std::countr_zero(found)) / 8;
-    }
-    return std::min(text.find_first_of("\"[]{}", at), text.size());
-}
 
 /// The contents of a string without escapes.
 std::optional<std::string_view> plain_text(std::string_view text) {
@@ -122,29 +94,38 @@ bool has_too_many_values(std::string_view json) {
            count_marks(json.data(), json.data() + json.size(), ",") > max_json_values;
 }
 
+template <class Json>
+Json parse_own(std::string_view text) {
+    return Json::parse(text.data(), text.data() + text.size());
+}
+template nlohmann::json parse_own(std::string_view);
+template nlohmann::ordered_json parse_own(std::string_view);
+
 JsonDocument::JsonDocument(const Source& source) : source_(source) {
-    begin_ = skip_space(0);
-    const char first = source_.text[begin_];
-    if (first == '[')
+    JsonCursor cursor(source);
+    const char first = cursor.peek();
+    begin_ = cursor.at();
+    if (first == '[') {
         is_array_ = true;
-    else if (first == '{')
-        check_end(read_members(begin_ + 1));
-    else
-        fail(begin_, "found " + excerpt(source_.text, begin_) +
-                         "; expected JSON: a matrix [[...], ...] or a request {...}");
+    } else if (first == '{') {
+        read_members(cursor);
+        require_end(cursor);
+    } else {
+        cursor.fail("JSON: a matrix [[...], ...] or a request {...}");
+    }
 }
 
 JsonDocument::JsonDocument(const Source& source, const JsonMember& member)
     : source_(source), is_array_(source.text[member.begin] == '['), begin_(member.begin) {
-    if (!is_array_) read_members(begin_ + 1);
+    JsonCursor cursor(source, begin_);
+    if (!is_array_) read_members(cursor);
 }
 
 JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
     JsonDocument document(source, Unread{});
+    JsonCursor cursor(source);
     try {
-        document.begin_ = document.skip_space(0);
-        if (document.begin_ < source.text.size() && source.text[document.begin_] == '{')
-            document.read_members(document.begin_ + 1);
+        if (cursor.peek() == '{') document.read_members(cursor);
     } catch (const Error&) {
         // The members read so far are in the document.
     }
@@ -163,8 +144,10 @@ NumberArray JsonDocument::read_array(const ArrayRules& rules, ThreadPool* worker
     auto regular = read_json_rows(source_.text.substr(begin_, end - begin_), rules, Outermost::list,
                                   workers, piece_size);
     if (regular) return std::move(*regular);
-    check_end(skip_value(begin_));
-    return JsonArrayReader(source_, begin_, rules).read();
+    JsonCursor cursor(source_, begin_);
+    cursor.take_value();
+    require_end(cursor);
+    return read_json_array(source_, begin_, rules);
 }
 
 NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules& rules,
@@ -172,25 +155,24 @@ NumberArray JsonDocument::read_array(const JsonMember& member, const ArrayRules&
     auto regular = read_json_rows(text(member), rules, Outermost::list, workers, piece_size,
                                   source_.text.size() - member.end);
     if (regular) return std::move(*regular);
-    return JsonArrayReader(source_, member.begin, rules).read();
+    return read_json_array(source_, member.begin, rules);
 }
 
 void JsonDocument::for_each_entry(const JsonMember& list,
                                   FunctionRef<bool(const JsonMember&)> take) const {
     JsonMember entry = list;
-    std::size_t at = skip_space(list.begin + 1);
-    while (at < list.end && source_.text[at] != ']') {
-        entry.begin = at;
-        entry.end = skip_value(at);
-        if (entry.end == at) fail(at, "found " + excerpt(source_.text, at) + "; expected a value");
-        at = skip_space(entry.end);
-        const bool is_last = source_.text[at] == ']';
-        if (!is_last && source_.text[at] != ',')
-            fail(at, "found " + excerpt(source_.text, at) + "; expected ',' or ']'");
-        if (!is_last) at = skip_space(at + 1);
-        if (!is_last && source_.text[at] == ']') fail(at, "found ']'; expected a value");
-        if (!take(entry)) return;
-    }
+    JsonCursor cursor(source_, list.begin, list.end);
+    cursor.take('[');
+    if (cursor.peek() == ']') return;
+    bool goes_on;
+    do {
+        cursor.peek();
+        entry.begin = cursor.at();
+        cursor.take_value();
+        entry.end = cursor.at();
+        goes_on = cursor.take(',');
+        if (!goes_on && cursor.peek() != ']') cursor.fail("',' or ']'");
+    } while (take(entry) && goes_on);
 }
 
 bool JsonDocument::is_short_whole(const JsonMember& member) const {
@@ -205,11 +187,35 @@ bool JsonDocument::is_plain(const JsonMember& member) const {
 }
 
 nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
-    return parse(member.begin, member.end);
+    return parse(text(member), member.begin);
 }
 
 std::string JsonDocument::copied(const JsonMember& member) const {
-    return copy_json(source_, member.begin, member.end);
+    // nlohmann checks the form: it would refuse large numbers and halves of surrogates.
+    std::string copy, form(text(member));
+    for (JsonCursor cursor(source_, member.begin, member.end); cursor.peek() != '\0';) {
+        const std::string_view rest = cursor.rest();
+        std::size_t word = 0;
+        for (const std::string_view known : {"true", "false", "null"})
+            if (rest.starts_with(known)) word = known.size();
+        const bool is_letter = (rest[0] | 0x20) >= 'a' && (rest[0] | 0x20) <= 'z';
+        if ((is_letter && word == 0) || rest.starts_with("-I")) cursor.fail("a JSON value");
+        const std::size_t at = cursor.at() - member.begin;
+        const std::size_t digits = parse_json_number(rest).length;
+        const std::size_t end =
+            at + (cursor.peek() == '"' ? cursor.take_string().size()
+                                       : std::max<std::size_t>({1, word, digits}));
+        cursor.skip(member.begin + end - cursor.at());
+        copy.append(text(member), at, end - at);
+        if (digits != 0) form.replace(at, digits, '1' + std::string(digits - 1, ' '));
+        for (std::size_t i = at + 1; i < end; ++i) {
+            if (form[i] != '\\') continue;
+            const bool is_code = form[i + 1] == 'u' && code_of(form.substr(i + 2, 4));
+            is_code ? void(form.replace(i, 6, 6, ' ')) : void(++i);
+        }
+    }
+    if (!nlohmann::json::accept(form.data(), form.data() + form.size())) parse(form, member.begin);
+    return copy;
 }
 
 nlohmann::json JsonDocument::shown_value(const JsonMember& member) const {
@@ -228,76 +234,17 @@ nlohmann::json JsonDocument::read_values() const {
     return values;
 }
 
-void JsonDocument::fail(std::size_t offset, const std::string& message) const {
-    fail_in_json(source_, offset, message);
+void JsonDocument::require_end(JsonCursor& cursor) const {
+    if (cursor.peek() == '\0' && cursor.is_at_end()) return;
+    cursor.fail(std::string("the end of the text") +
+                (cursor.peek() == '{' ? ", or attn batch for several requests" : ""));
 }
 
-void JsonDocument::check_end(std::size_t at) const {
-    at = skip_space(at);
-    if (at != source_.text.size())
-        fail(at, "found " + excerpt(source_.text, at) + "; expected the end of the text" +
-                     (source_.text[at] == '{' ? ", or attn batch for several requests" : ""));
-}
-
-std::size_t JsonDocument::skip_space(std::size_t at) const {
-    while (at < source_.text.size() && is_space(source_.text[at])) ++at;
-    return at;
-}
-
-std::size_t JsonDocument::skip_string(std::size_t at) const {
-    const std::string_view text = source_.text;
-    for (std::size_t end = at + 1; end < text.size(); ++end) {
-        if (text[end] == '"') return end + 1;
-        if (text[end] == '\\') ++end;
-    }
-    fail(at, "a string that does not end; expected a closing '\"'");
-}
-
-/// The end of the value at `at`. Brackets are matched and strings skipped; the rest is checked by
-/// whoever reads the value.
-std::size_t JsonDocument::skip_value(std::size_t at) const {
-    const std::string_view text = source_.text;
-    const std::size_t start = at;
-    std::string open;  // the open brackets
-    while (at < text.size()) {
-        const char c = text[at];
-        if (c == '"') {
-            at = skip_string(at);
-        } else if (c == '[' || c == '{') {
-            open += c;
-            if (open.size() > deepest_json)
-                fail(at, "more than " + std::to_string(deepest_json) +
-                             " nested brackets; expected at most 3 for an array");
-            ++at;
-        } else if (c == ']' || c == '}') {
-            if (open.empty()) break;
-            if ((c == ']') != (open.back() == '['))
-                fail(at, std::string("found '") + c + "'; expected '" +
-                             (open.back() == '[' ? ']' : '}') + "'");
-            open.pop_back();
-            ++at;
-        } else if (open.empty() && (c == ',' || is_space(c))) {
-            break;
-        } else {
-            at = open.empty() ? std::min(text.find_first_of("\"[]{}, \t\r\n", at + 1), text.size())
-                              : find_structure(text, at + 1);
-            continue;
-        }
-        if (open.empty()) return at;
-    }
-    if (!open.empty())
-        fail(text.size(), std::string("the text ends inside '") + open.back() + "'; expected '" +
-                              (open.back() == '[' ? ']' : '}') + "'");
-    if (at == start) fail(at, "found " + excerpt(text, at) + "; expected a value");
-    return at;
-}
-
-/// Reads "key": value, ... up to the closing brace; returns the offset after it.
-std::size_t JsonDocument::read_members(std::size_t at) {
-    const std::string_view text = source_.text;
+/// "key": value, ... between braces.
+void JsonDocument::read_members(JsonCursor& cursor) {
     TextTable later_keys;
     const auto key_of = [&](std::uint32_t i) -> std::string_view { return members_[i].key; };
-    const auto stands_already = [&](const std::string& key) {
+    const auto is_known = [&](const std::string& key) {
         // Most objects are small and need no table.
         const auto early = std::min<std::ptrdiff_t>(16, std::ssize(members_));
         if (std::any_of(members_.begin(), members_.begin() + early,
@@ -308,31 +255,29 @@ std::size_t JsonDocument::read_members(std::size_t at) {
         later_keys.add(key, static_cast<std::uint32_t>(members_.size()), key_of);
         return false;
     };
-    at = skip_space(at);
-    if (at < text.size() && text[at] == '}') return at + 1;
+    cursor.take('{');
+    if (cursor.take('}')) return;
     members_.reserve(8);  // more than most requests have
-    for (;;) {
+    do {
         JsonMember member;
-        member.key_offset = at = skip_space(at);
-        if (at == text.size() || text[at] != '"')
-            fail(at, "found " + excerpt(text, at) + "; expected a key in double quotes");
-        at = skip_string(at);
-        const auto plain_key = plain_text(text.substr(member.key_offset, at - member.key_offset));
-        member.key = plain_key ? *plain_key : parse(member.key_offset, at).get<std::string>();
+        if (cursor.peek() != '"') cursor.fail("a key in double quotes");
+        member.key_offset = cursor.at();
+        const std::string_view key = cursor.take_string();
+        const auto plain_key = plain_text(key);
+        member.key = plain_key ? *plain_key : parse(key, member.key_offset).get<std::string>();
         if (members_.size() == max_json_keys)
-            fail(member.key_offset,
-                 "more than " + std::to_string(max_json_keys) + " keys; expected fewer");
-        if (stands_already(member.key))
-            fail(member.key_offset,
-                 "the key \"" + shortened(member.key) + "\" appears twice; expected it once");
-        at = skip_space(at);
-        if (at == text.size() || text[at] != ':')
-            fail(at, "found " + excerpt(text, at) + "; expected ':'");
-        member.begin = skip_space(at + 1);
-        at = member.end = skip_value(member.begin);
+            cursor.fail(member.key_offset,
+                        "more than " + std::to_string(max_json_keys) + " keys; expected fewer");
+        if (is_known(member.key))
+            cursor.fail(member.key_offset, "the key \"" + shortened(member.key) +
+                                               "\" appears twice; expected it once");
+        if (!cursor.take(':')) cursor.fail("':'");
+        const char first = cursor.peek();
+        member.begin = cursor.at();
+        const std::string_view value = cursor.take_value();
+        member.end = cursor.at();
         // Lists and objects may be large and are checked when they are read; other values now.
-        const bool is_large = text[member.begin] == '[' || text[member.begin] == '{';
-        const std::string_view value = this->text(member);
+        const bool is_large = first == '[' || first == '{';
         if (!is_large && !plain_text(value) && !io::is_short_whole(value)) {
             if (member.key == passed_on_key)
                 copied(member);
@@ -340,18 +285,14 @@ std::size_t JsonDocument::read_members(std::size_t at) {
                 read_value(member);
         }
         members_.push_back(std::move(member));
-        at = skip_space(at);
-        if (at < text.size() && text[at] == '}') return at + 1;
-        if (at == text.size() || text[at] != ',')
-            fail(at, "found " + excerpt(text, at) + "; expected ',' or '}'");
-        ++at;
-    }
+    } while (cursor.take(','));
+    if (!cursor.take('}')) cursor.fail("',' or '}'");
 }
 
 void JsonDocument::check_values(std::string_view value, std::size_t at) const {
     if (has_too_many_values(value))
-        fail(at, "more than " + std::to_string(max_json_values) +
-                     " values in a list or object; expected fewer");
+        JsonCursor(source_).fail(at, "more than " + std::to_string(max_json_values) +
+                                         " values in a list or object; expected fewer");
 }
 
 namespace {
@@ -376,21 +317,22 @@ std::string with_quoted_infinities(std::string_view text) {
 
 }  // namespace
 
-nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
-    if (auto plain = plain_value(source_.text.substr(begin, end - begin))) return std::move(*plain);
-    const char* text = source_.text.data();
-    check_values({text + begin, end - begin}, begin);
+/// `at`: where the text is in the source.
+nlohmann::json JsonDocument::parse(std::string_view text, std::size_t at) const {
+    if (auto plain = plain_value(text)) return std::move(*plain);
+    check_values(text, at);
     try {
-        return nlohmann::json::parse(text + begin, text + end);
+        return parse_own(text);
     } catch (const nlohmann::json::parse_error& error) {
-        const std::string quoted = with_quoted_infinities({text + begin, end - begin});
-        if (nlohmann::json::accept(quoted)) return nlohmann::json::parse(quoted);
+        const std::string quoted = with_quoted_infinities(text);
+        if (nlohmann::json::accept(quoted.data(), quoted.data() + quoted.size()))
+            return parse_own(quoted);
         // byte counts from 1 and may be one past the end.
-        const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
-        fail(std::min(at, source_.text.size()),
-             "found " + excerpt(source_.text, std::min(at, end)) + "; expected a JSON value");
+        const std::size_t found = at + std::min(text.size(), error.byte == 0 ? 0 : error.byte - 1);
+        JsonCursor(source_, found).fail("a JSON value");
     } catch (const nlohmann::json::out_of_range&) {
-        fail(begin, "a number beyond float64's range; expected at most 1.7976931348623157e308");
+        JsonCursor(source_).fail(
+            at, "a number beyond float64's range; expected at most 1.7976931348623157e308");
     }
 }
 

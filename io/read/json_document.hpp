@@ -1,7 +1,7 @@
 // JSON texts: documents go through nlohmann_json, arrays of numbers through our own reader, which
-// knows the location of each number and accepts Python's bare NaN and Infinity. No other file
-// passes text to nlohmann_json's parser. The parser limits neither the depth, by which copying and
-// writing recurse, nor the memory, about thirty times the text's.
+// knows the location of each number and accepts Python's bare NaN and Infinity. The parser limits
+// neither the depth, by which copying and writing recurse, nor the memory, about thirty times the
+// text's.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@
 #include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_cursor.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/row_pieces.hpp"
 
 namespace attn::io {
 
-inline constexpr std::size_t deepest_json = 64;                       ///< brackets in a value
 inline constexpr std::size_t max_json_values = std::size_t{1} << 21;  ///< of a value
 inline constexpr std::size_t max_json_keys = std::size_t{1} << 19;  ///< of an object in a document
 
@@ -31,6 +31,11 @@ bool has_too_many_values(std::string_view json);
 
 /// The contents of a JSON string without escapes of surrogates; nothing for any other text.
 std::optional<std::string> simple_string(std::string_view text);
+
+/// Text that attn itself wrote, or that is part of the program. For nlohmann's json and
+/// ordered_json; no other file compiles their parsers. Errors: nlohmann's.
+template <class Json = nlohmann::json>
+Json parse_own(std::string_view text);
 
 /// One member of the document's object, not parsed yet: text[begin, end).
 struct JsonMember {
@@ -60,7 +65,7 @@ public:
     std::string place(const JsonMember& member) const { return source_.place(member.begin); }
 
     /// The root array, or one member, as a rectangular array of numbers. Errors: those of
-    /// JsonArrayReader, and for the root those of the constructor.
+    /// read_json_array, and for the root those of the constructor.
     NumberArray read_array(const ArrayRules& rules, ThreadPool* workers = nullptr,
                            std::size_t piece_size = default_piece) const;
     NumberArray read_array(const JsonMember& member, const ArrayRules& rules,
@@ -79,7 +84,8 @@ public:
         return source_.text.substr(member.begin, member.end - member.begin);
     }
 
-    /// The same, checked, without the blanks between its tokens: see copy_json().
+    /// The same, without the blanks between its tokens. Numbers are not read: 1.0, 1e400 and 2^70
+    /// stay as they are written. Errors: kind input for text that is not JSON.
     std::string copied(const JsonMember& member) const;
 
     /// Whether the value is an unsigned integer of few enough digits to fit in 64 bits.
@@ -102,14 +108,10 @@ private:
     struct Unread {};
     JsonDocument(const Source& source, Unread) : source_(source) {}
 
-    [[noreturn]] void fail(std::size_t offset, const std::string& message) const;
-    std::size_t skip_space(std::size_t at) const;
-    std::size_t skip_string(std::size_t at) const;
-    std::size_t skip_value(std::size_t at) const;
-    void check_end(std::size_t at) const;
-    std::size_t read_members(std::size_t at);
+    void require_end(JsonCursor& cursor) const;
+    void read_members(JsonCursor& cursor);
     void check_values(std::string_view value, std::size_t at) const;
-    nlohmann::json parse(std::size_t begin, std::size_t end) const;
+    nlohmann::json parse(std::string_view text, std::size_t at) const;
 
     const Source& source_;
     bool is_array_ = false;

@@ -15,7 +15,7 @@ namespace attn::io {
 enum class Outermost { list, lines };
 
 /// The array in `text`, from its first bracket to its last; empty if anything in it is unexpected.
-/// The numbers equal those of JsonArrayReader. `bytes_after` the text are readable: then its last
+/// The numbers equal those of read_json_array. `bytes_after` the text are readable: then its last
 /// numbers are read as fast as the others.
 std::optional<NumberArray> read_json_rows(std::string_view text, const ArrayRules& rules,
                                           Outermost outermost = Outermost::list,

@@ -23,7 +23,7 @@ void for_each_line(const Source& source, FunctionRef<void(Source line)> take);
 
 /// One array of lines that hold lists of one shape: `[1, 2]` and `[3, 4]` are the rows of a matrix,
 /// two matrices a batch; `[1, 2]` alone is a matrix of one row. Blank lines are skipped. `rules`
-/// are those of the whole array. Errors: as JsonArrayReader, and kind input for a line of a
+/// are those of the whole array. Errors: as read_json_array, and kind input for a line of a
 /// different shape and for text after a list.
 NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
                               ThreadPool* workers = nullptr,

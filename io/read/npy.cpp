@@ -1,142 +1,78 @@
 #include "io/read/npy.hpp"
 
-#include <charconv>
-#include <limits>
-#include <utility>
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::io {
 namespace {
 
 constexpr std::size_t max_npy_header_length = 65536;  // NumPy's own limit for reading is 10000
 
-/// The dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in any order of keys.
-class DictionaryReader {
-public:
-    DictionaryReader(std::string_view text, const std::string& place, StoredArray& array)
-        : text_(text), place_(place), array_(array) {}
-
-    void read() {
-        expect('{');
-        while (!take('}')) {
-            const std::string key = read_string();
-            expect(':');
-            if (key == "descr")
-                once(has_descr_, key), read_descr();
-            else if (key == "fortran_order")
-                once(has_order_, key), read_order();
-            else if (key == "shape")
-                once(has_shape_, key), read_shape();
-            else
-                fail("the key '" + shortened(key) + "'; expected descr, fortran_order and shape");
-            if (take('}')) break;
-            expect(',');
-        }
-        skip_space();
-        if (at_ != text_.size()) fail("text after the dictionary; expected none");
-        if (!has_descr_ || !has_order_ || !has_shape_)
-            fail("no descr, fortran_order or shape in it; expected all three");
+/// Python's {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } in JSON.
+std::string json_of_dictionary(std::string_view text) {
+    std::string made;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        constexpr std::string_view python = "'()", marks = "\"[]", closing = ")]}";
+        const char c = text[i];
+        const std::size_t mark = python.find(c), next = text.find_first_not_of(" \n", i + 1);
+        if (mark != python.npos)
+            made += marks[mark];
+        else if (text.substr(i).starts_with("True") || text.substr(i).starts_with("False"))
+            made += c == 'T' ? 't' : 'f';
+        else if ((c == ',' && next != text.npos && closing.find(text[next]) != closing.npos) ||
+                 (c == 'L' && !made.empty() && made.back() >= '0' && made.back() <= '9'))
+            made += ' ';  // 3L was Python 2's notation of long integers
+        else
+            made += c;
     }
+    return made;
+}
 
-private:
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, place_, "npy header: " + message);
+/// Fills in the array's type, order and shape.
+void read_dictionary(std::string_view text, const std::string& place, StoredArray& array) {
+    const std::string dictionary = json_of_dictionary(text);
+    const Source source{place + ": npy header", dictionary};
+    const auto fail = [&](const std::string& message) -> void {
+        throw Error(ErrorKind::input, source.name, message);
+    };
+    if (find_invalid_utf8(dictionary) != dictionary.npos ||
+        dictionary.find_first_not_of(JsonCursor::blanks) == dictionary.npos)
+        fail("no text in it; expected a dictionary of Python");
+    const JsonDocument document(source);
+    const JsonMember *descr = document.find("descr"), *order = document.find("fortran_order"),
+                     *shape = document.find("shape");
+    if (descr == nullptr || order == nullptr || shape == nullptr || document.members().size() != 3)
+        fail("found " + excerpt(dictionary, 0) +
+             "; expected descr, fortran_order and shape, no more");
+    const nlohmann::json type = document.read_value(*descr);
+    if (type.is_string()) {
+        array.type_name = type.get<std::string>();
+        const bool has_order = array.type_name.find_first_of("<>|=") == 0;
+        array.type = type_of_descr(std::string_view(array.type_name).substr(has_order ? 1 : 0));
+        array.big_endian = array.type_name.starts_with('>');
+    } else {
+        array.type_name = "record";  // a list of fields: an array that cannot be read
     }
-
-    void once(bool& has, const std::string& key) const {
-        if (std::exchange(has, true)) fail(key + " appears twice; expected it once");
-    }
-
-    void skip_space() {
-        while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
-    }
-
-    bool take(char c) {
-        skip_space();
-        if (at_ == text_.size() || text_[at_] != c) return false;
-        ++at_;
-        return true;
-    }
-
-    void expect(char c) {
-        if (!take(c))
-            fail("found " + excerpt(text_, at_) + "; expected '" + std::string(1, c) + "'");
-    }
-
-    std::string read_string() {
-        skip_space();
-        const char quote = at_ < text_.size() ? text_[at_] : '\0';
-        const std::size_t end =
-            quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : std::string_view::npos;
-        if (end == std::string_view::npos)
-            fail("found " + excerpt(text_, at_) + "; expected a string");
-        const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
-        at_ = end + 1;
-        return std::string(inside);
-    }
-
-    void read_descr() {
-        skip_space();
-        if (at_ < text_.size() && text_[at_] == '[') return skip_fields();
-        const std::string descr = read_string();
-        array_.type_name = descr;
-        const char order = descr.empty() ? '\0' : descr[0];
-        const bool ordered = order == '<' || order == '>' || order == '|' || order == '=';
-        array_.type = type_of_descr(std::string_view(descr).substr(ordered ? 1 : 0));
-        array_.big_endian = order == '>';
-    }
-
-    /// [('x', '<f4'), ...]: records: an array that cannot be read.
-    void skip_fields() {
-        std::size_t open = 0;
-        do {
-            if (at_ == text_.size()) fail("a list that does not end; expected ']'");
-            if (text_[at_] == '[') ++open;
-            if (text_[at_] == ']') --open;
-            ++at_;
-        } while (open != 0);
-        array_.type_name = "record";
-    }
-
-    void read_order() {
-        skip_space();
-        for (const auto& [word, value] :
-             {std::pair(std::string_view("True"), true), {"False", false}})
-            if (text_.substr(at_).starts_with(word)) {
-                array_.fortran_order = value;
-                at_ += word.size();
-                return;
-            }
-        fail("fortran_order is " + excerpt(text_, at_) + "; expected True or False");
-    }
-
-    void read_shape() {
-        expect('(');
-        while (!take(')')) {
-            skip_space();
-            std::size_t size = 0;
-            const auto [end, error] =
-                std::from_chars(text_.data() + at_, text_.data() + text_.size(), size);
-            if (error != std::errc{})
-                fail("found " + excerpt(text_, at_) + " in the shape; expected a size");
-            at_ = static_cast<std::size_t>(end - text_.data());
-            if (at_ < text_.size() && text_[at_] == 'L')
-                ++at_;  // Python 2's notation of long integers
-            array_.shape.push_back(size);
-            if (array_.shape.size() > 32) fail("more than 32 dimensions; expected at most 4");
-            if (take(')')) break;
-            expect(',');
-        }
-    }
-
-    std::string_view text_;
-    const std::string& place_;
-    StoredArray& array_;
-    std::size_t at_ = 0;
-    bool has_descr_ = false, has_order_ = false, has_shape_ = false;
-};
+    const nlohmann::json is_fortran = document.read_value(*order),
+                         sizes = document.read_value(*shape);
+    const bool is_python = text.find("True") != text.npos || text.find("False") != text.npos;
+    if (!is_fortran.is_boolean() || !is_python)
+        fail("fortran_order is " + one_line(shortened(document.text(*order))) +
+             "; expected True or False");
+    array.fortran_order = is_fortran.get<bool>();
+    constexpr std::size_t max_rank = 32;
+    if (!sizes.is_array() || sizes.size() > max_rank ||
+        !std::all_of(sizes.begin(), sizes.end(),
+                     [](const auto& size) { return size.is_number_unsigned(); }))
+        fail("shape is " + one_line(shortened(document.text(*shape))) + "; expected at most " +
+             std::to_string(max_rank) + " sizes");
+    array.shape = sizes.get<std::vector<std::size_t>>();
+}
 
 }  // namespace
 
@@ -162,8 +98,7 @@ std::uint64_t read_npy_header(
         fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
              "; expected at most " + std::to_string(max_npy_header_length) +
              ", and all of them there");
-    const std::string header = read(prefix, length);
-    DictionaryReader(header, place, array).read();
+    read_dictionary(read(prefix, length), place, array);
 
     const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type)

@@ -2,7 +2,6 @@
 // reference reader refuses are refused here too, with an error that names the deviation.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -19,123 +18,6 @@ namespace {
 struct Tensor {
     StoredArray array;
     std::uint64_t begin = 0, end = 0;  // its bytes, counted from the end of the header
-};
-
-/// Handles the events of the header's parser, so that a hostile header is abandoned at its first
-/// error.
-class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
-public:
-    HeaderReader(const Bytes& bytes, std::vector<Tensor>& tensors, std::string& metadata)
-        : bytes_(bytes), tensors_(tensors), metadata_(metadata) {}
-
-    bool start_object(std::size_t) override {
-        if (depth_ > 1 || in_list_) fail("an object inside " + where() + "; expected none");
-        ++depth_;
-        fields_.clear();
-        return true;
-    }
-
-    bool key(std::string& name) override {
-        if (depth_ == 1) {
-            if (!names_.insert(name).second)
-                fail("\"" + shown(name) + "\" appears twice; expected it once");
-            in_metadata_ = name == "__metadata__";
-            if (!in_metadata_) {
-                tensors_.emplace_back();
-                tensors_.back().array.name = name;
-            }
-            name_ = name;
-            return true;
-        }
-        const bool known = name == "dtype" || name == "shape" || name == "data_offsets";
-        if (!in_metadata_ && !known)
-            fail("the key \"" + shown(name) + "\" in " + where() +
-                 "; expected dtype, shape and data_offsets");
-        if (!fields_.insert(name).second)
-            fail("\"" + shown(name) + "\" appears twice in " + where() + "; expected it once");
-        field_ = name;
-        return true;
-    }
-
-    bool string(std::string& value) override {
-        if (depth_ == 2 && in_metadata_) {
-            if (field_ == safetensors_metadata) metadata_ = std::move(value);
-        } else if (depth_ == 2 && field_ == "dtype" && !in_list_) {
-            tensors_.back().array.type_name = value;
-        } else {
-            fail_value();
-        }
-        return true;
-    }
-
-    bool start_array(std::size_t) override {
-        if (depth_ != 2 || in_metadata_ || in_list_ || field_ == "dtype") fail_value();
-        in_list_ = true;
-        offsets_ = 0;
-        return true;
-    }
-
-    bool number_unsigned(std::uint64_t value) override {
-        if (!in_list_) fail_value();
-        Tensor& tensor = tensors_.back();
-        if (field_ == "shape") {
-            tensor.array.shape.push_back(value);
-            if (tensor.array.shape.size() > 32) fail("more than 32 dimensions in " + where());
-        } else if (offsets_++ < 2) {
-            (offsets_ == 1 ? tensor.begin : tensor.end) = value;
-        }
-        return true;
-    }
-
-    bool end_array() override {
-        in_list_ = false;
-        if (field_ == "data_offsets" && offsets_ != 2)
-            fail(std::to_string(offsets_) + " data_offsets in " + where() + "; expected 2");
-        return true;
-    }
-
-    bool end_object() override {
-        if (--depth_ == 1 && !in_metadata_ && fields_.size() != 3)
-            fail("no dtype, shape or data_offsets in " + where() + "; expected all three");
-        return true;
-    }
-
-    bool null() override { return fail_value(); }
-    bool boolean(bool) override { return fail_value(); }
-    bool number_integer(std::int64_t) override { return fail_value(); }
-    bool number_float(double, const std::string&) override { return fail_value(); }
-    bool binary(nlohmann::json::binary_t&) override { return fail_value(); }
-
-    bool parse_error(std::size_t position, const std::string&,
-                     const nlohmann::json::exception&) override {
-        fail("no JSON at byte " + std::to_string(position) + " of the header; expected JSON");
-    }
-
-private:
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, bytes_.name(), "safetensors: " + message);
-    }
-
-    static std::string shown(const std::string& name) { return one_line(shortened(name)); }
-
-    std::string where() const { return depth_ == 0 ? "the header" : "\"" + shown(name_) + "\""; }
-
-    bool fail_value() const {
-        if (depth_ == 0) fail("the header is not a JSON object; expected one");
-        if (depth_ == 1) fail(where() + " is not an object; expected one");
-        if (in_metadata_) fail("__metadata__ holds more than strings; expected strings");
-        fail(field_ + " of " + where() +
-             " is not as it should be; expected \"dtype\": text, "
-             "\"shape\" and \"data_offsets\": lists of integers");
-    }
-
-    const Bytes& bytes_;
-    std::vector<Tensor>& tensors_;
-    std::string& metadata_;
-    std::set<std::string> names_, fields_;
-    std::string name_, field_;
-    std::size_t depth_ = 0, offsets_ = 0;
-    bool in_metadata_ = false, in_list_ = false;
 };
 
 class SafetensorsReader {
@@ -176,15 +58,67 @@ private:
             fail("a header of " + std::to_string(length) + " bytes in a file of " +
                  std::to_string(bytes_->size()) + "; the file is cut short");
         header_end_ = prefix + length;
-        std::string header = bytes_->read(prefix, static_cast<std::size_t>(length));
+        const std::string header = bytes_->read(prefix, static_cast<std::size_t>(length));
         if (header.empty() || header[0] != '{')
             fail("a header that starts with " + excerpt(header, 0) +
                  "; expected '{' at once, without blanks before it");
         const std::size_t end = header.find_last_not_of(' ') + 1;
         if (header[end - 1] == '\0')
             fail("a header padded with zero bytes; expected blanks (0x20)");
-        HeaderReader reader(*bytes_, tensors_, metadata_);
-        nlohmann::json::sax_parse(header.begin(), header.end(), &reader);
+        if (find_invalid_utf8(header) != std::string::npos) fail("a header that is not UTF-8");
+        const Source source{bytes_->name() + ": header", header};
+        const JsonDocument document(source);
+        for (const JsonMember& member : document.members())
+            member.key == "__metadata__" ? read_metadata(source, document, member)
+                                         : read_tensor(source, document, member);
+    }
+
+    [[noreturn]] static void fail(const JsonDocument& document, const JsonMember& member,
+                                  const std::string& expected) {
+        throw Error(ErrorKind::input, document.place(member),
+                    "\"" + one_line(shortened(member.key)) + "\" is " +
+                        one_line(shortened(document.text(member))) + "; expected " + expected);
+    }
+
+    void read_metadata(const Source& source, const JsonDocument& document,
+                       const JsonMember& member) {
+        if (!document.holds_object(member)) fail(document, member, "an object of strings");
+        const JsonDocument metadata(source, member);
+        for (const JsonMember& entry : metadata.members()) {
+            if (!metadata.text(entry).starts_with('"')) fail(metadata, entry, "a string");
+            const nlohmann::json text = metadata.read_value(entry);
+            if (entry.key == safetensors_metadata) metadata_ = text.get<std::string>();
+        }
+    }
+
+    void read_tensor(const Source& source, const JsonDocument& document, const JsonMember& member) {
+        constexpr const char* form =
+            "\"dtype\": text, \"shape\" and \"data_offsets\": lists of integers";
+        if (!document.holds_object(member)) fail(document, member, form);
+        const JsonDocument tensor(source, member);
+        const JsonMember *dtype = tensor.find("dtype"), *shape = tensor.find("shape"),
+                         *offsets = tensor.find("data_offsets");
+        if (dtype == nullptr || shape == nullptr || offsets == nullptr ||
+            tensor.members().size() != 3)
+            fail(document, member, form);
+        const nlohmann::json type = tensor.read_value(*dtype);
+        if (!type.is_string()) fail(tensor, *dtype, "text");
+        const auto integers = [&](const JsonMember& list, std::size_t most) {
+            const nlohmann::json numbers = tensor.read_value(list);
+            const auto is_integer = [](const auto& number) { return number.is_number_unsigned(); };
+            if (!numbers.is_array() || numbers.size() > most ||
+                !std::all_of(numbers.begin(), numbers.end(), is_integer))
+                fail(tensor, list, "a list of at most " + std::to_string(most) + " integers");
+            return numbers.get<std::vector<std::size_t>>();
+        };
+        Tensor& made = tensors_.emplace_back();
+        made.array.name = member.key;
+        made.array.type_name = type.get<std::string>();
+        made.array.shape = integers(*shape, 32);
+        const std::vector<std::size_t> ends = integers(*offsets, 2);
+        if (ends.size() != 2) fail(tensor, *offsets, "two integers");
+        made.begin = ends[0];
+        made.end = ends[1];
     }
 
     void check_size(Tensor const& tensor, std::uint64_t data) const {
@@ -244,14 +178,6 @@ private:
     std::string metadata_;
 };
 
-}  // namespace
-
-ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes) {
-    return SafetensorsReader(bytes).read();
-}
-
-namespace {
-
 /// Errors in opening it are reported at the index, which names it.
 ArrayFile open_shard(const std::string& index, const std::string& name, const Access& access) {
     std::shared_ptr<const Bytes> bytes;
@@ -262,12 +188,11 @@ ArrayFile open_shard(const std::string& index, const std::string& name, const Ac
     } catch (const Error& error) {
         throw Error(error.kind(), index + ": " + one_line(name), error.what());
     }
-    return open_safetensors(bytes);
+    return SafetensorsReader(bytes).read();
 }
 
-}  // namespace
-
-ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
+/// The arrays of all the files that the index names, in its folder.
+ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
     const std::string& path = index->name();
     const Source source = read_source(index);
     const JsonDocument document(source);
@@ -307,6 +232,13 @@ ArrayFile open_safetensors_index(const std::shared_ptr<const Bytes>& index) {
         all.arrays.push_back(array->second);
     }
     return all;
+}
+
+}  // namespace
+
+ArrayFile open_safetensors(const std::shared_ptr<const Bytes>& bytes) {
+    return bytes->name().ends_with(safetensors_index) ? open_index(bytes)
+                                                      : SafetensorsReader(bytes).read();
 }
 
 }  // namespace attn::io

@@ -7,8 +7,7 @@
 namespace attn::io {
 
 /// Columns of a UTF-8 text: 0 for combining characters and joiners, 2 for wide East Asian
-/// characters and emoji, else 1. Ranges after Unicode's EastAsianWidth.txt (W and F) and the Mn
-/// blocks of the scripts in common use.
+/// characters and emoji, else 1, as utf8proc has them.
 std::size_t display_width(std::string_view text);
 
 }  // namespace attn::io

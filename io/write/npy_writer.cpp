@@ -14,36 +14,36 @@ void write_npy(Output& out, const Report& report, const NumberStyle&) {
                 [&](std::string_view piece) { out << piece; });
 }
 
-void write_npz(Output& out, const Report& report, const NumberStyle&) {
-    ZipWriter zip(out);
+std::vector<ArchiveEntry> entries_of(const Report& report) {
+    std::vector<ArchiveEntry> entries;
     for (const NamedArray& array : report.arrays) {
-        const ArrayBytes bytes = describe(array, report.stored);
-        const std::string header = npy_header(bytes.descr, bytes.shape);
-        zip.begin(array.name + ".npy", header.size() + bytes.size());
-        zip.write(header);
-        write_bytes(array, report.stored, report.workers,
-                    [&](std::string_view piece) { zip.write(piece); });
-        zip.end();
+        ArchiveEntry& entry = entries.emplace_back();
+        entry.name = array.name;
+        entry.type = describe(array, report.stored);
+        entry.write = [&](FunctionRef<void(std::string_view)> take) {
+            write_bytes(array, report.stored, report.workers, take);
+        };
     }
-    if (!report.head.empty()) {
-        const std::string head = metadata_text(report);
-        const std::string header = npy_header("|u1", {head.size()});
-        zip.begin(std::string(npz_metadata) + ".npy", header.size() + head.size());
-        zip.write(header);
-        zip.write(head);
-        zip.end();
-    }
-    zip.finish();
+    return entries;
+}
+
+void write_npz(Output& out, const Report& report, const NumberStyle&) {
+    std::vector<ArchiveEntry> entries = entries_of(report);
+    const std::string head = report.head.empty() ? "" : metadata_text(report);
+    if (!head.empty())
+        entries.push_back(
+            {std::string(npz_metadata), {"uint8", "|u1", "U8", 1, {head.size()}}, head});
+    write_npz_archive(out, entries);
 }
 
 void write_npz_archive(Output& out, std::span<ArchiveEntry> entries) {
     ZipWriter zip(out);
     for (ArchiveEntry& entry : entries) {
         const std::string header = npy_header(entry.type.descr, entry.type.shape);
-        zip.begin(entry.name + ".npy", header.size() + entry.bytes.size());
+        zip.begin(entry.name + ".npy", header.size() + entry.type.size());
         zip.write(header);
         entry.offset = zip.position();
-        zip.write(entry.bytes);
+        entry.write_to([&](std::string_view piece) { zip.write(piece); });
         zip.end();
     }
     zip.finish();

@@ -27,13 +27,6 @@ std::optional<Number> parsed(std::string_view text) {
     return number;
 }
 
-std::string index_text(std::size_t place, const std::vector<std::size_t>& shape) {
-    std::string text;
-    for (std::size_t axis = shape.size(); axis-- > 0; place /= shape[axis])
-        text.insert(0, (axis == 0 ? "" : ",") + std::to_string(place % shape[axis]));
-    return "[" + text + "]";
-}
-
 template <class T>
 std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
                               const StoredType& type) {
@@ -42,7 +35,8 @@ std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
         const auto number = static_cast<double>(values.data()[i]);
         if (type.is_integer() && std::isnan(number))
             throw SettingError(ErrorKind::input, "store",
-                               name + index_text(i, values.shape()) +
+                               name +
+                                   index_text(i, {values.shape().begin(), values.shape().end()}) +
                                    " is NaN, which no integer holds; expected float16 or "
                                    "bfloat16, or --emit with other arrays");
         if (stored(number, type).saturated) ++count;

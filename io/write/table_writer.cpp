@@ -152,37 +152,13 @@ private:
         return width;
     }
 
-    /// The widths of the shown columns; by rows, in memory order.
-    template <class T>
-    std::vector<std::size_t> column_widths(const Matrix<T>& matrix, const Ends& rows,
-                                           const Ends& columns) const {
-        std::vector<std::size_t> widths;
-        const auto nothing = [] {};
-        const auto widen = [&](std::size_t& width, std::size_t other) {
-            width = std::max(width, other);
-        };
-        columns.for_each(
-            [&](std::size_t c) {
-                widths.push_back(display_width(label(array_->axes.size() - 1, c)));
-            },
-            nothing);
-        rows.for_each(
-            [&](std::size_t r) {
-                std::size_t* width = widths.data();
-                columns.for_each([&](std::size_t c) { widen(*width++, cell(matrix, r, c).size()); },
-                                 nothing);
-            },
-            [&] {
-                for (std::size_t& width : widths) widen(width, dots.size());
-            });
-        return widths;
-    }
-
     /// Text is made twice, so that the table need not be stored.
     template <class T>
     void write_matrix(const Matrix<T>& matrix, const Ends& rows, const Ends& columns) {
         const std::size_t labels = label_width(rows);
-        const std::vector<std::size_t> widths = column_widths(matrix, rows, columns);
+        std::vector<std::size_t> widths;  // of the shown columns
+        columns.for_each([&](std::size_t c) { widths.push_back(column_width(matrix, rows, c)); },
+                         [] {});
         const auto write_row = [&](const std::string& name, auto text_of) {
             std::string line = name + std::string(labels - display_width(name), ' ');
             const std::size_t* width = widths.data();

@@ -12,6 +12,7 @@
 #include "io/read/csv.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
+#include "io/read/json_array.hpp"
 #include "io/read/ndjson.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -138,15 +139,17 @@ Read read_every_way(std::string_view bytes, const Question& question, std::strin
     return read;
 }
 
-/// Several threads that read pieces of a text give what one gives that reads it whole.
-template <class ReadText>
-void require_pieces(const Question& question, const ReadText& read_text) {
+/// Several threads that read pieces of a text give what one gives that reads number by number.
+template <class ReadText, class ReadSlowly>
+void require_pieces(const Question& question, const ReadText& read_text,
+                    const ReadSlowly& read_slowly) {
     static ThreadPool workers(2);
-    io::NumberArray whole, pieces;
-    const std::string error = error_of([&] { whole = read_text(nullptr, io::default_piece); });
+    io::NumberArray slow, pieces;
+    const std::string error = error_of([&] { slow = read_slowly(); });
     const std::string other = error_of([&] { pieces = read_text(&workers, question.piece); });
     require(error == other, "pieces of a text say '" + other + "', not '" + error + "'");
-    require(same(whole.values, pieces.values), "pieces of a text are read");
+    require(same(slow.values, pieces.values) && slow.boolean == pieces.boolean,
+            "pieces of a text are read");
 }
 
 /// All numbers of nested lists as nlohmann_json reads them; nothing where there is anything else.
@@ -248,9 +251,16 @@ void read_json(std::string_view bytes) {
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
         if (!source.text.starts_with('[')) return;
-        require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
-            return io::JsonDocument(source).read_array(question.rules, workers, piece);
-        });
+        const io::JsonDocument document(source);
+        const auto read_pieces = [&](ThreadPool* workers, std::size_t piece) {
+            return document.read_array(question.rules, workers, piece);
+        };
+        io::JsonCursor cursor(source);
+        const bool is_whole =
+            error_of([&] { cursor.take_value(); }).empty() && cursor.peek() == '\0';
+        if (is_whole)
+            require_pieces(question, read_pieces,
+                           [&] { return io::read_json_array(source, 0, question.rules); });
         const json truth = json::parse(source.text, nullptr, false);
         if (read.error.empty())
             require_numbers(read.array.values, numbers_of(truth), question.rules.dtype);
@@ -268,9 +278,12 @@ void read_ndjson(std::string_view bytes) {
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
         if (io::input_file_of_line(source).document->is_array())
-            require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
-                return io::read_ndjson_array(source, question.rules, workers, piece);
-            });
+            require_pieces(
+                question,
+                [&](ThreadPool* workers, std::size_t piece) {
+                    return io::read_ndjson_array(source, question.rules, workers, piece);
+                },
+                [&] { return io::read_json_lines(source, question.rules); });
     });
     if (!read.error.empty()) return;
     std::vector<double> all;
@@ -292,9 +305,15 @@ void read_csv(std::string_view bytes) {
     read_every_way(bytes, question, "csv");
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
-        require_pieces(question, [&](ThreadPool* workers, std::size_t piece) {
-            return io::read_csv(source, question.rules, question.style, workers, piece).matrix;
-        });
+        // A blank line at the end stops the reader of pieces, and nothing else.
+        const std::string text = std::string(bytes) + "\n ";
+        const io::Source slow = test::make_source("text", text);
+        require_pieces(
+            question,
+            [&](ThreadPool* workers, std::size_t piece) {
+                return io::read_csv(source, question.rules, question.style, workers, piece).matrix;
+            },
+            [&] { return io::read_csv(slow, question.rules, question.style).matrix; });
     });
 }
 

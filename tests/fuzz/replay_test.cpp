@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/sample.hpp"
@@ -21,6 +22,23 @@ std::vector<std::string> found_cases(std::string_view target) {
     return cases;
 }
 
+/// One to three of its bytes are other ones, mostly marks of the formats.
+std::string changed(std::string text, std::mt19937& random) {
+    static const std::string marks = "[],,\n \t\r0123456789.-+eE\"#nNtrue;{}:";
+    for (std::size_t i = 1 + random() % 3; i > 0 && !text.empty(); --i) {
+        const std::size_t at = random() % text.size();
+        const char mark =
+            random() % 8 == 0 ? static_cast<char>(random()) : marks[random() % marks.size()];
+        switch (random() % 4) {
+            case 0: text[at] = mark; break;
+            case 1: text.insert(at, 1, mark); break;
+            case 2: text.erase(at, 1 + random() % 3); break;
+            default: text.insert(at, text.substr(random() % text.size(), random() % 9));
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 TEST_CASE("fuzz: seeds, what is cut from them, and what was found end well") {
@@ -37,6 +55,9 @@ TEST_CASE("fuzz: seeds, what is cut from them, and what was found end well") {
                      {seeds[i].size(), seeds[i].size() / 2, seeds[i].size() - 1})
                     cases.push_back(seeds[i].substr(0, length));
             cases.emplace_back();
+            std::mt19937 random(1);
+            for (std::size_t i = 0; i < test::cases(target.longest / 8); ++i)
+                cases.push_back(changed(seeds[random() % seeds.size()], random));
             for (const std::string& bytes : cases) {
                 if (bytes.size() > target.longest) continue;
                 CAPTURE(bytes);

@@ -50,40 +50,6 @@ std::string text_of(double value, char mark, char exponent) {
     return result;
 }
 
-TEST_CASE("csv forms: decimal commas, by every separator, labelled or not, quoted or not") {
-    std::mt19937 random(1);
-    CsvStyle style;
-    style.decimal = DecimalMark::comma;
-    for (int i = 0; i < 600; ++i) {
-        const Matrix matrix = drawn(random);
-        const char separator = "\t; ,"[random() % 4];
-        const bool labelled = random() % 2 != 0, header = random() % 2 != 0;
-        std::string text, pointed;
-        if (header) {
-            for (std::size_t c = 0; c < matrix.columns + labelled; ++c)
-                text += (c == 0 ? "" : std::string(1, separator)) +
-                        field("x" + std::to_string(c), separator, separator == ',');
-            text += '\n';
-        }
-        for (std::size_t r = 0; r < matrix.rows; ++r) {
-            if (labelled)
-                text += field("w" + std::to_string(r), separator, separator == ',') + separator;
-            for (std::size_t c = 0; c < matrix.columns; ++c)
-                text += (c == 0 ? "" : std::string(1, separator)) +
-                        field(text_of(matrix.at(r, c), ',', 0), separator, separator == ',');
-            text += '\n';
-        }
-        CAPTURE(text);
-        CsvStyle used = style;
-        used.header = header ? Guess::yes : Guess::no;
-        used.labels = labelled ? Guess::yes : Guess::no;
-        const Reading reading = read(text, used);
-        CHECK(reading.error == "");
-        CHECK(reading.meaning.values == matrix.values);
-        CHECK(reading.meaning.labels.size() == (labelled ? matrix.rows : 0));
-    }
-}
-
 /// Whether the text is read as the table, by the flags that its errors name.
 bool is_reached(const std::string& text, const Meaning& meaning, const CsvStyle& style = {},
                 int depth = 3) {
@@ -160,41 +126,6 @@ TEST_CASE("csv forms: every separator, mark and way to quote is read, by the fla
         if (by_flag.error.empty() && !is_joined) CHECK(by_flag.meaning == meaning);
     }
     CHECK(asked > 500);
-}
-
-TEST_CASE("csv forms: the flag that an error about a decimal comma names reads the file") {
-    std::mt19937 random(2);
-    int followed = 0;
-    for (int i = 0; i < 300; ++i) {
-        const Matrix matrix = drawn(random);
-        const char separator = "\t;"[random() % 2];
-        std::string text;
-        for (std::size_t r = 0; r < matrix.rows; ++r) {
-            if (matrix.columns == 1) text += "w" + std::string(1, separator);
-            for (std::size_t c = 0; c < matrix.columns; ++c)
-                text +=
-                    (c == 0 ? "" : std::string(1, separator)) + text_of(matrix.at(r, c), ',', 0);
-            text += '\n';
-        }
-        CAPTURE(text);
-        const Reading plain = read(text);
-        if (text.find(',') == std::string::npos) {
-            CHECK(plain.error == "");
-            continue;
-        }
-        REQUIRE(plain.error.find("--csv-decimal ,") != std::string::npos);
-        CsvStyle style;
-        style.decimal = DecimalMark::comma;
-        const Reading reading = read(text, style);
-        CHECK(reading.error == "");
-        CHECK(reading.meaning.values == matrix.values);
-        ++followed;
-    }
-    CHECK(followed > 100);
-    // A point among decimal commas may separate thousands.
-    CsvStyle style;
-    style.decimal = DecimalMark::comma;
-    CHECK(read("1,5;1.500\n", style).error == "f.csv:1:5: found '1.500'; expected decimal commas");
 }
 
 TEST_CASE("csv forms: a separator at the end of every line is not followed by a field") {

@@ -219,8 +219,8 @@ TEST_CASE("csv reading: rows and headers that count from zero") {
     for (const std::string name : {"", "token", "Word", "label", "NAME", "id", "index"}) {
         CHECK(header(name + ",0,1\nthe,2,3\n") == Words{name, "0", "1"});
         CHECK(header(name + ",a,b\n5,2,3\n") == Words{name, "a", "b"});
-        CHECK(header(name + ",the,.\nthe,2,3\n.,4,5\n") == Words{name, "the", "."});
-        for (const std::string line : {"1,2", "2021,2022", "x,5", "a,NA", "a,1 000", "x,"}) {
+        for (const std::string line :
+             {"1,2", "2021,2022", "the,.", "x,5", "a,NA", "a,1 000", "x,"}) {
             const std::string text = name + "," + line + "\nthe,2,3\n";
             CAPTURE(text);
             const std::string error = read(text).error;

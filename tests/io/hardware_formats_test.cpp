@@ -247,7 +247,7 @@ TEST_CASE(
     with_nan.data()[3] = std::nan("");
     const Report nan = report_of("x", with_nan);
     CHECK_THROWS_WITH(stored_arrays(nan.arrays, type),
-                      doctest::Contains("x[1,1] is NaN, which no integer holds"));
+                      doctest::Contains("x[1, 1] is NaN, which no integer holds"));
     Report mixed = report_of("x", Array<float>::from_shape({2}));
     mixed.arrays.push_back(report_of("n", Array<double>::from_shape({2})).arrays[0]);
     CHECK_THROWS_WITH(text_of(write_memh, mixed),

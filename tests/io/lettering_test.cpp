@@ -115,21 +115,4 @@ TEST_CASE("lettering: joiners and style selectors of emoji are not drawn") {
     CHECK(text_line("❤️").glyphs.size() == 1);
 }
 
-TEST_CASE("lettering: any bytes can be drawn") {
-    std::uint32_t state = 1;
-    for (int text = 0; text < 300; ++text) {
-        std::string bytes;
-        for (int i = 0; i < 40; ++i) {
-            state = state * 1664525 + 1013904223;
-            bytes += static_cast<char>(state >> 24);
-        }
-        for (const std::string& shown : {bytes, label_text(bytes, 30)}) {
-            const TextLine line = text_line(shown);
-            CHECK(line.width >= 0);
-            for (const PlacedGlyph& placed : line.glyphs)
-                covered_by(placed.glyph, 12, Turn::slanted, placed.at, 0);
-        }
-    }
-}
-
 }  // namespace lettering_test

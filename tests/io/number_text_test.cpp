@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "io/read/number_array.hpp"
@@ -23,21 +22,6 @@ std::string text_of(T value, std::optional<int> decimals = {}) {
     return text;
 }
 
-template <class T>
-bool same_bits(T a, T b) {
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
-}
-
-template <class T>
-void check_round_trip(T value) {
-    const std::string text = text_of(value);
-    CAPTURE(text);
-    const ParsedNumber read = parse_json_number(text);
-    CHECK(read.length == text.size());
-    CHECK(same_bits(static_cast<T>(read.value), value));
-    CHECK(same_bits(static_cast<T>(parse_loose_number(text).value), value));
-}
-
 }  // namespace
 
 TEST_CASE("precision is digits after the point, rounded from the exact value") {
@@ -48,18 +32,6 @@ TEST_CASE("precision is digits after the point, rounded from the exact value") {
     CHECK(text_of(3.0f, 0) == "3");
     CHECK(text_of(std::int64_t{-7}, 4) == "-7");
     CHECK(text_of(1.7976931348623157e308, 20).size() == 309 + 21);
-}
-
-TEST_CASE("JSON numbers: JSON's grammar and no more") {
-    for (const char* good : {"0", "-0", "10", "1.5", "1e5", "1E+5", "1.25e-3"})
-        CHECK(parse_json_number(good).length == std::string(good).size());
-    for (const char* bad : {"", "+1", ".5", "-", "01", "-01", "e5", "abc", "NaN"})
-        CHECK(parse_json_number(bad).length == 0);
-    CHECK(parse_json_number("1.").length == 1);
-    CHECK(parse_json_number("1e").length == 1);
-    CHECK(parse_json_number("1e400").value == std::numeric_limits<double>::infinity());
-    CHECK(parse_json_number("-1e999999999999").value == -std::numeric_limits<double>::infinity());
-    CHECK(parse_json_number("1e-400").value == 0);
 }
 
 TEST_CASE("loose numbers: what Python's float() takes") {

@@ -188,8 +188,8 @@ TEST_CASE("output: devices are written in place; folders and full disks are erro
               OutputFile out(test::scratch_folder());
           }).ends_with(": is a folder; expected a file to write"));
     CHECK(test::error_of([] { OutputFile out("/no/such/folder/r.json"); }) ==
-          "/no/such/folder/r.json: cannot be written (No such file or directory); expected a "
-          "writable location with enough space");
+          "/no/such/folder/r.json: folder /no/such/folder does not exist; expected an existing "
+          "folder (mkdir -p creates it)");
     if (fs::exists("/dev/full"))
         CHECK(test::error_of([] {
                   OutputFile out("/dev/full");

@@ -23,7 +23,7 @@ TEST_CASE("place: line and column from 1, columns in characters") {
 
 TEST_CASE("a byte-order mark is dropped; emptiness and broken UTF-8 are refused") {
     CHECK(test::make_source("f", "\xef\xbb\xbf[1]").text == "[1]");
-    CHECK(error_of([] { test::make_source("f", " \n\t"); }) == "f: is empty; expected a request");
+    CHECK(error_of([] { test::make_source("f", " \n\t"); }) == "f: is empty; expected a matrix");
     CHECK(error_of([] { test::make_source("f", "ab\n\xff"); }) ==
           "f:2:1: not UTF-8; expected UTF-8 text");
 }

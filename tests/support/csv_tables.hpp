@@ -22,14 +22,11 @@ inline const Words numbers{"0.5", "-1.25", "3", "1e-3", "nan", "-inf", "+2", ".5
 
 // Damaged numbers and missing values, none of which is a number or a name.
 inline const Words damaged{
-    "1 000",   "1_000",      "50%",        "1/2",       "0x10",         "\u22122", "$3",
-    "1.5x",    "1.2.3",      "--1",        "+-2",       "(5)",          "1e",      "\u20ac5",
-    "5\u20ac", "1\u00a0000", "1\u2009000", "1'000",     "\uff11\uff12", "12:30",   "\u0661\u0662",
-    "=1+2",    "<5",         "~3",         "1,5",       "1.000,50",     "\u00bd",  "-",
-    "?",       ".",          "NA",         "N/A",       "null",         "None",    "#N/A",
-    "",        "n/a",        "NULL",       "<NA>",      "--",           "true",    "False",
-    "R$5",     "USD 5",      "1,000",      "\u2212inf", "1.#INF",       "O.5",     "e-5",
-    "nan(ind)"};
+    "1 000", "1_000", "50%",   "1/2",        "0x10",     "\u22122", "$3",    "1.5x",       "1.2.3",
+    "--1",   "+-2",   "(5)",   "1e",         "\u20ac5",  "5\u20ac", "1'000", "1\u00a0000", "12:30",
+    "=1+2",  "<5",    "~3",    "1\u2009000", "1.000,50", "-",       "1,5",   "?",          ".",
+    "NA",    "N/A",   "null",  "None",       "#N/A",     "",        "n/a",   "NULL",       "<NA>",
+    "--",    "true",  "False", "1,000",      "1.#INF"};
 inline const Words names{"x1", "d0", "dim_0", "weight_%", "x (mm)", "V1",
                          "f0", "Q4", "a",     "_1",       "don't"};
 inline const Words labels{"the",       "Your",   "journey", "[CLS]", "don't",
