@@ -27,7 +27,7 @@ std::vector<std::string> words_of(const std::string& text) {
 
 class Filter {
 public:
-    explicit Filter(TemplateValues values) : values_(std::move(values)) {}
+    explicit Filter(TemplateCase with) : case_(std::move(with)) {}
 
     /// Fills the lines, or only takes them, up to the end of a section, and returns that word.
     std::string_view fill(std::string_view& text, bool is_kept) {
@@ -56,8 +56,9 @@ private:
     };
 
     const std::string& value(std::string_view name) const {
-        const auto found = values_.find(name);
-        if (found == values_.end()) throw std::logic_error("a template names " + std::string(name));
+        const auto found = case_.values.find(name);
+        if (found == case_.values.end())
+            throw std::logic_error("a template names " + std::string(name));
         return found->second;
     }
 
@@ -79,7 +80,11 @@ private:
         const std::vector<std::string> names = words_of(with_values(condition));
         return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
             const bool is_negated = name.starts_with('!');
-            return value(name.substr(is_negated ? 1 : 0)).empty() == is_negated;
+            if (is_negated) name.remove_prefix(1);
+            const auto found = case_.conditions.find(name);
+            const bool is_set =
+                found != case_.conditions.end() ? found->second : !value(name).empty();
+            return is_set != is_negated;
         });
     }
 
@@ -136,9 +141,9 @@ private:
             if (once_.insert(text).second) add_line(indent + text);
         } else if (word == "let") {
             const std::string_view name = take(rest, " ");
-            values_.insert_or_assign(std::string(name), std::string(rest));
+            case_.values.insert_or_assign(std::string(name), std::string(rest));
         } else if (word == "append") {
-            std::string& to = values_[std::string(take(rest, " "))];
+            std::string& to = case_.values[std::string(take(rest, " "))];
             const std::string_view separator = take(rest, " ");
             if (!to.empty()) ((to += ' ') += separator) += ' ';
             to += rest;
@@ -150,15 +155,15 @@ private:
         }
     }
 
-    TemplateValues values_;
+    TemplateCase case_;
     std::map<std::string, Lines, std::less<>> defined_;
     std::set<std::string> once_;
 };
 
 }  // namespace
 
-std::string fill_template(std::string_view text, TemplateValues values) {
-    Filter filter(std::move(values));
+std::string fill_template(std::string_view text, TemplateCase with) {
+    Filter filter(std::move(with));
     filter.fill(text, true);
     return std::move(filter.filled);
 }

@@ -7,15 +7,19 @@
 
 namespace attn::cli {
 
-/// What one case puts into a template, by name. As a condition, a value is true if not empty.
-using TemplateValues = std::map<std::string, std::string, std::less<>>;
+/// What one case puts into a template, by name. A value is a condition too, true if not empty,
+/// unless a condition has its name.
+struct TemplateCase {
+    std::map<std::string, bool, std::less<>> conditions{};
+    std::map<std::string, std::string, std::less<>> values{};
+};
 
 /// The text of a template. A template is the text itself, and in it
 ///
 ///     @NAME@                in a line: the value NAME, whose lines are aligned with the first. A
 ///                           line of nothing but empty values is left out;
-///     @if NAME !OTHER       the lines up to `@else` or `@end` are kept if the value NAME is not
-///                           empty and OTHER is; those below `@else` otherwise;
+///     @if NAME !OTHER       the lines up to `@else` or `@end` are kept if NAME is true and
+///                           OTHER is not; those below `@else` otherwise;
 ///     @if NAME !OTHER: LINE the same for one line, which may be any of these;
 ///     @for X in WORD WORD   the lines up to `@end` for each word, which replaces $X in them;
 ///     @let NAME TEXT        sets a value;
@@ -29,6 +33,6 @@ using TemplateValues = std::map<std::string, std::string, std::less<>>;
 /// names of $X are letters, so that `$X_weight` has one. An @ before a blank is a part of the text.
 /// Blank lines before all others are left out. Values are not searched for names. Throws
 /// std::logic_error for a name that has no value, or no lines, where it is kept.
-std::string fill_template(std::string_view text, TemplateValues values);
+std::string fill_template(std::string_view text, TemplateCase with);
 
 }  // namespace attn::cli

@@ -85,7 +85,7 @@ public:
     Values(const LanguageRow& language, const Repro& program)
         : language_(language), p(program), plan(program.plan) {}
 
-    TemplateValues take() {
+    TemplateCase take() {
         add_conditions();
         add_sizes();
         add_numbers();
@@ -96,7 +96,7 @@ public:
         for (const auto* norm : {&p.input_norm, &p.query_norm, &p.key_norm})
             if (*norm) add_norm(**norm);
         p.for_each_array([&](const ProgramArray& array) { add_array(array); });
-        return std::move(values_);
+        return std::move(case_);
     }
 
 private:
@@ -108,7 +108,7 @@ private:
     /// Values, or those of an array or a norm.
     void add(std::initializer_list<Row> rows, const std::string& of = "") {
         for (const Row& row : rows)
-            values_[std::string(row.name) + (of.empty() ? "" : "." + of)] = row.value.text;
+            case_.values[std::string(row.name) + (of.empty() ? "" : "." + of)] = row.value.text;
     }
 
     std::string number(double value) const { return number_text(value, Dtype::float64, language_); }
@@ -313,7 +313,7 @@ private:
     const LanguageRow& language_;
     const Repro& p;
     const Plan& plan;
-    TemplateValues values_;
+    TemplateCase case_;
 };
 
 }  // namespace
