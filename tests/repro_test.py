@@ -187,9 +187,9 @@ def last_number(program, in_c, in_python):
 
 def with_one_number_changed(program):
     """The last expected number, which is of the last array, is off by 1.5 of its own tolerance."""
-    begin, end = last_number(program, r"\bcontext_vectors_tolerance\S* = \{.*?\};", r"(?s:.*)tolerance = .*?dtype")
+    begin, end = last_number(program, r"\bcontext_vectors_tolerance\S* =\s*\{.*?\};", r"(?s:.*)tolerance = .*?dtype")
     tolerance = float(program[begin:end])
-    begin, end = last_number(program, r"expected_context_vectors\S* = \{.*?\};", r"(?s:.*)expected = .*?dtype")
+    begin, end = last_number(program, r"expected_context_vectors\S* =\s*\{.*?\};", r"(?s:.*)expected = .*?dtype")
     return program[:begin] + repr(float(program[begin:end]) + 1.5 * tolerance) + program[end:]
 
 

@@ -7,23 +7,32 @@
 
 namespace attn::cli {
 
-/// What one case puts into a template.
+/// What one case puts into a template, by name. A value is a condition too, true if not empty,
+/// unless a condition has its name.
 struct TemplateCase {
-    std::map<std::string_view, bool> conditions{};
-    std::map<std::string_view, std::string> values{};
+    std::map<std::string, bool, std::less<>> conditions{};
+    std::map<std::string, std::string, std::less<>> values{};
 };
 
 /// The text of a template. A template is the text itself, and in it
 ///
-///     @NAME@        anywhere in a line: the value NAME. A line that is nothing else may become
-///                   several lines, or none if the value is empty;
-///     @if NAME      alone on a line: the lines below it, up to `@else` or `@end`, are kept if the
-///                   condition NAME is true; with `@if !NAME`, if it is false. Sections nest.
-///     @else         those below it are kept in the other case;
-///     @end          ends the section.
+///     @NAME@                in a line: the value NAME, whose lines are aligned with the first. A
+///                           line of nothing but empty values is left out;
+///     @if NAME !OTHER       the lines up to `@else` or `@end` are kept if NAME is true and
+///                           OTHER is not; those below `@else` otherwise;
+///     @if NAME !OTHER: LINE the same for one line, which may be any of these;
+///     @for X in WORD WORD   the lines up to `@end` for each word, which replaces $X in them;
+///     @let NAME TEXT        sets a value;
+///     @append NAME + TEXT   sets a value to `VALUE + TEXT`, or to TEXT if it is empty;
+///     @once LINE            a line that is in the text once, with the same values;
+///     @def NAME X Y         names the lines up to `@end`;
+///     @NAME WORD WORD       those lines, with the words in place of $X and $Y;
+///     @# TEXT               nothing: a comment.
 ///
-/// Values are not searched for names. Throws std::logic_error for a name that `with` does not have
-/// in a line that is kept.
-std::string fill_template(std::string_view text, const TemplateCase& with);
+/// Each but the first is alone on its line, which may be indented, and may have values in it. The
+/// names of $X are letters, so that `$X_weight` has one. An @ before a blank is a part of the text.
+/// Blank lines before all others are left out. Values are not searched for names. Throws
+/// std::logic_error for a name that has no value, or no lines, where it is kept.
+std::string fill_template(std::string_view text, TemplateCase with);
 
 }  // namespace attn::cli

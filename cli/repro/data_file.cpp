@@ -1,4 +1,4 @@
-#include "cli/repro/data_file.hpp"
+#include "cli/repro/language.hpp"
 
 #include <bit>
 #include <cstddef>

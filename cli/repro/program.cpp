@@ -8,8 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "cli/repro/literal.hpp"
-#include "cli/repro/tolerances.hpp"
 #include "core/base/error.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/layer/mask_rows.hpp"
@@ -18,6 +16,15 @@ namespace attn::cli {
 namespace {
 
 using Axes = std::vector<std::size_t>;
+
+/// The elements of an array, in float64.
+std::vector<double> numbers_of(const NamedArray& array) {
+    std::vector<double> numbers;
+    for_each_piece(array, [&](const auto& piece) {
+        for (const auto x : piece) numbers.push_back(static_cast<double>(x));
+    });
+    return numbers;
+}
 
 /// Adds the operands of one question, with all axes and with those that the question has.
 class OperandList {
@@ -213,21 +220,6 @@ void check_finite(const ProgramArray& array) {
     }
 }
 
-/// The tolerances of an array, of three digits each. Errors: kind input if one is not finite.
-ProgramArray tolerances_in_program(const ProgramArray& expected, std::vector<double> exact,
-                                   Dtype dtype) {
-    ProgramArray tolerances = expected;
-    tolerances.name += "_tolerance";
-    for (std::size_t at = 0; at < exact.size(); ++at) {
-        tolerances.values[at] = rounded_tolerance(exact[at], dtype);
-        if (!std::isfinite(tolerances.values[at]))
-            throw Error(ErrorKind::input, expected.name + " " + index_text(at, expected.full),
-                        "the bound on its rounding error is not finite; expected smaller numbers, "
-                        "or --dtype float64");
-    }
-    return tolerances;
-}
-
 void add_expected(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
     for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("context_vectors")}) {
         const NamedArray& array = *array_named(id.row().name, result.arrays);
@@ -238,8 +230,7 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
             std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values),
             numbers_of(array)};
         check_finite(expected);
-        program.tolerances.push_back(
-            tolerances_in_program(expected, tolerances_of(problem, id, pool), program.plan.dtype));
+        program.tolerances.push_back(tolerances_of(problem, id, expected, pool));
         program.expected.push_back(std::move(expected));
     }
 }
@@ -286,24 +277,6 @@ const ProgramArray* Repro::find(std::string_view operand) const {
     const auto found = std::find_if(operands.begin(), operands.end(),
                                     [&](const auto& array) { return array.name == operand; });
     return found == operands.end() ? nullptr : &*found;
-}
-
-bool Repro::is_only_causal() const {
-    const std::vector<std::int64_t>& offsets = plan.offset.values();
-    return plan.causal && !has_window() && plan.kv_lengths.empty() && boolean_masks.empty() &&
-           std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
-}
-
-bool Repro::divides_by_root() const {
-    return plan.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k));
-}
-
-std::vector<double> numbers_of(const NamedArray& array) {
-    std::vector<double> numbers;
-    for_each_piece(array, [&](const auto& piece) {
-        for (const auto x : piece) numbers.push_back(static_cast<double>(x));
-    });
-    return numbers;
 }
 
 Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool) {

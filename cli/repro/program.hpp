@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "cli/question/question.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/check/problem.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/result.hpp"
 #include "core/plan/plan.hpp"
@@ -57,38 +59,10 @@ struct Repro {
     }
 
     bool is_linear() const { return plan.rule.has_value(); }
+    bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
     /// Whether arrays of heads have axes of batch and heads; if not, the size is 1.
     bool batched() const { return plan.shown.batched; }
     bool with_heads() const { return plan.shown.with_heads; }
-    std::size_t new_keys() const { return plan.kv_len - plan.past_len; }
-    /// Query heads for each key head.
-    std::size_t group() const { return plan.heads / plan.kv_heads; }
-    /// Whether a weight is stored as (d_in, d_out).
-    bool is_in_out(ArrayId weight) const { return plan.is_transposed(weight); }
-    bool uses_positions() const { return plan.causal || has_window() || uses_position(plan); }
-    /// Whether a rule excludes keys; -Infinity of an additive mask does so without one.
-    bool has_rules() const {
-        return plan.causal || has_window() || !plan.kv_lengths.empty() || !boolean_masks.empty();
-    }
-    bool has_window() const {
-        return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
-    }
-    bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
-    /// Whether no rule but causality excludes keys, and a query's index is its position.
-    bool is_only_causal() const;
-    bool divides_by_root() const;  ///< the scale is 1 / sqrt(d_k)
-
-    /// The names of head_outputs, and of what the output projection takes: context_vectors if no
-    /// step follows.
-    std::string heads_name() const {
-        return merges_heads() || has("W_out") ? "head_outputs" : "context_vectors";
-    }
-    std::string merged_name() const { return merges_heads() ? "context_vectors" : "head_outputs"; }
-    bool merges_heads() const { return with_heads() && !plan.shown.separate_heads; }
-
-    /// What projections start from: `normed_inputs` with a norm, and their source of keys.
-    std::string_view tokens() const { return input_norm ? "normed_inputs" : "inputs"; }
-    std::string_view source() const { return row_of(plan.mode).context ? "context" : tokens(); }
 };
 
 /// The operands of a question that is planned with `emit_of_program`, before it is computed, and
@@ -99,7 +73,11 @@ Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadP
 /// The arrays that a program needs from its question's result.
 inline const std::vector<std::string> emit_of_program{"all"};
 
-/// The elements of an array, in float64.
-std::vector<double> numbers_of(const NamedArray& array);
+/// For each element of an array, the largest difference between two computations of the problem in
+/// its plan's type, with three digits: twice the bound of `attn check`, plus the smallest normal
+/// number, because programs may flush those below it to 0. Errors: kind input where a computation
+/// may overflow.
+ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
+                           ThreadPool& pool);
 
 }  // namespace attn::cli

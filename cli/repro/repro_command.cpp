@@ -1,6 +1,10 @@
-// `attn repro`: a mode with its input and flags, and the language of the program.
+// `attn repro`: a mode with its input and flags, and the language of the program, which computes
+// the question and compares with attn's numbers.
 #include "cli/repro/repro_command.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,15 +12,152 @@
 #include "cli/question/question.hpp"
 #include "cli/repro/repro.hpp"
 #include "cli/request/request.hpp"
+#include "cli/output/output_name.hpp"
+#include "cli/question/missing_input.hpp"
+#include "cli/question/notes.hpp"
+#include "cli/repro/language.hpp"
+#include "cli/request/command_text.hpp"
+#include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "io/file/output_file.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
+
+constexpr auto language_names = names_of(language_rows);
+
+/// The most numbers in a program: it is read and pasted. More are in a file of their own, with the
+/// program's name and another suffix.
+constexpr std::size_t max_program_numbers = 20000, max_data_numbers = 20'000'000;
+
+/// Only the reference path records the masks that programs start from.
+constexpr std::string_view recording_kernel = "reference";
+
+void check_name(const LanguageRow& language, const Request& request) {
+    if (io::suffix_of_name(request.output) != language.suffix && must_name_format(request.output))
+        refuse_name({request.output, location_of(request, "output"),
+                     "a program by --to " + std::string(language.name) + " is not of this kind"},
+                    {language.suffix});
+    // Python looks for modules in the program's folder first.
+    constexpr std::string_view imported[] = {"math.py",        "numpy.py",   "onnx.py",
+                                             "onnxruntime.py", "pathlib.py", "torch.py"};
+    const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
+    if (std::find(std::begin(imported), std::end(imported), file) != std::end(imported))
+        throw Error(ErrorKind::usage, location_of(request, "output"),
+                    "a program of this name hides the module " + file.substr(0, file.find('.')) +
+                        ", which it imports; expected another name");
+}
+
+/// Refuses what selects a part of the answer, and what a program cannot choose.
+void check_settings(const Request& request) {
+    if (request.settings.token || !request.token_label.empty())
+        throw setting_error(request, "token", "a program computes every query; expected no token");
+    if (!request.settings.head.empty())
+        throw setting_error(request, "head", "a program computes every head; expected no head");
+    if (!request.settings.rows.empty())
+        throw setting_error(request, "rows", "a program computes every query; expected no rows");
+    if (is_from_flag(request, "precision"))
+        throw setting_error(request, "precision",
+                            "a program has every digit; expected no precision");
+    if (request.settings.kernel != "auto" && request.settings.kernel != recording_kernel)
+        throw setting_error(request, "kernel",
+                            "a fused kernel records no steps; expected auto or reference");
+}
+
+/// What a result has of its question: a program computes all of it.
+void clear_selection(Request& request) {
+    Settings& settings = request.settings;
+    if (!is_from_flag(request, "token")) settings.token.reset();
+    if (!is_from_flag(request, "head")) settings.head.clear();
+    if (!is_from_flag(request, "rows")) settings.rows.clear();
+}
+
+/// Errors: kind usage if neither the program nor a file of numbers can hold so many.
+void check_count(double numbers, const LanguageRow& language, const Request& request) {
+    const bool has_suffix = io::suffix_of_name(request.output) == language.suffix;
+    const std::size_t most = has_suffix ? max_data_numbers : max_program_numbers;
+    if (numbers <= static_cast<double>(most)) return;
+    std::string fix = ", as of fewer tokens or heads";
+    if (!has_suffix)
+        ((fix += ", or -o FILE") += language.suffix).append(", which writes numbers to FILE") +=
+            language.data_suffix;
+    throw Error(ErrorKind::usage, "attn repro",
+                "the program would hold " + io::fixed_text(numbers, 0) +
+                    " numbers or more; expected at most " + std::to_string(most) + fix);
+}
+
+/// The path of the file of numbers. Errors: kind usage if it exists without the program.
+std::string data_path(const LanguageRow& language, const std::string& program) {
+    std::string path = program.substr(0, program.size() - language.suffix.size());
+    path += language.data_suffix;
+    if (io::path_exists(path) && !io::path_exists(program))
+        throw Error(ErrorKind::usage, path,
+                    "the program's numbers would replace this file; expected another name after "
+                    "-o");
+    return path;
+}
+
+/// Of arrays by query and key, and by query and column: less than all, but known before anything is
+/// computed.
+double number_count(const Plan& plan) {
+    const auto count = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
+    constexpr std::size_t with_tolerances = 2;
+    return count(with_tolerances, plan.batch, plan.heads, plan.q_len, plan.kv_len) +
+           count(plan.batch, plan.q_len, plan.d_in + with_tolerances * plan.d_out) +
+           count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v);
+}
+
+void write_program(const LanguageRow& language, const Repro& program, const std::string& path) {
+    const std::string text = program_text(language, program);
+    std::optional<io::OutputFile> data;
+    if (program.has_data_file) {
+        data.emplace(data_path(language, path));
+        data->fill([&](io::Output& to) { language.write_data(to, program); });
+    }
+    io::OutputFile out(path);
+    out.fill([&](io::Output& to) { to << text; });
+    // Neither appears before both are complete.
+    if (data) data->commit();
+    out.commit();
+}
+
+/// Computes the request's question, and writes the program to the request's output. The mode may be
+/// in the request's document alone. Settings for the form of an answer are ignored. Returns the
+/// question's notes.
+std::vector<std::string> write_repro(const LanguageRow& language, const Request& flags) {
+    check_name(language, flags);
+    RequestWithInput asked = open_request(flags);
+    const bool is_saved = asked.input && asked.input->layout != nullptr && !flags.has_mode;
+    ThreadPool workers;
+    io::LoadedModels models;
+    const Runtime runtime{workers, models};
+    Question question = read_question(std::move(asked), runtime);
+    if (is_saved) clear_selection(question.request);
+    check_settings(question.request);
+    // They shape what is written, and a program has all arrays of each head.
+    question.request.settings.average_heads = false;
+    const PlannedQuestion planned =
+        plan_question(std::move(question), {.emit = emit_of_program, .kernel = recording_kernel});
+    const Request& request = planned.question.request;
+    check_count(number_count(planned.plan), language, request);
+    const Answer answered = answer(PlannedQuestion(planned), runtime);
+    Repro program = make_program(planned, answered.result, workers);
+    program.command = "attn " + std::string(row_of(planned.plan.mode).name) +
+                      (is_saved ? " --config" : "") + flags.command;
+    double numbers = 0;
+    program.for_each_array(
+        [&](const ProgramArray& array) { numbers += static_cast<double>(array.values.size()); });
+    check_count(numbers, language, request);
+    program.has_data_file = numbers > max_program_numbers;
+    write_program(language, program, request.output);
+    return answered.question.notes;
+}
 
 /// The request of MODE [INPUT], or of a request that names its mode. Errors: kind usage.
 Request request_of_words(const std::vector<std::string>& words) {

@@ -1,36 +1,52 @@
-#include "cli/repro/tolerances.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <limits>
+// How far two programs that compute the same question may differ by rounding.
+#include <cmath>
+#include <cstdlib>
 #include <memory>
+#include <vector>
 
+#include "cli/repro/program.hpp"
+#include "core/base/error.hpp"
 #include "core/check/evaluate.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
+namespace {
 
-std::vector<double> tolerances_of(const Problem& problem, ArrayId array, ThreadPool& pool) {
+/// The value with three digits, not below it but for the rounding to the type.
+double with_three_digits(double value, Dtype dtype) {
+    // Half a unit of the third digit is at most 0.5 %. Unlike stod, strtod takes subnormal numbers.
+    return row_of(dtype).round(std::strtod(io::scientific_text(value * 1.005, 2).c_str(), nullptr));
+}
+
+}  // namespace
+
+ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
+                           ThreadPool& pool) {
     const Dtype dtype = problem.plan.dtype;
     const Evaluator evaluator(problem,
                               dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
     const double least = row_of(dtype).least;
-    const auto extent = extent_of(problem.plan, array);
-    const std::size_t batch = extent[0], heads = extent[1], rows = extent[2], columns = extent[3];
-    std::vector<double> tolerances(batch * heads * rows * columns);
+    const std::size_t heads = array.full[1], rows = array.full[2], columns = array.full[3];
+    ProgramArray tolerances = array;
+    tolerances.name += "_tolerance";
     std::vector<std::unique_ptr<Candidate>> of_worker(pool.threads());
     // Rows of all heads of a query are neighbours: candidates keep what these have in common.
-    pool.run(batch * rows, [&](std::size_t item, std::size_t worker) {
+    pool.run(array.full[0] * rows, [&](std::size_t item, std::size_t worker) {
         std::unique_ptr<Candidate>& candidate = of_worker[worker];
         if (!candidate) candidate = std::make_unique<Candidate>(evaluator, problem.asked, true);
         const std::size_t b = item / rows, row = item % rows;
         for (std::size_t head = 0; head < heads; ++head) {
-            const std::vector<double>& errors = candidate->row(array, b, head, row).error;
-            double* const to = &tolerances[((b * heads + head) * rows + row) * columns];
-            std::transform(errors.begin(), errors.end(), to, [least](double error) {
-                return error >= 0 ? 2 * error + least : std::numeric_limits<double>::infinity();
-            });
+            const std::vector<double>& errors = candidate->row(id, b, head, row).error;
+            double* const to = &tolerances.values[((b * heads + head) * rows + row) * columns];
+            for (std::size_t i = 0; i < errors.size(); ++i)
+                to[i] = with_three_digits(2 * errors[i] + least, dtype);
         }
     });
+    for (std::size_t at = 0; at < tolerances.values.size(); ++at)
+        if (!std::isfinite(tolerances.values[at]))
+            throw Error(ErrorKind::input, array.name + " " + index_text(at, array.full),
+                        "the bound on its rounding error is not finite; expected smaller numbers, "
+                        "or --dtype float64");
     return tolerances;
 }
 

@@ -1,3 +1,117 @@
+@# A program in C99 with loops over all axes: (batch, heads, rows, columns), of size 1 where the
+@# question has none. The steps on scores are in one loop over (b, h, i): batch, head and query.
+
+@let f
+@let type double
+@if float32: @let f f
+@if float32: @let type float
+
+@def array name from
+@let type real
+@if boolean.$from: @let type unsigned char
+@if data_file: static @type@ $name@extents.$from@;
+@if !data_file
+static const @type@ $name@extents.$from@ =
+    @literal.$from@;
+@end
+@end
+
+@# The arguments of a norm after x.
+@def norm_arguments norm
+@let bias NULL
+@if $norm_bias: @let bias $norm_bias
+@let is_rms 0
+@if rms.$norm: @let is_rms 1
+@let arguments $norm_weight, @bias@, @is_rms@, (real)@eps.$norm@
+@end
+
+@# Element (b, h, row, c) of heads, for @rows@ rows: from x by W and b, or x itself. Columns of all
+@# heads are together, but for a grouped W.
+@def project heads x count width W b
+@let head 0
+@if grouped: @let head h
+@if grouped: @let column c
+@let index [b][t][@column@]
+@if takes_heads: @let index [b][h][t][c]
+@let weight [@head@][@column@][i]
+@if $W: @if in_out.$W: @let weight [@head@][i][@column@]
+@let first 0
+@if $b: @let first $b[@head@][@column@]
+    for (int b = 0; b < B; ++b)
+        for (int h = 0; h < $count; ++h)
+            for (int t = 0; t < @rows@; ++t)
+                for (int c = 0; c < $width; ++c) {
+@if $W
+                    real sum = @first@;
+                    for (int i = 0; i < @width.$W@; ++i) sum += $x[b][t][i] * $W@weight@;
+                    $heads[b][h][@row@][c] = sum;
+@else
+                    $heads[b][h][@row@][c] = $x@index@;
+@end
+                }
+@end
+
+@def norm_heads heads count norm
+@norm_arguments $norm
+    for (int b = 0; b < B; ++b)
+@if spans_all_heads.$norm
+        for (int t = 0; t < @rows@; ++t) {
+            real merged[$count * D_K];
+            for (int h = 0; h < $count; ++h)
+                for (int c = 0; c < D_K; ++c) merged[h * D_K + c] = $heads[b][h][@row@][c];
+            norm($count * D_K, merged, @arguments@, merged);
+            for (int h = 0; h < $count; ++h)
+                for (int c = 0; c < D_K; ++c) $heads[b][h][@row@][c] = merged[h * D_K + c];
+        }
+@else
+        for (int t = 0; t < @rows@; ++t)
+            for (int h = 0; h < $count; ++h)
+                norm(D_K, $heads[b][h][@row@], @arguments@, $heads[b][h][@row@]);
+@end
+@end
+
+@def unit heads count
+    for (int b = 0; b < B; ++b)
+        for (int t = 0; t < @rows@; ++t)
+            for (int h = 0; h < $count; ++h)
+            {
+                real squares = 0, *x = $heads[b][h][@row@];
+                for (int c = 0; c < D_K; ++c) squares += x[c] * x[c];
+                for (int c = 0; c < D_K; ++c) x[c] /= sqrt@f@(squares + (real)1e-06);
+            }
+@end
+
+@# Rows @first@ to @rows@ of heads, whose position is @position@.
+@def rotate heads count
+        for (int b = 0; b < B; ++b)
+            for (int h = 0; h < $count; ++h)
+                for (int t = @first@; t < @rows@; ++t) {
+                    const double angle = @position@ * frequency;
+                    real *x = $heads[b][h][t], a = x[@a@], b_ = x[@b@];
+                    const real c = (real)cos(angle), s = (real)sin(angle);
+                    x[@a@] = a * c - b_ * s, x[@b@] = a * s + b_ * c;
+                }
+@end
+
+@# Sets rules to the condition of a key j that query i may attend to.
+@def rules
+@let rules
+@for mask in @boolean_masks@
+@if keeps_true: @append rules && $mask@element.$mask@
+@if !keeps_true: @append rules && !$mask@element.$mask@
+@end
+@if causal: @append rules && j <= p
+@if keys_before: @append rules && p - @keys_before@ <= j
+@if keys_after: @append rules && j <= p + @keys_after@
+@if many_kv_lengths: @append rules && j < kv_lengths[b]
+@if kv_lengths !many_kv_lengths: @append rules && j < kv_lengths[0]
+@end
+
+@def check name
+    check("$name", @rank.$name@, (const int[]){@shape.$name@}, &$name[0][0][0][0],
+          &expected_$name[0][0][0][0], &$name_tolerance[0][0][0][0]);
+@end
+
 // @command@
 // Computes the same in C99 and compares with attn's numbers: attn help repro
 #include <math.h>
@@ -7,18 +121,24 @@
 typedef @type@ real;
 enum { B = @B@, H = @H@, KV_H = @KV_H@, Q = @Q@, PAST = @PAST@, K = @K@, D_K = @D_K@, D_V = @D_V@, D_OUT = @D_OUT@ };
 
-@operands@
+@for x in @operands@
+@array $x $x
+@end
 
 static real queries[B][H][Q][D_K], keys[B][KV_H][K][D_K], values[B][KV_H][K][D_V];
 static real attention_weights[B][H][Q][K];
-@if head_outputs
-static real head_outputs[B][H][Q][D_V];
-@end
-static real context_vectors@extents_of_context@;
+@if merge_heads: @once static real head_outputs[B][H][Q][D_V];
+@if W_out: @once static real head_outputs[B][H][Q][D_V];
+static real context_vectors@extents.context_vectors@;
 @if norm
-static real normed_inputs@extents_of_inputs@;
+static real normed_inputs@extents.inputs@;
 @end
-@tolerances_and_expected@
+@for x in attention_weights context_vectors
+@array $x_tolerance $x_tolerance
+@end
+@for x in attention_weights context_vectors
+@array expected_$x $x
+@end
 @if any_norm
 
 // Of n numbers; without a mean if it is a root mean square.
@@ -82,103 +202,50 @@ int main(void)
 {
 @if data_file
     FILE *data = open_numbers();
-@reads@
+@for x in @operands@ attention_weights_tolerance context_vectors_tolerance
+    read_numbers(data, $x, sizeof $x);
+@end
+@for x in attention_weights context_vectors
+    read_numbers(data, expected_$x, sizeof expected_$x);
+@end
     fclose(data);
 @end
 @if norm
+@norm_arguments norm
     for (int b = 0; b < B; ++b)
-        for (int t = 0; t < @rows_of_inputs@; ++t)
-            norm(@width_of_inputs@, inputs[b][t], @input_norm@, normed_inputs[b][t]);
+        for (int t = 0; t < @Q@; ++t)
+            norm(@D_IN@, inputs[b][t], @arguments@, normed_inputs[b][t]);
 @end
-    for (int b = 0; b < B; ++b)
-        for (int h = 0; h < H; ++h)
-            for (int t = 0; t < Q; ++t)
-                for (int c = 0; c < D_K; ++c) {
-@if W_query
-                    real sum = @b_query@;
-                    for (int i = 0; i < @width_of_query@; ++i) sum += @tokens_of_query@[b][t][i] * @W_query@;
-                    queries[b][h][t][c] = sum;
-@else
-                    queries[b][h][t][c] = @query@;
-@end
-                }
-    for (int b = 0; b < B; ++b)
-        for (int h = 0; h < KV_H; ++h)
-            for (int t = 0; t < K - PAST; ++t)
-                for (int c = 0; c < D_K; ++c) {
-@if W_key
-                    real sum = @b_key@;
-                    for (int i = 0; i < @width_of_key@; ++i) sum += @tokens_of_key@[b][t][i] * @W_key@;
-                    keys[b][h][PAST + t][c] = sum;
-@else
-                    keys[b][h][PAST + t][c] = @key@;
-@end
-                }
-    for (int b = 0; b < B; ++b)
-        for (int h = 0; h < KV_H; ++h)
-            for (int t = 0; t < K - PAST; ++t)
-                for (int c = 0; c < D_V; ++c) {
-@if W_value
-                    real sum = @b_value@;
-                    for (int i = 0; i < @width_of_value@; ++i) sum += @tokens_of_value@[b][t][i] * @W_value@;
-                    values[b][h][PAST + t][c] = sum;
-@else
-                    values[b][h][PAST + t][c] = @value@;
-@end
-                }
-@if query_norm
-    for (int b = 0; b < B; ++b)
-@if query_norm_spans_all_heads
-        for (int t = 0; t < Q; ++t) {
-            real merged[H * D_K];
-            for (int h = 0; h < H; ++h)
-                for (int c = 0; c < D_K; ++c) merged[h * D_K + c] = queries[b][h][t][c];
-            norm(H * D_K, merged, @query_norm@, merged);
-            for (int h = 0; h < H; ++h)
-                for (int c = 0; c < D_K; ++c) queries[b][h][t][c] = merged[h * D_K + c];
-        }
-@else
-        for (int t = 0; t < Q; ++t)
-            for (int h = 0; h < H; ++h)
-                norm(D_K, queries[b][h][t], @query_norm@, queries[b][h][t]);
-@end
-@end
-@if key_norm
-    for (int b = 0; b < B; ++b)
-@if key_norm_spans_all_heads
-        for (int t = 0; t < K - PAST; ++t) {
-            real merged[KV_H * D_K];
-            for (int h = 0; h < KV_H; ++h)
-                for (int c = 0; c < D_K; ++c) merged[h * D_K + c] = keys[b][h][PAST + t][c];
-            norm(KV_H * D_K, merged, @key_norm@, merged);
-            for (int h = 0; h < KV_H; ++h)
-                for (int c = 0; c < D_K; ++c) keys[b][h][PAST + t][c] = merged[h * D_K + c];
-        }
-@else
-        for (int t = 0; t < K - PAST; ++t)
-            for (int h = 0; h < KV_H; ++h)
-                norm(D_K, keys[b][h][PAST + t], @key_norm@, keys[b][h][PAST + t]);
-@end
-@end
+@let row t
+@let rows Q
+@let column h * D_K + c
+@if one_head: @let column c
+@project queries @source_of_queries@ H D_K W_query b_query
+@let row PAST + t
+@let rows K - PAST
+@let column h * D_K + c
+@project keys @source_of_keys@ KV_H D_K W_key b_key
+@let column h * D_V + c
+@project values @source_of_values@ KV_H D_V W_value b_value
+@let row t
+@let rows Q
+@if query_norm: @norm_heads queries H query_norm
+@let row PAST + t
+@let rows K - PAST
+@if key_norm: @norm_heads keys KV_H key_norm
 @if qk_norm
-    for (int b = 0; b < B; ++b)
-        for (int t = 0; t < Q; ++t)
-            for (int h = 0; h < H; ++h)
-            {
-                real squares = 0, *x = queries[b][h][t];
-                for (int c = 0; c < D_K; ++c) squares += x[c] * x[c];
-                for (int c = 0; c < D_K; ++c) x[c] /= sqrt@f@(squares + (real)1e-06);
-            }
-    for (int b = 0; b < B; ++b)
-        for (int t = 0; t < K - PAST; ++t)
-            for (int h = 0; h < KV_H; ++h)
-            {
-                real squares = 0, *x = keys[b][h][PAST + t];
-                for (int c = 0; c < D_K; ++c) squares += x[c] * x[c];
-                for (int c = 0; c < D_K; ++c) x[c] /= sqrt@f@(squares + (real)1e-06);
-            }
+@let row t
+@let rows Q
+@unit queries H
+@let row PAST + t
+@let rows K - PAST
+@unit keys KV_H
 @end
 @if rotate
+@let a 2 * n
+@let b 2 * n + 1
+@if rope_half: @let a n
+@if rope_half: @let b n + @pairs@
     for (int n = 0; n < @pairs@; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency
         double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
 @if rope_linear
@@ -189,22 +256,14 @@ int main(void)
         const double kept = fmin(fmax((turns - @rope_low@) / (@rope_high@ - @rope_low@), 0), 1);
         frequency = (1 - kept) * frequency / @rope_factor@ + kept * frequency;
 @end
-        for (int b = 0; b < B; ++b)
-            for (int h = 0; h < H; ++h)
-                for (int t = 0; t < Q; ++t) {
-                    const double angle = (PAST + t) * frequency;
-                    real *x = queries[b][h][t], a = x[@first_of_pair@], b_ = x[@second_of_pair@];
-                    const real c = (real)cos(angle), s = (real)sin(angle);
-                    x[@first_of_pair@] = a * c - b_ * s, x[@second_of_pair@] = a * s + b_ * c;
-                }
-        for (int b = 0; b < B; ++b)
-            for (int h = 0; h < KV_H; ++h)
-                for (int t = PAST; t < K; ++t) {
-                    const double angle = t * frequency;
-                    real *x = keys[b][h][t], a = x[@first_of_pair@], b_ = x[@second_of_pair@];
-                    const real c = (real)cos(angle), s = (real)sin(angle);
-                    x[@first_of_pair@] = a * c - b_ * s, x[@second_of_pair@] = a * s + b_ * c;
-                }
+@let first 0
+@let rows Q
+@let position (PAST + t)
+@rotate queries H
+@let first PAST
+@let rows K
+@let position t
+@rotate keys KV_H
     }
 @end
 @if append_cache
@@ -217,13 +276,15 @@ int main(void)
             for (int t = 0; t < PAST; ++t)
                 for (int c = 0; c < D_V; ++c) values[b][h][t][c] = past_value[b][h][t][c];
 @end
-@if product
-@if offsets
+@if !linear
+@if positions
     static const int offset[] = {@offsets@};  // from a query to its position among the keys
 @end
 @if kv_lengths
     static const int kv_lengths[] = {@kv_lengths@};
 @end
+@let sink sinks[0]
+@if many_sinks: @let sink sinks[h]
 @if sinks
     static const real sinks[] = {@sinks@};
 @end
@@ -232,51 +293,55 @@ int main(void)
             for (int i = 0; i < Q; ++i) {
                 const int g = h / (H / KV_H);  // the key head
 @if positions
-                const int p = i + offset[@sequence_of_offset@];
+@let sequence 0
+@if many_offsets: @let sequence b
+                const int p = i + offset[@sequence@];
 @end
                 real scores[K], *weights = attention_weights[b][h][i];
                 for (int j = 0; j < K; ++j) {
                     scores[j] = 0;
                     for (int c = 0; c < D_K; ++c) scores[j] += queries[b][h][i][c] * keys[b][g][j][c];
                 }
-@if scale
-@if divides_by_root
-                for (int j = 0; j < K; ++j) scores[j] /= sqrt@f@(D_K);
-@else
-                for (int j = 0; j < K; ++j) scores[j] *= @scale@;
-@end
-@end
-@if softcap
-                for (int j = 0; j < K; ++j) scores[j] = @softcap@ * tanh@f@(scores[j] / @softcap@);
-@end
+                @if scales divides_by_root: for (int j = 0; j < K; ++j) scores[j] /= sqrt@f@(D_K);
+                @if scales !divides_by_root: for (int j = 0; j < K; ++j) scores[j] *= (real)@scale@;
+                @if softcap: for (int j = 0; j < K; ++j) scores[j] = (real)@softcap@ * tanh@f@(scores[j] / (real)@softcap@);
 @if alibi
 @if alibi_slopes
                 static const real slopes[H] = {@alibi_slopes@};
+@let slope slopes[h]
+@else
+@let slope pow@f@(2, (real)-8 * (h + 1) / H)
+@if other_heads: @let slope h < @first_heads@ ? pow@f@(2, (real)-8 * (h + 1) / @first_heads@) : pow@f@(2, (real)-8 * (2 * (h - @first_heads@) + 1) / @other_heads@)
 @end
                 const real slope = @slope@;
                 for (int j = 0; j < K; ++j) scores[j] += slope * (j - p);
 @end
-@add_masks@
-@if masks_before_softmax
+@for mask in @additive_masks@
+                for (int j = 0; j < K; ++j) scores[j] += $mask@element.$mask@;
+@end
+@rules
+@let least_row_max -INFINITY
+@if sinks: @let least_row_max @sink@
+@if has_rules !renormalize
                 for (int j = 0; j < K; ++j)
                     if (!(@rules@)) scores[j] = -INFINITY;
 @end
                 real row_max = @least_row_max@, total = 0;
                 for (int j = 0; j < K; ++j) row_max = fmax@f@(row_max, scores[j]);
-@if row_may_be_empty
+@if masked_rows !sinks
                 if (row_max == -INFINITY) row_max = 0;  // no key: weights 0
 @end
 @if sinks
                 total = exp@f@(@sink@ - row_max);
 @end
                 for (int j = 0; j < K; ++j) total += weights[j] = exp@f@(scores[j] - row_max);
-@if row_may_be_empty
+@if masked_rows !sinks
                 for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
 @else
                 for (int j = 0; j < K; ++j) weights[j] /= total;
 @end
 @if renormalize
-@if rules
+@if has_rules
                 for (int j = 0; j < K; ++j)
                     if (!(@rules@)) weights[j] = 0;
 @end
@@ -289,7 +354,7 @@ int main(void)
 @end
 @end
 @if drop
-                for (int j = 0; j < K; ++j) weights[j] *= @dropout_kept@ * @kept_weight@;
+                for (int j = 0; j < K; ++j) weights[j] *= dropout_kept@element.dropout_kept@ * (real)@kept_weight@;
 @end
                 for (int c = 0; c < D_V; ++c) {
                     @heads@[b][h][i][c] = 0;
@@ -297,7 +362,11 @@ int main(void)
                 }
             }
 @end
-@if recurrence
+@if linear
+@let first_state 0
+@if past_state: @let first_state past_state[b][g][i][c]
+@let column i
+@if decay: @if one_column.decay: @let column 0
     for (int b = 0; b < B; ++b)
         for (int g = 0; g < KV_H; ++g) {
             real state[D_K][D_V];
@@ -308,7 +377,7 @@ int main(void)
 @if decay
                 for (int i = 0; i < D_K; ++i)
                     for (int c = 0; c < D_V; ++c)
-                        state[i][c] *= exp@f@(decay[b][g][t][@column_of_decay@]);
+                        state[i][c] *= exp@f@(decay[b][g][t][@column@]);
 @end
                 for (int c = 0; c < D_V; ++c) {
                     real written = v[c];
@@ -322,7 +391,7 @@ int main(void)
                     for (int c = 0; c < D_V; ++c) {
                         real output = 0;
                         for (int i = 0; i < D_K; ++i) output += queries[b][h][t][i] * state[i][c];
-                        @heads@[b][h][t][c] = @scale@ * output;
+                        @heads@[b][h][t][c] = (real)@scale@ * output;
                     }
             }
         }
@@ -339,36 +408,39 @@ int main(void)
 @if beta
                     w *= beta[b][g][s][0];
 @end
-                    attention_weights[b][h][t][s] = @scale@ * w;
+                    attention_weights[b][h][t][s] = (real)@scale@ * w;
 @if beta
                     for (int i = 0; i < D_K; ++i) r[i] -= w * keys[b][g][s][i];
 @end
 @if decay
-                    for (int i = 0; i < D_K; ++i) r[i] *= exp@f@(decay[b][g][s][@column_of_decay@]);
+                    for (int i = 0; i < D_K; ++i) r[i] *= exp@f@(decay[b][g][s][@column@]);
 @end
                 }
             }
 @end
-@if merge_heads
-@if !project_out
+@if merge_heads !W_out
     for (int b = 0; b < B; ++b)
         for (int h = 0; h < H; ++h)
             for (int i = 0; i < Q; ++i)
                 for (int c = 0; c < D_V; ++c)
                     context_vectors[b][0][i][h * D_V + c] = head_outputs[b][h][i][c];
 @end
-@end
-@if project_out
+@if W_out
+@let first 0
+@if b_out: @let first b_out[0][o]
+@let weight W_out[0][o][h * D_V + c]
+@if in_out.W_out: @let weight W_out[0][h * D_V + c][o]
     for (int b = 0; b < B; ++b)
         for (int i = 0; i < Q; ++i)
             for (int o = 0; o < D_OUT; ++o) {
-                real sum = @b_out@;
+                real sum = @first@;
                 for (int h = 0; h < H; ++h)
                     for (int c = 0; c < D_V; ++c)
-                        sum += head_outputs[b][h][i][c] * @W_out@;
+                        sum += head_outputs[b][h][i][c] * @weight@;
                 context_vectors[b][0][i][o] = sum;
             }
 @end
-@checks@
+@check attention_weights
+@check context_vectors
     return 0;
 }

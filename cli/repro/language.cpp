@@ -1,0 +1,325 @@
+// What templates take from a question. Sizes have the names of a program in C; `literal.NAME`,
+// `shape.NAME`, ... are of an array.
+#include "cli/repro/language.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "io/text/number_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+constexpr std::size_t max_row_width = 72;
+constexpr std::size_t integer_digits = 18;  ///< every integer of this many digits fits in 64 bits
+
+using Axes = std::vector<std::size_t>;
+
+/// The shortest decimal that reads back as the same number of its type.
+std::string number_text(double value, Dtype dtype, const LanguageRow& language) {
+    std::string text;
+    if (std::isinf(value)) return (text += value < 0 ? "-" : "") += language.infinity;
+    if (dtype == Dtype::float32)
+        io::append_number(text, static_cast<float>(value), std::nullopt);
+    else
+        io::append_number(text, value, std::nullopt);
+    // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
+    if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
+    return text;
+}
+
+/// The numbers of an array: rows in rows, each on lines of its own.
+class ArrayText {
+public:
+    ArrayText(const ProgramArray& array, Dtype dtype, const LanguageRow& language)
+        : next_(array.values.begin()), dtype_(dtype), language_(language) {}
+
+    std::string of(const Axes& shape) {
+        add(shape, 0);
+        return std::move(text_);
+    }
+
+private:
+    void add(const Axes& shape, std::size_t axis) {
+        text_ += language_.open;
+        const std::size_t depth = axis + 1;
+        std::size_t column = depth;
+        for (std::size_t i = 0; i < shape[axis]; ++i) {
+            std::string number;
+            if (depth == shape.size()) number = number_text(*next_++, dtype_, language_);
+            const bool breaks = number.empty() || column + number.size() > max_row_width;
+            if (i != 0) text_ += breaks ? ",\n" : ", ";
+            if (i != 0 && breaks) text_.append(column = depth, ' ');
+            column += number.size() + 2;
+            text_ += number;
+            if (number.empty()) add(shape, depth);
+        }
+        text_ += language_.close;
+    }
+
+    std::vector<double>::const_iterator next_;
+    Dtype dtype_;
+    const LanguageRow& language_;
+    std::string text_;
+};
+
+/// A condition, a size or a text.
+struct Value {
+    // NOLINTBEGIN(google-explicit-constructor): rows of values are read as a table
+    Value(bool condition) : text(condition ? "yes" : "") {}
+    Value(std::size_t size) : text(std::to_string(size)) {}
+    Value(std::string words) : text(std::move(words)) {}
+    Value(const char* words) : text(words) {}
+    // NOLINTEND(google-explicit-constructor)
+
+    std::string text;
+};
+
+class Values {
+public:
+    Values(const LanguageRow& language, const Repro& program)
+        : language_(language), p(program), plan(program.plan) {}
+
+    TemplateCase take() {
+        add_conditions();
+        add_sizes();
+        add_numbers();
+        for (const char* name :
+             {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out",
+              "norm_bias", "query_norm_bias", "key_norm_bias", "decay", "beta", "past_state"})
+            add({{name, p.has(name)}});
+        for (const auto* norm : {&p.input_norm, &p.query_norm, &p.key_norm})
+            if (*norm) add_norm(**norm);
+        p.for_each_array([&](const ProgramArray& array) { add_array(array); });
+        return std::move(case_);
+    }
+
+private:
+    struct Row {
+        std::string_view name;
+        Value value;
+    };
+
+    /// Values, or those of an array or a norm.
+    void add(std::initializer_list<Row> rows, const std::string& of = "") {
+        for (const Row& row : rows)
+            case_.values[std::string(row.name) + (of.empty() ? "" : "." + of)] = row.value.text;
+    }
+
+    std::string number(double value) const { return number_text(value, Dtype::float64, language_); }
+
+    /// In an attribute of ONNX: "1.0", where "1" would be an integer.
+    std::string attribute(double value) const {
+        const std::string text = number(value);
+        return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+    }
+
+    template <class Items>
+    std::string listed(const Items& items, std::string_view between = ", ") const {
+        std::string text;
+        for (const auto& item : items) {
+            if (!text.empty()) text += between;
+            if constexpr (std::is_integral_v<std::decay_t<decltype(item)>>)
+                text += std::to_string(item);
+            else if constexpr (std::is_floating_point_v<std::decay_t<decltype(item)>>)
+                text += number(item);
+            else
+                text += item;
+        }
+        return text;
+    }
+
+    bool merges_heads() const { return p.with_heads() && !plan.shown.separate_heads; }
+    bool uses_window() const {
+        return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
+    }
+    bool uses_positions() const { return plan.causal || uses_window() || uses_position(plan); }
+
+    /// Whether no rule but causality excludes keys, and a query's index is its position.
+    bool is_only_causal() const {
+        const std::vector<std::int64_t>& offsets = plan.offset.values();
+        return plan.causal && !uses_window() && plan.kv_lengths.empty() &&
+               p.boolean_masks.empty() &&
+               std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
+    }
+
+    void add_conditions() {
+        // -Infinity of an additive mask excludes keys without a rule.
+        const bool has_rules =
+            plan.causal || uses_window() || !plan.kv_lengths.empty() || !p.boolean_masks.empty();
+        add({{"torch", language_.name == "torch"},
+             {"float32", plan.dtype == Dtype::float32},
+             {"data_file", p.has_data_file},
+             {"takes_heads", !plan.projects && !plan.packed},
+             {"grouped", plan.independent_heads()},
+             {"shares_keys", plan.heads != plan.kv_heads},
+             {"one_head", plan.heads == 1},
+             {"one_kv_head", plan.kv_heads == 1},
+             {"norm", p.input_norm.has_value()},
+             {"query_norm", p.query_norm.has_value()},
+             {"key_norm", p.key_norm.has_value()},
+             {"any_norm", p.input_norm || p.query_norm || p.key_norm},
+             {"qk_norm", plan.qk_norm},
+             {"rotate", plan.rope.dims != 0},
+             {"rope_half", plan.rope.pairs == Rope::half},
+             {"append_cache", plan.past_len != 0},
+             {"linear", p.is_linear()},
+             {"scales", plan.scale != 1},
+             {"divides_by_root", plan.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
+             {"scale_is_positive", plan.scale > 0},
+             {"alibi", plan.alibi},
+             {"positions", uses_positions()},
+             {"has_rules", has_rules},
+             {"causal", plan.causal},
+             {"only_causal", is_only_causal()},
+             {"window", uses_window()},
+             {"keeps_true", plan.keeps_true},
+             {"masked_rows", p.has_masked_rows},
+             {"renormalize", p.renormalizes()},
+             {"drop", p.has("dropout_kept")},
+             {"merge_heads", merges_heads()}});
+    }
+
+    void add_sizes() {
+        const std::size_t past_and_queries = plan.past_len + plan.q_len;
+        add({{"B", plan.batch},
+             {"H", plan.heads},
+             {"KV_H", plan.kv_heads},
+             {"H/KV_H", plan.heads / plan.kv_heads},
+             {"Q", plan.q_len},
+             {"PAST", plan.past_len},
+             {"K", plan.kv_len},
+             {"K-PAST", plan.kv_len - plan.past_len},
+             {"PAST+Q", past_and_queries},
+             {"max(PAST+Q,K)", std::max(past_and_queries, plan.kv_len)},
+             {"D_IN", plan.d_in},
+             {"D_K", plan.d_k},
+             {"D_V", plan.d_v},
+             {"D_OUT", plan.d_out},
+             {"H*D_K", plan.heads * plan.d_k},
+             {"KV_H*D_K", plan.kv_heads * plan.d_k},
+             {"H*D_V", plan.heads * plan.d_v},
+             {"D_V+Q", plan.d_v + plan.q_len}});
+    }
+
+    void add_numbers() {
+        const std::vector<std::int64_t>& offsets = plan.offset.values();
+        const std::string shift = offsets[0] == 0 || offsets.size() > 1 ? ""
+                                  : offsets[0] > 0 ? " + " + std::to_string(offsets[0])
+                                                   : " - " + std::to_string(-offsets[0]);
+        const auto keys_at = [&](std::size_t side) {
+            return uses_window() && plan.window[side] >= 0 ? std::to_string(plan.window[side])
+                                                           : std::string();
+        };
+        const char* const tokens = p.input_norm ? "normed_inputs" : "inputs";
+        const char* const source = row_of(plan.mode).context ? "context" : tokens;
+        const bool has_outputs = merges_heads() || p.has("W_out");
+        std::string operands;
+        for (const ProgramArray& operand : p.operands) (operands += operand.name) += ' ';
+        add({{"command", p.command},
+             {"dtype", std::string(row_of(plan.dtype).name)},
+             {"source_of_queries", plan.projects ? tokens : "query"},
+             {"source_of_keys", plan.projects ? source : "key"},
+             {"source_of_values", plan.projects ? source : "value"},
+             {"heads", has_outputs ? "head_outputs" : "context_vectors"},
+             {"scale", number(plan.scale)},
+             {"scale_attribute", attribute(plan.scale)},
+             {"softcap", plan.softcap != 0 ? number(plan.softcap) : ""},
+             {"softcap_attribute", attribute(plan.softcap)},
+             {"offset", shift},
+             {"offsets", listed(offsets)},
+             {"many_offsets", offsets.size() > 1},
+             {"keys_before", keys_at(0)},
+             {"keys_after", keys_at(1)},
+             {"kv_lengths", listed(plan.kv_lengths)},
+             {"many_kv_lengths", plan.kv_lengths.size() > 1},
+             {"sinks", listed(plan.sink)},
+             {"many_sinks", plan.sink.size() > 1},
+             {"kept_weight", number(p.kept_weight)},
+             {"additive_masks", listed(p.additive_masks, " ")},
+             {"boolean_masks", listed(p.boolean_masks, " ")},
+             {"operands", operands},
+             {"batch_axis", p.batched() ? std::to_string(plan.batch) + ", " : ""},
+             {"heads_axis", p.with_heads() ? std::to_string(plan.heads) + ", " : ""},
+             {"kv_heads_axis", p.with_heads() ? std::to_string(plan.kv_heads) + ", " : ""}});
+
+        const RopeSettings& rope = plan.rope;
+        add({{"pairs", rope.dims / 2},
+             {"rope_dims", rope.dims},
+             {"rope_base", number(rope.base)},
+             {"rope_linear", rope.scaling.size() == 1},
+             {"rope_by_parts", rope.scaling.size() == 4}});
+        constexpr std::string_view names[] = {"rope_factor", "rope_low", "rope_high",
+                                              "rope_length"};
+        for (std::size_t i = 0; i < rope.scaling.size(); ++i)
+            add({{names[i], number(rope.scaling[i])}});
+
+        // Of a number of heads that is not a power of two, later ones have slopes of their own.
+        const bool is_geometric = plan.slope_formula == SlopeFormula::geometric;
+        const std::size_t first = is_geometric ? plan.heads : std::bit_floor(plan.heads),
+                          later = plan.heads - first;
+        add({{"alibi_slopes", listed(plan.alibi_slopes)},
+             {"first_heads", first},
+             {"first_heads+1", first + 1},
+             {"other_heads", later == 0 ? "" : std::to_string(2 * first)},
+             {"other_heads_end", 2 * later + 1}});
+    }
+
+    void add_norm(const ProgramNorm& norm) {
+        add({{"rms", norm.norm.is_rms},
+             {"eps", number(norm.norm.eps)},
+             {"eps_attribute", attribute(norm.norm.eps)},
+             {"width", norm.norm.weight.size()},
+             {"spans_all_heads", norm.spans_all_heads}},
+            norm.name);
+    }
+
+    void add_array(const ProgramArray& array) {
+        const auto id = find_array(array.name);
+        const bool is_parameter = id && id->row().is_parameter();
+        const bool is_of_heads = p.has(array.name) && !is_parameter;
+        const bool has_all_axes = language_.axes == ProgramAxes::all ||
+                                  (language_.axes == ProgramAxes::all_of_heads && is_of_heads);
+        const Axes &full = array.full, &shape = has_all_axes ? full : array.shape;
+        std::string extents, element;  // element: of an array that broadcasts to the scores
+        for (std::size_t axis = 0; axis < full.size(); ++axis) {
+            extents += "[" + std::to_string(full[axis]) + "]";
+            element += full[axis] == 1 ? "[0]" : std::string{'[', "bhij"[axis % 4], ']'};
+        }
+        add({{"boolean", array.is_boolean},
+             {"rank", array.shape.size()},
+             {"shape", listed(array.shape)},
+             {"full", listed(full)},
+             {"columns", full.back()},
+             {"one_column", full.back() == 1},
+             {"extents", extents},
+             {"element", element},
+             {"reshape", shape == array.shape ? "" : ".reshape" + shape_text(shape)},
+             {"literal", p.has_data_file ? "" : ArrayText(array, plan.dtype, language_).of(shape)}},
+            array.name);
+        if (!is_parameter || full.size() != 3) return;
+        const bool is_in_out = plan.is_transposed(*id);
+        add({{"in_out", is_in_out},
+             {"grouped", array.shape.size() == 3},
+             {"width", full[is_in_out ? 1 : 2]}},
+            array.name);
+    }
+
+    const LanguageRow& language_;
+    const Repro& p;
+    const Plan& plan;
+    TemplateCase case_;
+};
+
+}  // namespace
+
+std::string program_text(const LanguageRow& language, const Repro& program) {
+    return fill_template(*language.text, Values(language, program).take());
+}
+
+}  // namespace attn::cli
