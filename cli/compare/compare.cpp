@@ -53,7 +53,7 @@ std::vector<std::string> numbers_to(std::size_t count) {
 
 /// A string without its quotes.
 std::string shown(const std::string& key) {
-    return key.starts_with('"') ? nlohmann::json::parse(key).get<std::string>() : key;
+    return key.starts_with('"') ? io::parse_own(key).get<std::string>() : key;
 }
 
 ComparedPair unpaired(const std::string& record, const InputFile* a, const InputFile* b) {

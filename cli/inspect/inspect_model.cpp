@@ -15,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/model/read_weights.hpp"
+#include "io/read/json_document.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
 
@@ -38,8 +39,8 @@ Mode mode_for(const io::ArrayFile& file, const ModelLayer& layer) {
 ordered_json fixed_settings(const Request& request) {
     Request untold;
     untold.settings.mode = request.settings.mode;
-    const auto config = nlohmann::json::parse(config_of(request)),
-               defaults = nlohmann::json::parse(config_of(untold));
+    const auto config = io::parse_own(config_of(request)),
+               defaults = io::parse_own(config_of(untold));
     ordered_json fixed = ordered_json::object();
     for (const Option& option : options())
         if ((option.use & as_saved) != 0 && config.contains(option.key) &&

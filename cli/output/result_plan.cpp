@@ -15,6 +15,7 @@
 #include "core/base/tensor.hpp"
 #include "core/plan/operand_shapes.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 namespace {
@@ -135,8 +136,8 @@ Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::st
                                error.where() + ": " + error.what());
         }
     }();
-    check_same(*head.shapes, json::parse(shapes_json(plan.shapes())), "shapes", location);
-    check_same(layout, json::parse(layout_json(plan)), "layout", location);
+    check_same(*head.shapes, io::parse_own(shapes_json(plan.shapes())), "shapes", location);
+    check_same(layout, io::parse_own(layout_json(plan)), "layout", location);
     return plan;
 }
 
@@ -176,9 +177,9 @@ std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const Laye
         const OperandShapes operands = LayoutReader(layout, place).read(Mode::sdpa);
         if (operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
         Plan plan = make_plan(settings, operands, streamed);
-        json made = json::parse(layout_json(plan));
+        json made = io::parse_own(layout_json(plan));
         made.erase("axes");  // the layer's arrays have axes of their own
-        check_same(member(described, "shapes"), json::parse(shapes_json(plan.shapes())), "shapes",
+        check_same(member(described, "shapes"), io::parse_own(shapes_json(plan.shapes())), "shapes",
                    place);
         check_same(layout, made, "layout", place);
         return PlannedLayer{std::move(builder.request), std::move(plan)};

@@ -18,6 +18,7 @@
 #include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::cli {
 namespace {
@@ -87,7 +88,7 @@ int run_partial(const Args& args) {
     PartFile file{"", {range}, {}, {}};
     for (auto& [key, value] : head_of(question.request, plan))
         if (key != "schema" && key != "id" && key != "meta")
-            file.question[key] = nlohmann::ordered_json::parse(value);
+            file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
     file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.dtype);

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/read/json_document.hpp"
+
 namespace attn::io {
 namespace {
 
@@ -142,7 +144,7 @@ std::string problem_of_key(const std::string& key, const json& value, const Mode
     if (is_setting(key, type)) return "";
     if (const ConfigKey* row = find_key(key, type)) {
         if (row->values.empty() || value.empty()) return "";
-        const json values = json::parse(row->values);
+        const json values = parse_own(row->values);
         if (std::find(values.begin(), values.end(), value) != values.end()) return "";
         std::string text;
         for (const json& right : values) text += (text.empty() ? "" : " or ") + right.dump();

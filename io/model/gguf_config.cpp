@@ -10,6 +10,7 @@
 #include "io/model/gguf_architectures.hpp"
 #include "io/model/gguf_facts.hpp"
 #include "io/model/gguf_tensors.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::io {
 namespace {
@@ -33,8 +34,7 @@ json layer_types(const GgufFacts& facts, std::uint64_t period, std::uint64_t rem
 class ConfigWriter {
 public:
     ConfigWriter(const GgufFacts& facts, const Architecture& architecture)
-        : facts_(facts), architecture_(architecture), config_(json::parse(architecture.constants)) {
-    }
+        : facts_(facts), architecture_(architecture), config_(parse_own(architecture.constants)) {}
 
     json write() {
         config_["model_type"] = architecture_.model_type;

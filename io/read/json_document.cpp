@@ -122,6 +122,13 @@ bool has_too_many_values(std::string_view json) {
            count_marks(json.data(), json.data() + json.size(), ",") > max_json_values;
 }
 
+template <class Json>
+Json parse_own(std::string_view text) {
+    return Json::parse(text.data(), text.data() + text.size());
+}
+template nlohmann::json parse_own(std::string_view);
+template nlohmann::ordered_json parse_own(std::string_view);
+
 JsonDocument::JsonDocument(const Source& source) : source_(source) {
     begin_ = skip_space(0);
     const char first = source_.text[begin_];
@@ -381,10 +388,11 @@ nlohmann::json JsonDocument::parse(std::size_t begin, std::size_t end) const {
     const char* text = source_.text.data();
     check_values({text + begin, end - begin}, begin);
     try {
-        return nlohmann::json::parse(text + begin, text + end);
+        return parse_own({text + begin, end - begin});
     } catch (const nlohmann::json::parse_error& error) {
         const std::string quoted = with_quoted_infinities({text + begin, end - begin});
-        if (nlohmann::json::accept(quoted)) return nlohmann::json::parse(quoted);
+        if (nlohmann::json::accept(quoted.data(), quoted.data() + quoted.size()))
+            return parse_own(quoted);
         // byte counts from 1 and may be one past the end.
         const std::size_t at = begin + (error.byte == 0 ? 0 : error.byte - 1);
         fail(std::min(at, source_.text.size()),

@@ -32,6 +32,11 @@ bool has_too_many_values(std::string_view json);
 /// The contents of a JSON string without escapes of surrogates; nothing for any other text.
 std::optional<std::string> simple_string(std::string_view text);
 
+/// Text that attn itself wrote, or that is part of the program. For nlohmann's json and
+/// ordered_json; no other file compiles their parsers. Errors: nlohmann's.
+template <class Json = nlohmann::json>
+Json parse_own(std::string_view text);
+
 /// One member of the document's object, not parsed yet: text[begin, end).
 struct JsonMember {
     std::string key;

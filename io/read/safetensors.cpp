@@ -176,7 +176,7 @@ private:
             fail("a header of " + std::to_string(length) + " bytes in a file of " +
                  std::to_string(bytes_->size()) + "; the file is cut short");
         header_end_ = prefix + length;
-        std::string header = bytes_->read(prefix, static_cast<std::size_t>(length));
+        const std::string header = bytes_->read(prefix, static_cast<std::size_t>(length));
         if (header.empty() || header[0] != '{')
             fail("a header that starts with " + excerpt(header, 0) +
                  "; expected '{' at once, without blanks before it");
@@ -184,7 +184,7 @@ private:
         if (header[end - 1] == '\0')
             fail("a header padded with zero bytes; expected blanks (0x20)");
         HeaderReader reader(*bytes_, tensors_, metadata_);
-        nlohmann::json::sax_parse(header.begin(), header.end(), &reader);
+        nlohmann::json::sax_parse(header.data(), header.data() + header.size(), &reader);
     }
 
     void check_size(Tensor const& tensor, std::uint64_t data) const {

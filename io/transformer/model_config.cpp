@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/config_keys.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::io {
 
@@ -103,7 +104,7 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
         }
     const std::string_view line = defaults_of(type_);
     if (line.empty()) return;
-    json row = json::parse(line);
+    json row = parse_own(line);
     defaults_ = std::move(row["defaults"]);
     names_ = row.value("names", json::object());
     parts_ = row.value("parts", json::object());
