@@ -238,7 +238,7 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
 unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_layer) {
     using namespace needs;
     const bool projected = is_layer && s.init != Init::none;
-    unsigned met = row_of(s.mode).mechanism == Mechanism::linear ? linear : softmax;
+    unsigned met = row_of(s.mode).mechanism == Mechanism::linear ? needs::linear : needs::softmax;
     const auto add = [&](bool is_met, Need need) { met |= is_met ? need : nothing; };
     add(is_layer, layer);
     add(projected, projections);
