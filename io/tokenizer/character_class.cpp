@@ -1,4 +1,4 @@
-#include "io/tokenizer/character_class.hpp"
+#include "io/tokenizer/pattern.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "io/tokenizer/scripts.hpp"
+#include "io/tokenizer/characters.hpp"
 
 #include <string>
 
