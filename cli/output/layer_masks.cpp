@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/read/layer_arrays.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"
+#include "io/file/source.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/plot/label_text.hpp"
 #include "io/plot/picture.hpp"
-#include "io/plot/picture_texts.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/write/row_text.hpp"
 

@@ -8,9 +8,7 @@
 
 #include "io/file/screen.hpp"
 #include "io/plot/colors.hpp"
-#include "io/plot/label_text.hpp"
-#include "io/plot/terminal_colors.hpp"
-#include "io/plot/terminal_view.hpp"
+#include "io/plot/text_line.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/lines.hpp"
 #include "io/text/utf8.hpp"

@@ -1,4 +1,4 @@
-#include "io/plot/terminal_view.hpp"
+#include "io/plot/terminal.hpp"
 
 #include <algorithm>
 #include <string>
