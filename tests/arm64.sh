@@ -30,7 +30,7 @@ if [ ! -e "$arm64_usr/lib/aarch64-linux-gnu/libutf8proc.a" ]; then
 fi
 # The kernels are optimised as in a release; the rest less, which halves the time of the build.
 if ! {
-    cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DATTN_WERROR=ON -DCMAKE_UNITY_BUILD=ON \
+    cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DATTN_LEVEL=-O1 -DATTN_WERROR=ON -DCMAKE_UNITY_BUILD=ON \
         -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
         -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
         -DZLIB_LIBRARY="$arm64_usr/lib/aarch64-linux-gnu/libz.a" \

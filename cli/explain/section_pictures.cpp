@@ -6,7 +6,7 @@
 #include "cli/explain/explanation.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
-#include "io/plot/svg.hpp"
+#include "io/plot/picture_formats.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

@@ -49,8 +49,8 @@ public:
     void add(const Plan& plan, const AttentionCall<T>& call, ThreadPool& pool) {
         Tensor4<T> context = Tensor4<T>::from_shape(shape_);
         std::vector<double> logsumexp(shape_[0] * shape_[1] * shape_[2]);
-        plan.backend->entries<T>().attend_part(plan, call, rows_of_heads(context.data(), shape_),
-                                               logsumexp.data(), pool);
+        attend_part(*plan.backend, call, rows_of_heads(context.data(), shape_), logsumexp.data(),
+                    pool);
         for (std::size_t row = 0; row < logsumexp.size(); ++row)
             rows_.add(row, context.data() + row * shape_[3], logsumexp[row]);
     }

@@ -7,7 +7,7 @@
 #include "cli/request/request.hpp"
 #include "core/operator/mask.hpp"
 #include "io/file/output_file.hpp"
-#include "io/plot/array_colors.hpp"
+#include "io/plot/colors.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"

@@ -8,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"
+#include "io/file/source.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -19,7 +20,7 @@ std::size_t index_of(std::string_view axis, const NamedArray& array) {
                                     array.axes.begin());
 }
 
-/// 0 if there is no such axis.
+/// 0 without such an axis.
 std::size_t number_of_heads(const NamedArray& array) {
     const std::vector<std::size_t> shape = io::shape_of(array);
     const std::size_t axis = index_of("heads", array);
@@ -27,7 +28,7 @@ std::size_t number_of_heads(const NamedArray& array) {
 }
 
 /// The positions of these heads in the arrays that have `count` of them, whose numbers the report
-/// may give. Errors: kind usage if there is no such head.
+/// may give. Errors: kind usage for a head that it lacks.
 std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
                                       const io::Report& report, const NamedArray& array,
                                       std::size_t count) {

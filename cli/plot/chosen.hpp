@@ -19,8 +19,8 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
                                           const std::vector<std::size_t>& heads);
 
 /// Keeps these layers, in this order, in all arrays with an axis "layer", and labels them. Returns
-/// their positions before. Errors: kind usage if there is no such layer, or no array of `place` has
-/// layers.
+/// their positions before. Errors: kind usage for a layer that it lacks, or if no array of `place`
+/// has layers.
 std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::size_t>& layers,
                                      const std::string& place);
 

@@ -16,7 +16,7 @@
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
 #include "io/file/path.hpp"
-#include "io/plot/array_colors.hpp"
+#include "io/plot/colors.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -106,7 +106,7 @@ std::size_t heads_of(const NamedArray& array) {
 }
 
 /// An element of an array (layer, batch, heads, q_len, kv_len), some leading axes of which may be
-/// missing. `entry` counts the batch entries of all layers. NaN if there is no such element.
+/// missing. `entry` counts the batch entries of all layers. NaN where it has none.
 double element(const NamedArray& array, std::size_t entry, std::size_t head, std::size_t row,
                std::size_t key) {
     const std::vector<std::size_t> shape = io::shape_of(array);

@@ -7,7 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/array_colors.hpp"
+#include "io/plot/colors.hpp"
 #include "io/read/layer_arrays.hpp"
 
 namespace attn::cli {

@@ -7,7 +7,7 @@
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/label_text.hpp"
+#include "io/plot/text_line.hpp"
 
 namespace attn::cli {
 namespace {

@@ -100,7 +100,7 @@ void square(Polynomial& p, bool times_x) {
         p[2 * i] = spread(static_cast<std::uint32_t>(word));
         p[2 * i + 1] = spread(static_cast<std::uint32_t>(word >> 32));
     }
-    if (times_x)  // there are no odd powers, so none is carried
+    if (times_x)  // odd powers do not occur, so none is carried
         for (std::uint64_t& word : p) word <<= 1;
     reduce(p);
 }

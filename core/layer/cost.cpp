@@ -5,7 +5,7 @@
 
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
-#include "core/plan/mechanism.hpp"
+#include "core/plan/backend.hpp"
 
 namespace attn {
 
@@ -19,7 +19,7 @@ double flops_of(const Plan& plan) {
         times(plan.q_len, numbers("W_query")) +
         times(plan.new_keys().end - plan.new_keys().first, numbers("W_key") + numbers("W_value")) +
         times(plan.rows, numbers("W_out"));
-    return 2 * (projections + row_of(row_of(plan.mode).mechanism).multiply_adds(plan));
+    return 2 * (projections + multiply_adds(plan));
 }
 
 namespace {

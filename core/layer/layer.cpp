@@ -238,8 +238,8 @@ KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) 
     Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});
     KeyPart part;
     part.logsumexp = Array<double>::from_shape({plan.batch, plan.heads, plan.rows});
-    plan.backend->entries<T>().attend_part(plan, call, rows_of_heads(context.data(), shape),
-                                           part.logsumexp.data(), pool);
+    attend_part(*plan.backend, call, rows_of_heads(context.data(), shape), part.logsumexp.data(),
+                pool);
     part.context = std::move(context);
     if (weights != nullptr && weights->out) {
         part.out_weight = out_in(weights->out->weight, weights->out->in_out);

@@ -65,7 +65,7 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
 template <class T>
 void run_projections(const Stage& stage, const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) {
     if (x.shape(1) == 0) return;
-    stage.plan.backend->entries<T>().project(stage.plan, x, to, stage.pool);
+    project<T>(*stage.plan.backend, x, to, stage.pool);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ template <class T>
 Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
     const Plan& plan = stage.plan;
     if (!plan.needs_context()) {
-        plan.backend->entries<T>().attend(plan, std::move(call), {}, stage.recorder, stage.pool);
+        attend(plan, std::move(call), {}, stage.recorder, stage.pool);
         return {};
     }
     const bool separate = plan.shown.separate_heads;
@@ -207,7 +207,7 @@ Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
                                         : std::array{plan.batch, std::size_t{1}, plan.rows, row});
     HeadRows<T> rows = rows_of(context);
     if (!separate) rows.head = plan.d_v;
-    plan.backend->entries<T>().attend(plan, std::move(call), rows, stage.recorder, stage.pool);
+    attend(plan, std::move(call), rows, stage.recorder, stage.pool);
     return context;
 }
 

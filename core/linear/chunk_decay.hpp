@@ -36,7 +36,7 @@ public:
           columns_(head.decay == nullptr ? 1 : head.decay_columns), d_k_(head.d_k),
           between_(scratch), from_start_(scratch + chunk_tokens * chunk_tokens),
           buffer_(from_start_ + chunk_tokens * d_k_) {
-        std::fill_n(from_start_, chunk_tokens, T{1});  // stays if there is no decay
+        std::fill_n(from_start_, chunk_tokens, T{1});  // stays without decay
         for (std::size_t i = 0; i < chunk_tokens; ++i)
             for (std::size_t j = 0; j < chunk_tokens; ++j)
                 between_[i * chunk_tokens + j] = j <= i ? T{1} : T{0};

@@ -30,7 +30,7 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
 }  // namespace
 
 const Backend& backend_of_products(std::string_view kernel) {
-    const std::span<const Backend> all = softmax_backends();
+    const std::span<const Backend> all = backends();
     if (kernel == "auto") {
         const auto best =
             std::find_if(all.rbegin(), all.rend(), [](const Backend& b) { return b.runs_here(); });

@@ -12,7 +12,7 @@ template <class T>
 struct Projection {
     /// (groups, d_out, d_in) as nn.Linear stores it, or (groups, d_in, d_out) where `in_out`.
     Tensor3<T> weight;
-    /// (groups, d_out); empty if there is no bias.
+    /// (groups, d_out); empty without a bias.
     Tensor2<T> bias;
     bool in_out = false;
 

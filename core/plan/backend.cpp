@@ -13,20 +13,13 @@
 #include "core/fused/fused_statistics.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/linear/linear.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/score_steps.hpp"
-#include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
 
 namespace attn {
 namespace {
-
-template <class T>
-void attend_by_reference(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
-                         Recorder& recorder, ThreadPool&) {
-    const Tensor4<T> heads = attend(call, recorder);
-    if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
-}
 
 /// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
 /// softmax's own is not finite, it is that.
@@ -65,38 +58,6 @@ private:
     static constexpr double lowest = -std::numeric_limits<double>::infinity();
     double* logsumexp_;
 };
-
-template <class T>
-void attend_part_by_reference(const Plan&, const AttentionCall<T>& call, const HeadRows<T>& context,
-                              double* logsumexp, ThreadPool&) {
-    WideLogsumexp observer(logsumexp);
-    Recorder recorder({}, {}, &observer);
-    const Tensor4<T> heads = attend(call, recorder);
-    copy_heads(heads.data(), heads.shape(), context);
-}
-
-template <class T>
-void project_by_reference(const Plan&, const Tensor3<T>& x,
-                          std::span<const ProjectionTo<T>> projections, ThreadPool&) {
-    for (const ProjectionTo<T>& to : projections) {
-        const Tensor3<T> result = project(x, to.projection);
-        if (is_dry_run()) continue;
-        const std::size_t width = result.shape(2) / to.heads;
-        const T* from = result.data();
-        for (std::size_t b = 0; b < result.shape(0); ++b)
-            for (std::size_t row = 0; row < result.shape(1); ++row)
-                for (std::size_t h = 0; h < to.heads; ++h, from += width)
-                    std::copy_n(from, width, to.result.at(b, h, row));
-    }
-}
-
-template <class T>
-void attend_part_by_kernel(const Plan& plan, const AttentionCall<T>& call,
-                           const HeadRows<T>& context, double* logsumexp, ThreadPool& pool) {
-    FusedOutputs<T> outputs{context};
-    outputs.wide_logsumexp = logsumexp;
-    attend_fused(*plan.backend->kernel, call, outputs, pool);
-}
 
 template <class T>
 void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder& recorder,
@@ -149,35 +110,57 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     if (averages) recorder.record_chosen("attention_weights", averaged);
 }
 
-template <class T>
-void project_by_kernel(const Plan& plan, const Tensor3<T>& x,
-                       std::span<const ProjectionTo<T>> projections, ThreadPool& pool) {
-    project_fused(*plan.backend->kernel, x, projections, pool);
+/// The portable kernel's products take longer than the steps that they replace.
+bool is_chunked(const Backend& backend) {
+    return backend.is_fused() && backend.name != "generic";
 }
 
-/// Fused kernels do not materialize some steps.
+template <class T>
+void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
+                   Recorder& recorder, ThreadPool& pool) {
+    const std::array<std::size_t, 4>& q = call.query.shape();
+    const std::size_t kv_heads = call.key.shape(1), d_k = call.key.shape(3);
+    const std::array<std::size_t, 4> of_heads{q[0], q[1], q[2], plan.d_v};
+    LinearOutputs<T> outputs{context};
+    AllHeads<T> heads(recorder, "head_outputs", {q[0], q[1], q[2], plan.d_v});
+    if (heads.data() != nullptr) outputs.context = rows_of_heads(heads.data(), of_heads);
+    AllHeads<T> states(recorder, "states", {q[0], kv_heads, q[2], d_k, plan.d_v});
+    outputs.states = states.data();
+    outputs.present_state =
+        recorder.allocate<T>("present_state", std::array{q[0], kv_heads, d_k, plan.d_v});
+    if (is_chunked(*plan.backend))
+        attend_chunked(*plan.backend->kernel, call, outputs, pool);
+    else
+        attend_sequential(call, outputs, pool);
+    if (heads.data() != nullptr) copy_heads<T>(heads.data(), of_heads, context);
+    heads.record();
+    states.record();
+    trace_step(call, recorder);
+    if (!recorder.records("attention_weights")) return;
+    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len};
+    if (!recorder.averages("attention_weights")) {
+        AllHeads<T> weights(recorder, "attention_weights", {q[0], q[1], q[2], plan.kv_len});
+        linear_weights(call, weights.data(), pool);
+        return weights.record();
+    }
+    Tensor4<T> weights = Tensor4<T>::from_shape(of_weights);
+    linear_weights(call, weights.data(), pool);
+    call = {};
+    recorder.record("attention_weights", weights);
+}
+
+/// The part of the question that no fused kernel computes: "writes mask"; empty: none.
 std::string lacks_of_kernels(const Plan& plan) {
-    if (plan.mask_method == MaskMethod::renormalize) return "has mask_method renormalize";
-    if (const std::string_view step = step_beyond_kernels(plan); !step.empty())
+    if (!plan.rule && plan.mask_method == MaskMethod::renormalize)
+        return "has mask_method renormalize";
+    if (const std::string_view step = step_beyond_kernels(plan); !plan.rule && !step.empty())
         return "has " + std::string(step);
-    return lacks_of_arrays(plan);
-}
-
-template <class T>
-constexpr BackendEntries<T> entries_by_reference{
-    attend_by_reference<T>, attend_part_by_reference<T>, project_by_reference<T>};
-template <class T>
-constexpr BackendEntries<T> entries_by_kernel{attend_by_kernel<T>, attend_part_by_kernel<T>,
-                                              project_by_kernel<T>};
-
-std::vector<Backend> make_backends() {
-    std::vector<Backend> rows{{"reference", [] { return true; },
-                               [](const Plan&) { return std::string(); }, nullptr,
-                               entries_by_reference<float>, entries_by_reference<double>}};
-    for (const kernels::Kernel& kernel : kernels::all())
-        rows.push_back({kernel.name, kernel.runs_here, lacks_of_kernels, &kernel,
-                        entries_by_kernel<float>, entries_by_kernel<double>});
-    return rows;
+    std::string lacks;
+    plan.emit.for_each([&](ArrayId array) {
+        const bool is_beyond = array.row().from == From::reference;
+        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
+    });
+    return lacks;
 }
 
 double projection_work(const Plan& plan) {
@@ -191,42 +174,101 @@ double projection_work(const Plan& plan) {
     return size(Axis::batch) * (query + key_value);
 }
 
-}  // namespace
-
-std::string lacks_of_arrays(const Plan& plan) {
-    std::string lacks;
-    plan.emit.for_each([&](ArrayId array) {
-        const bool is_beyond = array.row().from == From::reference;
-        if (is_beyond && lacks.empty()) lacks = "writes " + std::string(array.row().name);
-    });
-    return lacks;
+double softmax_work(const Plan& plan) {
+    return plan.size_of<double>(Axis::batch) * static_cast<double>(plan.heads) *
+           static_cast<double>(plan.rows) * static_cast<double>(plan.kv_len) *
+           static_cast<double>(plan.d_k + plan.d_v);
 }
 
-std::span<const Backend> softmax_backends() {
-    static const std::vector<Backend> rows = make_backends();
+/// The sequential form's, and those of the weights if they are recorded.
+double linear_work(const Plan& plan) {
+    const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
+    const bool is_delta = has_beta(*plan.rule);
+    // All heads, whichever are written.
+    const auto heads = static_cast<double>(plan.heads),
+               kv_heads = static_cast<double>(plan.kv_heads);
+    const double a_state = size(Axis::d_k) * size(Axis::d_v);
+    const double states = (is_delta ? 2 : 1) * kv_heads * size(Axis::kv_len) * a_state;
+    const double outputs = heads * size(Axis::q_len) * a_state;
+    const double weights = plan.emit.has("attention_weights")
+                               ? heads * size(Axis::q_len) * size(Axis::kv_len) * size(Axis::d_k) *
+                                     (is_delta ? 2 : 1) / 2
+                               : 0;
+    return size(Axis::batch) * (states + outputs + weights);
+}
+
+}  // namespace
+
+template <class T>
+void attend(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context, Recorder& recorder,
+            ThreadPool& pool) {
+    if (plan.rule) return attend_linear(plan, std::move(call), context, recorder, pool);
+    if (plan.backend->is_fused())
+        return attend_by_kernel(plan, std::move(call), context, recorder, pool);
+    const Tensor4<T> heads = attend(call, recorder);
+    if (plan.needs_context()) copy_heads(heads.data(), heads.shape(), context);
+}
+
+template <class T>
+void attend_part(const Backend& backend, const AttentionCall<T>& call, const HeadRows<T>& context,
+                 double* logsumexp, ThreadPool& pool) {
+    if (backend.is_fused()) {
+        FusedOutputs<T> outputs{context};
+        outputs.wide_logsumexp = logsumexp;
+        return attend_fused(*backend.kernel, call, outputs, pool);
+    }
+    WideLogsumexp observer(logsumexp);
+    Recorder recorder({}, {}, &observer);
+    const Tensor4<T> heads = attend(call, recorder);
+    copy_heads(heads.data(), heads.shape(), context);
+}
+
+template <class T>
+void project(const Backend& backend, const Tensor3<T>& x,
+             std::span<const ProjectionTo<T>> projections, ThreadPool& pool) {
+    if (backend.is_fused()) return project_fused(*backend.kernel, x, projections, pool);
+    for (const ProjectionTo<T>& to : projections) {
+        const Tensor3<T> result = project(x, to.projection);
+        const std::size_t width = result.shape(2) / to.heads;
+        if (is_dry_run()) continue;
+        const T* from = result.data();
+        for (std::size_t b = 0; b < result.shape(0); ++b)
+            for (std::size_t row = 0; row < result.shape(1); ++row)
+                for (std::size_t h = 0; h < to.heads; ++h, from += width)
+                    std::copy_n(from, width, to.result.at(b, h, row));
+    }
+}
+
+double multiply_adds(const Plan& plan) {
+    return plan.rule ? linear_work(plan) : softmax_work(plan);
+}
+
+std::span<const Backend> backends() {
+    static const std::vector<Backend> rows = [] {
+        std::vector<Backend> made{{"reference", nullptr}};
+        for (const kernels::Kernel& kernel : kernels::all()) made.push_back({kernel.name, &kernel});
+        return made;
+    }();
     return rows;
 }
 
 std::string_view backend_name(std::size_t place) {
     if (place == 0) return "auto";
-    return place <= softmax_backends().size() ? softmax_backends()[place - 1].name
-                                              : std::string_view();
+    return place <= backends().size() ? backends()[place - 1].name : std::string_view();
 }
 
 const Backend& choose_backend(std::string_view name, const Plan& plan) {
-    const MechanismRow& mechanism = row_of(row_of(plan.mode).mechanism);
-    const Backend& reference = mechanism.backends().front();
+    const Backend& reference = backends().front();
     const Backend* fastest = &reference;
+    const std::string lacks = lacks_of_kernels(plan);
     std::string names = "auto";
-    for (const Backend& backend : mechanism.backends()) {
-        const bool is_named = backend.name == name;
-        if (is_named && backend.runs_here()) {
-            const std::string lacks = backend.lacks(plan);
-            if (!lacks.empty())
+    for (const Backend& backend : backends()) {
+        if (!backend.runs_here()) continue;
+        if (backend.name == name) {
+            if (backend.is_fused() && !lacks.empty())
                 refuse("kernel", "no fused kernel " + lacks + "; expected auto or reference");
             return backend;
         }
-        if (!backend.runs_here()) continue;
         fastest = &backend;
         names += ", " + std::string(backend.name);
     }
@@ -236,8 +278,8 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
     // Up to this many multiplications the reference is fast enough, about a millisecond.
     constexpr double small_work = 0x1p20;
     // One backend for the whole question: a mixture would have the digits of neither.
-    const bool is_large = projection_work(plan) + mechanism.multiply_adds(plan) > small_work;
-    return is_large && fastest->lacks(plan).empty() ? *fastest : reference;
+    const bool is_large = projection_work(plan) + multiply_adds(plan) > small_work;
+    return is_large && lacks.empty() ? *fastest : reference;
 }
 
 bool streams_weights(const Plan& plan) {
@@ -250,5 +292,18 @@ bool streams_weights(const Plan& plan) {
     return plan.backend->is_fused() && writes && element * plan.numbers<double>("scores") > large &&
            !writes_mean && !is_drawn_apart;
 }
+
+template void attend(const Plan&, AttentionCall<float>, const HeadRows<float>&, Recorder&,
+                     ThreadPool&);
+template void attend(const Plan&, AttentionCall<double>, const HeadRows<double>&, Recorder&,
+                     ThreadPool&);
+template void attend_part(const Backend&, const AttentionCall<float>&, const HeadRows<float>&,
+                          double*, ThreadPool&);
+template void attend_part(const Backend&, const AttentionCall<double>&, const HeadRows<double>&,
+                          double*, ThreadPool&);
+template void project(const Backend&, const Tensor3<float>&, std::span<const ProjectionTo<float>>,
+                      ThreadPool&);
+template void project(const Backend&, const Tensor3<double>&, std::span<const ProjectionTo<double>>,
+                      ThreadPool&);
 
 }  // namespace attn

@@ -1,4 +1,5 @@
-// The backends: the reference and the fused kernels, one row each.
+// The backends: the reference and the fused kernels, one row each, and what they compute for a
+// plan.
 #pragma once
 
 #include <algorithm>
@@ -15,53 +16,40 @@
 
 namespace attn {
 
-/// The functions of a backend in one type.
-template <class T>
-struct BackendEntries {
-    /// Computes the context of every query, into rows of heads, and records intermediate arrays.
-    /// Large weights may become streams, which use the threads while they are read. Consumes the
-    /// call. Errors: std::bad_alloc.
-    void (*attend)(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
-                   Recorder& recorder, ThreadPool& pool);
-
-    /// The context of every query over the call's keys, which may be some of a sequence's, and its
-    /// logsumexp in double, (batch, heads, q_len). A query that attends to none of the keys has
-    /// context 0 and -Infinity. The call has no sink, which is for the merge, and the mask method
-    /// neg_inf. Errors: std::bad_alloc.
-    void (*attend_part)(const Plan& plan, const AttentionCall<T>& call, const HeadRows<T>& context,
-                        double* logsumexp, ThreadPool& pool);
-
-    /// x W^T + b for each projection, x being (batch, rows, d_in).
-    void (*project)(const Plan& plan, const Tensor3<T>& x,
-                    std::span<const ProjectionTo<T>> projections, ThreadPool& pool);
-};
-
 struct Backend {
     std::string_view name;
-    bool (*runs_here)();  ///< whether this processor supports it
-    /// A part of the question that it does not support: "writes mask"; empty: none.
-    std::string (*lacks)(const Plan& plan);
     const kernels::Kernel* kernel;  ///< the fused kernel; null for the reference
-    BackendEntries<float> float32;
-    BackendEntries<double> float64;
 
     bool is_fused() const { return kernel != nullptr; }
-
-    template <class T>
-    const BackendEntries<T>& entries() const {
-        if constexpr (sizeof(T) == sizeof(float))
-            return float32;
-        else
-            return float64;
-    }
+    bool runs_here() const { return kernel == nullptr || kernel->runs_here(); }
 };
 
-/// Softmax attention's: the reference, then the fused kernels from the slowest to the fastest, the
-/// same list on every machine, supported or not. Other mechanisms have backends of these names.
-std::span<const Backend> softmax_backends();
+/// The reference, then the fused kernels from the slowest to the fastest, the same list on every
+/// machine, supported or not.
+std::span<const Backend> backends();
 
-/// "writes mask" if the plan records an array that only the reference has; or empty.
-std::string lacks_of_arrays(const Plan& plan);
+/// Computes the context of every query with the plan's backend, into rows of heads, and records
+/// intermediate arrays. Large weights may become streams, which use the threads while they are
+/// read. Consumes the call. Errors: std::bad_alloc.
+template <class T>
+void attend(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context, Recorder& recorder,
+            ThreadPool& pool);
+
+/// The context of every query over the call's keys, which may be some of a sequence's, and its
+/// logsumexp in double, (batch, heads, q_len). A query that attends to none of the keys has context
+/// 0 and -Infinity. The call has no sink, which is for the merge, and the mask method neg_inf.
+/// Errors: std::bad_alloc.
+template <class T>
+void attend_part(const Backend& backend, const AttentionCall<T>& call, const HeadRows<T>& context,
+                 double* logsumexp, ThreadPool& pool);
+
+/// x W^T + b for each projection, x being (batch, rows, d_in).
+template <class T>
+void project(const Backend& backend, const Tensor3<T>& x,
+             std::span<const ProjectionTo<T>> projections, ThreadPool& pool);
+
+/// Multiplications and additions of all heads without projections, which are two operations each.
+double multiply_adds(const Plan& plan);
 
 /// Rows of (batch, heads, rows, columns) without gaps.
 template <class T>

@@ -8,7 +8,6 @@
 
 #include "core/plan/backend.hpp"
 #include "core/plan/drawn_input.hpp"
-#include "core/plan/mechanism.hpp"
 #include "core/plan/refuse.hpp"
 #include "core/plan/sizes.hpp"
 #include "core/plan/widths.hpp"
@@ -239,7 +238,7 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
 unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_layer) {
     using namespace needs;
     const bool projected = is_layer && s.init != Init::none;
-    unsigned met = row_of(row_of(s.mode).mechanism).need;
+    unsigned met = row_of(s.mode).mechanism == Mechanism::linear ? needs::linear : needs::softmax;
     const auto add = [&](bool is_met, Need need) { met |= is_met ? need : nothing; };
     add(is_layer, layer);
     add(projected, projections);

@@ -1,4 +1,4 @@
-#include "io/plot/base64.hpp"
+#include "io/plot/number_planes.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "io/plot/color_scale.hpp"
+#include "io/plot/colors.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,19 @@
-// The colours of heat maps.
+// The colours of heat maps and their scales.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "core/base/names.hpp"
+#include "core/operator/arrays.hpp"
 
 namespace attn::io {
+
+// The colours of heat maps.
 
 struct Color {
     std::uint8_t red, green, blue;
@@ -35,5 +42,96 @@ inline constexpr Color no_number{0xff, 0x00, 0xff};
 
 /// "#1f9e89".
 std::string hex_text(const Color& color);
+
+// The colour scales of heat maps.
+
+/// The value of full colour. robust: a value that few cells exceed; row: the largest of each row;
+/// fixed: 1, or the largest magnitude of arrays with two signs; global: the largest of all; log:
+/// the same, with equal steps for equal ratios. automatic is robust or row, depending on the
+/// numbers, and global for statistics of queries, keys or heads.
+enum class ColorScale { automatic, robust, row, fixed, global, log };
+inline constexpr Names<ColorScale, 6> color_scale_names{{{ColorScale::automatic, "auto"},
+                                                         {ColorScale::robust, "robust"},
+                                                         {ColorScale::row, "row"},
+                                                         {ColorScale::fixed, "fixed"},
+                                                         {ColorScale::global, "global"},
+                                                         {ColorScale::log, "log"}}};
+
+inline constexpr const char* color_scale_help =
+    "the value of full colour; robust: the value that 2 % of the cells exceed; row: the largest of "
+    "the row; auto: robust, or row where many rows of a matrix would be dark; fixed: 1 (of scores "
+    "the largest); global: the largest of all; log: the same, with equal steps for equal ratios "
+    "(default auto)";
+
+/// Ratios that a logarithmic scale shows: four powers of ten.
+inline constexpr double log_range = 1e4;
+
+/// A position on the colour bar, from 0 to 1, or from -1 to 1 if colours diverge.
+struct ScaleTick {
+    double position;
+    std::string text;
+};
+
+/// Collects the magnitudes of a map's cells, row by row, and determines the value of full colour.
+class Magnitudes {
+public:
+    Magnitudes();
+
+    /// Starts the rows of another matrix.
+    void begin_matrix();
+
+    /// Adds a row with the magnitudes of its visible `cells`. Rows with one visible cell count only
+    /// if they are that narrow (`is_narrow`): a query with one visible key has the weight 1 in any
+    /// case.
+    void add_row(const std::vector<double>& cells, bool is_narrow);
+
+    /// The magnitude that 2 % of the cells exceed, rounded up for even ticks. At least a tenth of
+    /// the median of the rows' largest, since smaller numbers are negligible. With `is_diverging`,
+    /// where a scale by rows is not available, at most three times that median, since small
+    /// matrices have fewer than a hundred cells. 1 if all are 0.
+    double robust(bool is_diverging) const;
+
+    /// Whether a matrix has no cell above a third of `full` in more than a third of its rows.
+    bool leaves_rows_dark(double full) const;
+
+    double peak() const { return peak_; }
+
+private:
+    std::vector<std::size_t> counts_;  // by the leading bits of the magnitude
+    std::size_t cells_ = 0;
+    std::vector<double> row_peaks_;    // except rows of zeros
+    std::vector<std::size_t> begins_;  // first row of each matrix
+    double peak_ = 0;
+};
+
+/// From 0 to `full`, which is above 0, or from -full to full: 3 to 6 ticks, with numbers as round
+/// as possible inside and at the ends.
+std::vector<ScaleTick> even_ticks(double full, bool is_diverging);
+
+/// At powers of ten from full / log_range to `full`.
+std::vector<ScaleTick> log_ticks(double full, bool is_diverging);
+
+/// "0.0123", "1e-7": three significant digits.
+std::string rounded_text(double value);
+
+// The colours that pictures show each array in.
+
+/// Not drawn, in colours from 0 up where no number is negative, in diverging colours, or in
+/// diverging colours with cells of -Infinity as masked.
+enum class ArrayColors { none, from_zero, diverging, diverging_masked };
+
+constexpr ArrayColors colors_of(ArrayId array) {
+    constexpr ArraySet from_zero{"mask",
+                                 "masked_weights",
+                                 "weights_before_dropout",
+                                 "dropout_mask",
+                                 "attention_weights",
+                                 "attn_mask",
+                                 "key_padding_mask"};
+    constexpr ArraySet masked{"biased_scores", "masked_scores"};
+    if (array.row().from == From::trace || array == "token_ids") return ArrayColors::none;
+    if (from_zero.has(array) || array.row().is_statistic()) return ArrayColors::from_zero;
+    return masked.has(array) ? ArrayColors::diverging_masked : ArrayColors::diverging;
+}
 
 }  // namespace attn::io

@@ -1,5 +1,5 @@
 // stb_truetype does not validate its files: these are embedded in the program.
-#include "io/plot/font.hpp"
+#include "io/plot/text_line.hpp"
 
 #include <algorithm>
 #include <array>

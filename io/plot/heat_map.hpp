@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/plot/color_scale.hpp"
+#include "io/plot/colors.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {

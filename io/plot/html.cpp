@@ -14,7 +14,7 @@
 //
 // The script follows the text of the matrix that the page opens with and precedes all others, which
 // take a browser a second to read: the first map is shown before them.
-#include "io/plot/html.hpp"
+#include "io/plot/picture_formats.hpp"
 
 #include <algorithm>
 #include <cmath>

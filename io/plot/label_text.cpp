@@ -1,4 +1,4 @@
-#include "io/plot/label_text.hpp"
+#include "io/plot/text_line.hpp"
 
 #include "io/text/display_width.hpp"
 #include "io/text/utf8.hpp"

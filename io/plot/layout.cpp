@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/plot/label_text.hpp"
 #include "io/plot/picture.hpp"
-#include "io/plot/picture_texts.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/write/row_text.hpp"
 
@@ -39,8 +37,8 @@ Grid grid_of(std::size_t group, std::size_t panels, std::size_t rows, std::size_
     group = std::max<std::size_t>(group, 1);
     const std::size_t groups = std::max<std::size_t>((panels + group - 1) / group, 1);
     const int most = largest_cell_of(rows, columns, style);
-    const auto cell = [&](int room, std::size_t cells) {
-        return std::min<double>(most, room / std::max(static_cast<double>(cells), 1.0));
+    const auto cell = [&](int space, std::size_t cells) {
+        return std::min<double>(most, space / std::max(static_cast<double>(cells), 1.0));
     };
     Grid best;
     double best_size = 0;
@@ -111,7 +109,7 @@ void set_column_labels(Layout& layout, const HeatMap& map) {
 /// The largest font that leaves space around every number, with the 0 before the point if it fits.
 void set_numbers(Layout& layout, const HeatMap& map) {
     if (std::max(map.rows, map.columns) > max_with_numbers) return;
-    const int room = layout.cell_width - layout.gap - layout.style.text / 3;
+    const int space = layout.cell_width - layout.gap - layout.style.text / 3;
     for (bool is_short : {false, true}) {
         double width = 0;  // at a font of one pixel
         for (std::size_t panel = 0; panel < map.panels.size(); ++panel)
@@ -122,7 +120,8 @@ void set_numbers(Layout& layout, const HeatMap& map) {
                             width,
                             text_width(cell_text(map, map.value(panel, row, column), is_short), 1));
         constexpr double least = 0.7;
-        const int size = std::min(layout.style.text, static_cast<int>(room / std::max(width, 1.0)));
+        const int size =
+            std::min(layout.style.text, static_cast<int>(space / std::max(width, 1.0)));
         if (size < least * layout.style.text || size > layout.cell_height - layout.gap) continue;
         layout.number_size = size;
         layout.short_numbers = is_short;

@@ -9,8 +9,6 @@
 
 #include <zlib.h>
 
-#include "io/plot/base64.hpp"
-
 namespace attn::io {
 namespace {
 

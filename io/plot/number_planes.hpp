@@ -4,11 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {
+
+// Base64, for data embedded in pictures and pages.
+
+/// Source: RFC 4648, section 4.
+std::string base64(std::string_view bytes);
+
+// Numbers as compressed planes in text, for pages of many cells.
 
 /// The fewest mantissa bits after rounding: two decimal digits.
 inline constexpr unsigned min_mantissa_bits = 6;

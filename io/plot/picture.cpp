@@ -5,8 +5,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "io/plot/label_text.hpp"
-#include "io/plot/picture_texts.hpp"
 #include "io/plot/text_line.hpp"
 
 namespace attn::io {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "io/plot/colors.hpp"
-#include "io/plot/font.hpp"
 #include "io/plot/heat_map.hpp"
+#include "io/plot/text_line.hpp"
 
 namespace attn::io {
 
@@ -96,5 +96,35 @@ private:
 
 /// Limits for a map's matrices that keep its picture at most about 4096 pixels wide and high.
 HeatMapLimits picture_limits(const NamedArray& array);
+
+// The text of pictures and its size, for layout and drawing.
+
+inline constexpr std::size_t widest_title = 200;
+
+inline int heading_size(const PictureStyle& style) {
+    return style.text * 4 / 3;
+}
+inline int small_size(const PictureStyle& style) {
+    return style.text * 5 / 6;
+}
+inline int line_of(int size) {
+    return size * 7 / 5;
+}
+
+/// From a panel's edge, or the bar's, to a label.
+inline int label_gap(const PictureStyle& style) {
+    return style.text / 2;
+}
+
+std::string short_label(const std::string& label);
+std::string panel_title_of(const HeatPanel& panel);
+
+/// The number in a cell: weights to two decimals, others to three significant digits; short ones
+/// without the 0 before the point.
+std::string cell_text(const HeatMap& map, double value, bool is_short);
+
+/// The size of the line that explains the colours of masked cells and of cells without a number;
+/// 0: none.
+double swatches_width(const HeatMap& map, const PictureStyle& style);
 
 }  // namespace attn::io

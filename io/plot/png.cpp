@@ -1,4 +1,4 @@
-#include "io/plot/png.hpp"
+#include "io/plot/picture_formats.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // Attributes only, without style sheets or ids, which would collide between several pictures in one
 // page.
-#include "io/plot/svg.hpp"
+#include "io/plot/picture_formats.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "io/plot/base64.hpp"
-#include "io/plot/label_text.hpp"
+#include "io/plot/number_planes.hpp"
 #include "io/plot/picture.hpp"
-#include "io/plot/png.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/text/markup.hpp"
 

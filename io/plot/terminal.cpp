@@ -8,9 +8,7 @@
 
 #include "io/file/screen.hpp"
 #include "io/plot/colors.hpp"
-#include "io/plot/label_text.hpp"
-#include "io/plot/terminal_colors.hpp"
-#include "io/plot/terminal_view.hpp"
+#include "io/plot/text_line.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/lines.hpp"
 #include "io/text/utf8.hpp"
@@ -116,9 +114,9 @@ private:
             std::string line(view_.label, ' ');
             std::size_t at = 0;
             for (std::size_t column = step; column < map_.columns; column += steps) {
-                const std::size_t room = std::min(steps * view_.cell - 1, end - std::min(at, end));
+                const std::size_t space = std::min(steps * view_.cell - 1, end - std::min(at, end));
                 const std::string label =
-                    room == 0 ? "" : label_text(map_.column_labels[column], room);
+                    space == 0 ? "" : label_text(map_.column_labels[column], space);
                 const std::size_t width = display_width(label);
                 const std::size_t begin =
                     std::max(at, std::min(column * view_.cell, end - std::min(width, end)));
@@ -202,16 +200,16 @@ private:
         const std::size_t distance = 10 / view_.cell;
         for (std::size_t column = 0; column < map_.columns; column += distance) {
             const std::size_t at = column * view_.cell;
-            const std::size_t room =
+            const std::size_t space =
                 std::min(distance * view_.cell - 1, map_.columns * view_.cell - at);
             const std::string label =
                 label_text(map_.column_labels[column], distance * view_.cell - 2);
             const std::size_t wide = display_width(label);
-            // The last one is before its mark if there is no space after it.
-            const bool is_before = wide + 1 > room && width + wide < at;
+            // The last one is before its mark if nothing fits after it.
+            const bool is_before = wide + 1 > space && width + wide < at;
             line.append((is_before ? at - wide : at) - width, ' ');
-            line += is_before ? label + "^" : fitted("^" + label, room);
-            width = is_before ? at + 1 : at + room;
+            line += is_before ? label + "^" : fitted("^" + label, space);
+            width = is_before ? at + 1 : at + space;
         }
         write_line(line);
     }

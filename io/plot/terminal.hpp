@@ -1,11 +1,14 @@
 // Heat maps as text for terminals.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "core/base/function_ref.hpp"
 #include "io/file/output.hpp"
+#include "io/plot/colors.hpp"
 #include "io/plot/heat_map.hpp"
 
 namespace attn::io {
@@ -31,5 +34,41 @@ HeatMapLimits limits_of(const Terminal& terminal, const NamedArray& array);
 /// The title, the labelled matrices, as many side by side as fit, with numbers in small ones and
 /// half blocks in large ones; then the legend and the settings. No line is wider than the terminal.
 void write_terminal(Output& out, const HeatMap& map, const Terminal& terminal);
+
+// Colours of a terminal, and shades if it has none.
+
+/// The parameters of the escape sequence that sets the foreground or background colour: the colour
+/// itself, or the nearest one of the terminal's 256 or 16. Empty without colours. Source: ECMA-48,
+/// SGR; xterm's palette.
+std::string color_code(const Color& color, bool ground, ColorDepth depth);
+
+/// The colour of a position on the scale at this colour depth: with 16 colours one of a few that
+/// grow lighter from 0 up, since the nearest ones to viridis do not.
+Color terminal_color(double position, bool is_diverging, ColorDepth depth);
+
+/// One character for a position on the scale, denser with the distance from 0; negative numbers
+/// have different characters.
+std::string_view shade_at(double position, bool is_diverging);
+
+// The layout of a heat map on a terminal.
+
+inline constexpr std::size_t panel_gap = 2;  ///< columns between panels
+
+/// The form of a map's cells: with numbers, as squares of two columns, or one column each and, in
+/// colours, two rows per line.
+struct View {
+    bool is_numbered = false, is_halved = false;
+    std::size_t cell = 1, label = 0;  ///< columns; the label's includes the blank after it
+    std::size_t across = 1;           ///< panels side by side
+    std::size_t lines = 0;            ///< of all panels
+};
+
+/// The most detailed view that fits a screen, or has all heads side by side; otherwise the lowest.
+View view_of(const HeatMap& map, const Terminal& terminal);
+
+/// The remainder, or 0.
+inline std::size_t less(std::size_t from, std::size_t taken) {
+    return from - std::min(from, taken);
+}
 
 }  // namespace attn::io

@@ -1,4 +1,4 @@
-#include "io/plot/terminal_colors.hpp"
+#include "io/plot/terminal.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "io/plot/terminal_view.hpp"
+#include "io/plot/terminal.hpp"
 
 #include <algorithm>
 #include <string>
@@ -75,8 +75,8 @@ private:
             const std::size_t wide = share_of(terminal_.columns, across);
             const std::size_t fewest = map_.columns * least + std::min(label_, shortest_label + 1);
             if (wide < fewest || wide < title_) continue;
-            const std::size_t room = wide - map_.columns * least;
-            View view{.is_numbered = true, .label = std::min(label_, room)};
+            const std::size_t space = wide - map_.columns * least;
+            View view{.is_numbered = true, .label = std::min(label_, space)};
             const std::size_t fits = (wide - view.label) / std::max<std::size_t>(map_.columns, 1);
             view.cell = std::clamp(fits, least, most);
             views.push_back(completed(view, view.label + map_.columns * view.cell));

@@ -2,19 +2,20 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
+#include <iterator>
+#include <span>
 #include <utility>
 
 namespace attn::io {
 
 using CodeRange = std::pair<char32_t, char32_t>;  ///< the first and the last
 
-template <std::size_t N>
-bool contains(const std::array<CodeRange, N>& ranges, char32_t code) {
-    return std::any_of(ranges.begin(), ranges.end(), [code](const CodeRange& range) {
-        return code >= range.first && code <= range.second;
-    });
+/// Whether one of the ranges, which are in order, has the character.
+inline bool contains(std::span<const CodeRange> ranges, char32_t code) {
+    const auto after = std::upper_bound(
+        ranges.begin(), ranges.end(), code,
+        [](char32_t value, const CodeRange& range) { return value < range.first; });
+    return after != ranges.begin() && code <= std::prev(after)->second;
 }
 
 }  // namespace attn::io

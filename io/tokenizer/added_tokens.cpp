@@ -1,4 +1,4 @@
-#include "io/tokenizer/added_tokens.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -7,7 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/word_model.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/tokenizer/character_class.hpp"
+#include "io/tokenizer/pattern.hpp"
 
 #include <algorithm>
 #include <array>
@@ -119,7 +119,7 @@ std::string word_items() {
     return items;
 }
 
-/// Of a POSIX class, in Unicode; empty if there is no such class.
+/// Of a POSIX class, in Unicode; empty for other names.
 std::string items_of_posix(const std::string& plain, bool in_brackets) {
     const auto both = [](const char* a, const char* b) {
         return items_of_category(a) + items_of_category(b);

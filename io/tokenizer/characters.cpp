@@ -105,17 +105,17 @@ bool is_white_space(char32_t code) {
 
 bool is_mark(char32_t code) {
     return is_in_categories(code, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME) !=
-           is_among(other_marks, code);
+           contains(other_marks, code);
 }
 
 bool is_nonspacing_mark(char32_t code) {
-    return (category_of(code) == UTF8PROC_CATEGORY_MN) != is_among(other_nonspacing, code);
+    return (category_of(code) == UTF8PROC_CATEGORY_MN) != contains(other_nonspacing, code);
 }
 
 bool is_control(char32_t code) {
     const utf8proc_category_t category = category_of(code);
     return (category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
-            category == UTF8PROC_CATEGORY_CO) != is_among(other_controls, code);
+            category == UTF8PROC_CATEGORY_CO) != contains(other_controls, code);
 }
 
 bool is_punctuation(char32_t code) {
@@ -123,19 +123,19 @@ bool is_punctuation(char32_t code) {
         return (code >= 0x21 && code <= 0x2f) || (code >= 0x3a && code <= 0x40) ||
                (code >= 0x5b && code <= 0x60) || (code >= 0x7b && code <= 0x7e);
     return is_in_categories(code, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO) !=
-           is_among(other_punctuation, code);
+           contains(other_punctuation, code);
 }
 
 bool is_numeric(char32_t code) {
     return is_in_categories(code, UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) !=
-           is_among(other_numbers, code);
+           contains(other_numbers, code);
 }
 
 bool is_word(char32_t code) {
     const utf8proc_category_t category = category_of(code);
     const bool is_part = (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NL) ||
                          category == UTF8PROC_CATEGORY_PC || contains(other_alphabetic, code);
-    return is_part != is_among(other_words, code);
+    return is_part != contains(other_words, code);
 }
 
 bool is_ideograph(char32_t code) {
@@ -162,7 +162,7 @@ std::string normal_form(std::string_view text, NormalForm form) {
     std::vector<utf8proc_int32_t> codes;
     while (!text.empty()) {
         const char32_t code = take_character(text);
-        if (is_among(newer_in_forms, code)) {
+        if (contains(newer_in_forms, code)) {
             append_form(result, codes, form);
             append_utf8(result, code);
         } else {

@@ -1,12 +1,20 @@
-// Properties and normal forms of characters, as in the library tokenizers. Each part of the library
-// has its own version of Unicode, from 8 to 17. The data of utf8proc is corrected accordingly.
+// What tokenizers know about characters.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "io/tokenizer/pattern.hpp"
+#include "io/tokenizer/setting.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
+
+// Properties and normal forms of characters, as in the library tokenizers. Each part of the library
+// has its own version of Unicode, from 8 to 17. The data of utf8proc is corrected accordingly.
 
 /// Unicode's White_Space.
 bool is_white_space(char32_t code);
@@ -41,5 +49,32 @@ std::string normal_form(std::string_view text, NormalForm form);
 
 /// The length in bytes of the extended grapheme cluster at the start of a text that is not empty.
 std::size_t grapheme_size(std::string_view text);
+
+// Splits a text where its script changes.
+
+/// Each run of one script with the blanks after it is a match. The first run includes characters
+/// without a script before it. Han, Hiragana and Katakana count as one script.
+Matches find_scripts(std::string_view text);
+
+// SentencePiece's table of replacements: a trie, and the replacement texts.
+
+/// Source: google/sentencepiece, normalizer.cc; s-yata/darts-clone for the trie.
+class Charsmap {
+public:
+    /// Base64 of the trie's size in bytes, its units, and the texts, each terminated by a zero
+    /// byte. Errors: kind input for anything else.
+    explicit Charsmap(const Setting& base64);
+    /// The same of the bytes; `setting` is for errors.
+    Charsmap(const std::string& bytes, const Setting& setting);
+
+    void normalize(TextPart& part) const;
+
+private:
+    /// The replacement of the shortest entry that is a prefix of the text.
+    std::optional<std::string_view> find(std::string_view text) const;
+
+    std::vector<std::uint32_t> units_;
+    std::string texts_;
+};
 
 }  // namespace attn::io

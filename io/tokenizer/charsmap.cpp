@@ -1,7 +1,6 @@
-#include "io/tokenizer/charsmap.hpp"
+#include "io/tokenizer/characters.hpp"
 
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
 namespace {

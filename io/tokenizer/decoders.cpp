@@ -1,4 +1,4 @@
-#include "io/tokenizer/decoders.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,6 @@
 #include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/byte_alphabet.hpp"
-#include "io/tokenizer/part.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

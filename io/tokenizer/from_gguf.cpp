@@ -9,9 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/tokenizer/charsmap.hpp"
-#include "io/tokenizer/normalizers.hpp"
-#include "io/tokenizer/pre_tokenizers.hpp"
+#include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {

@@ -1,4 +1,4 @@
-#include "io/tokenizer/normalizers.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <memory>
 #include <utility>
@@ -7,7 +7,6 @@
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/byte_alphabet.hpp"
 #include "io/tokenizer/characters.hpp"
-#include "io/tokenizer/charsmap.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

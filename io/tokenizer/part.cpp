@@ -1,4 +1,4 @@
-#include "io/tokenizer/part.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,6 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/character_class.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

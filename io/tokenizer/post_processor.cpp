@@ -1,4 +1,4 @@
-#include "io/tokenizer/post_processor.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 #include <limits>

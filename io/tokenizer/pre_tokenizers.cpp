@@ -1,4 +1,4 @@
-#include "io/tokenizer/pre_tokenizers.hpp"
+#include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,6 @@
 #include "io/tokenizer/byte_alphabet.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
-#include "io/tokenizer/scripts.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/tokenizer/scripts.hpp"
+#include "io/tokenizer/characters.hpp"
 
 #include <string>
 
@@ -49,7 +49,7 @@ std::string without_newer(std::string_view text) {
     std::string result;
     while (!text.empty()) {
         const std::string_view character = text.substr(0, character_size(text));
-        if (is_among(newer_in_scripts, take_character(text)))
+        if (contains(newer_in_scripts, take_character(text)))
             append_utf8(result, character.size() == 2   ? U'\u0378'
                                 : character.size() == 3 ? U'\u20f1'
                                                         : U'\U000e1000');

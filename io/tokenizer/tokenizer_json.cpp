@@ -11,8 +11,6 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
-#include "io/tokenizer/normalizers.hpp"
-#include "io/tokenizer/pre_tokenizers.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {

@@ -1,18 +1,246 @@
-// The steps of a tokenizer.
+// The steps of a tokenizer, in the order of a text's way through them.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "io/tokenizer/added_tokens.hpp"
-#include "io/tokenizer/decoders.hpp"
-#include "io/tokenizer/part.hpp"
-#include "io/tokenizer/post_processor.hpp"
+#include "io/tokenizer/pieces.hpp"
+#include "io/tokenizer/setting.hpp"
 #include "io/tokenizer/tokenizer.hpp"
-#include "io/tokenizer/word_model.hpp"
 
 namespace attn::io {
+
+// The parts of a text while it is tokenized.
+
+/// One piece of a text and its id. `text` is usually the piece as the vocabulary spells it.
+struct Token {
+    std::uint32_t id = 0;
+    std::string text;
+};
+
+/// How many bytes, or tokens, the steps may make of `size`: more than Unicode's normal forms and
+/// the alphabet of bytes make, and few enough for memory. Without a limit, a file of 40 steps that
+/// double a text makes a terabyte of one letter.
+constexpr std::size_t most_made_of(std::size_t size) {
+    constexpr std::size_t of_any = std::size_t{1} << 20, each = 32;
+    return of_any + each * size;
+}
+
+/// Errors: kind input at "text" if `size` is more than `most`.
+void require_size(std::size_t size, std::size_t most);
+
+/// A part of a text that is normalized or split further, unless it is an added token.
+struct TextPart {
+    std::string text;
+    std::size_t from_start = 0;  ///< leading bytes that replace the first character of the input
+    std::optional<Token> added;
+    std::size_t most = 0;  ///< bytes that a step may make of it
+
+    bool is_at_start() const { return from_start != 0; }
+};
+
+/// A part whose text is being replaced, from front to back.
+class PartBuilder {
+public:
+    /// Replaces `part`, and makes about `size` bytes.
+    PartBuilder(const TextPart& part, std::size_t size) {
+        part_.text.reserve(size);
+        part_.most = part.most;
+    }
+
+    /// `at_start`: whether it replaces the first character of the input. Errors: as require_size.
+    void append(std::string_view text, bool at_start) {
+        require_size(part_.text.size() + text.size(), part_.most);
+        if (at_start && part_.from_start == part_.text.size()) part_.from_start += text.size();
+        part_.text += text;
+    }
+    void append(char32_t code, bool at_start);
+
+    TextPart take() { return std::move(part_); }
+
+private:
+    TextPart part_;
+};
+
+/// The part text[begin, end) of a part.
+TextPart slice(const TextPart& part, std::size_t begin, std::size_t end);
+
+using Normalizer = std::function<void(TextPart&)>;
+using PreTokenizer = std::function<void(std::vector<TextPart>&)>;
+
+// The step that changes a text before it is split: normalizer.
+
+/// Errors: kind input for invalid settings, kind unsupported for unknown ones.
+Normalizer read_normalizer(const Setting& setting);
+
+// Added tokens, which are found in a text before it is split into words.
+
+struct AddedToken {
+    std::uint32_t id = 0;
+    std::string content;
+    bool is_single_word = false;  ///< not found inside a word
+    bool takes_left = false;      ///< includes the white space before it
+    bool takes_right = false;     ///< includes the white space after it
+    bool is_normalized = false;   ///< normalized, and found in the normalized text
+    bool is_special = false;
+};
+
+class AddedTokens {
+public:
+    /// `normalizer` may be empty. Errors: kind input at `place` for a token that is too long.
+    AddedTokens(std::vector<AddedToken> tokens, const Normalizer& normalizer,
+                const std::string& place);
+
+    /// Finds the tokens in a text, and normalizes the text between them.
+    std::vector<TextPart> split(std::string_view text, const Normalizer& normalizer) const;
+
+    /// The token with an id. The content of a normalized token is in normalized form.
+    const AddedToken* find(std::uint32_t id) const;
+
+    bool is_special(std::string_view content) const { return special_.contains(content); }
+
+    const std::map<std::uint32_t, AddedToken>& all() const { return by_id_; }
+
+private:
+    /// Finds the longest token at each position.
+    class Finder {
+    public:
+        void add(const AddedToken& token, std::string_view text, const std::string& place);
+        void finish() {
+            pieces_.finish();
+            pieces_.sort();
+        }
+        void split(const TextPart& part, std::vector<TextPart>& parts) const;
+
+    private:
+        Pieces pieces_;
+        std::vector<AddedToken> tokens_;
+        std::array<bool, 256> begins_{};
+    };
+
+    std::map<std::uint32_t, AddedToken> by_id_;
+    std::set<std::string, std::less<>> special_;
+    Finder plain_, normalized_;
+};
+
+// The step that splits a text into words: pre_tokenizer.
+
+/// Errors: kind input for invalid settings, kind unsupported for unknown ones.
+PreTokenizer read_pre_tokenizer(const Setting& setting);
+
+/// Splits with a regular expression for words, and writes bytes in GPT-2's alphabet.
+PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions);
+
+/// GPT-2's regular expression for words.
+extern const char* const gpt2_words;
+
+// The step that turns words into tokens: model.
+
+class WordModel {
+public:
+    virtual ~WordModel() = default;
+
+    /// Appends the tokens of a word. Errors: kind input if the word has none and the
+    /// vocabulary has no unknown token.
+    virtual void append(std::string_view word, std::vector<Token>& tokens) const = 0;
+
+    const Pieces& pieces() const { return *pieces_; }
+
+protected:
+    explicit WordModel(std::shared_ptr<const Pieces> pieces) : pieces_(std::move(pieces)) {}
+
+    /// The token with an id in the vocabulary.
+    Token token(std::uint32_t id) const { return {id, std::string(*pieces_->piece(id))}; }
+
+private:
+    std::shared_ptr<const Pieces> pieces_;
+};
+
+using WordModelOwner = std::unique_ptr<const WordModel>;
+
+/// "<0x0A>".
+std::string byte_piece(unsigned char byte);
+
+/// The ids of two pieces and of their merge. Earlier merges have priority.
+struct Merge {
+    std::uint32_t left = 0, right = 0, merged = 0;
+};
+
+struct BpeSettings {
+    std::string place;  ///< for errors
+    std::optional<std::string> unknown, prefix, suffix;
+    bool fuses_unknown = false, falls_back_to_bytes = false, ignores_merges = false;
+};
+WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
+                        const std::vector<Merge>& merges);
+
+/// SentencePiece's BPE: merges the pair that forms the piece with the highest score first.
+WordModelOwner make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
+                               std::optional<std::uint32_t> unknown);
+
+struct WordPieceSettings {
+    std::string place, unknown = "[UNK]", prefix = "##";
+    std::size_t longest_word = 100;  ///< characters
+};
+WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings);
+
+/// Each whole word is a piece.
+WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::string& place,
+                               const std::string& unknown);
+
+struct UnigramSettings {
+    std::string place;
+    std::vector<double> scores;  ///< by id
+    std::optional<std::uint32_t> unknown;
+    bool falls_back_to_bytes = false;
+};
+WordModelOwner make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings);
+
+// The step that adds tokens around one or two texts: post_processor.
+
+struct TypedToken {
+    Token token;
+    std::uint32_t type = 0;
+};
+using Encoding = std::vector<TypedToken>;
+
+/// Takes the encodings of one text or of two, and makes at most `most` tokens of them. Errors: as
+/// require_size.
+using PostProcessor =
+    std::function<std::vector<Encoding>(std::vector<Encoding>, bool add_special, std::size_t most)>;
+
+/// Errors: kind input for invalid settings, kind unsupported for unknown ones.
+PostProcessor read_post_processor(const Setting& setting);
+
+// The step that turns tokens into a text: decoder.
+
+/// The texts of tokens, to be concatenated, of at most `most` bytes. Errors: as require_size.
+using Decoder = std::function<std::vector<std::string>(std::vector<std::string>, std::size_t most)>;
+
+/// Errors: kind input for invalid settings, kind unsupported for unknown ones.
+Decoder read_decoder(const Setting& setting);
+
+/// The text of bytes, with U+FFFD in place of bytes that are not valid UTF-8.
+std::string lossy_utf8(std::string_view bytes);
+
+std::size_t bytes_of(const std::vector<std::string>& texts);
+
+/// Replaces every `from`. An empty `from` has no effect.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
+
+/// Replaces pieces such as <0xE2> by their bytes, if these are valid UTF-8.
+std::vector<std::string> join_bytes(std::vector<std::string> tokens, std::size_t);
+
+// The steps of a tokenizer.
 
 /// Steps that are missing are empty.
 struct Tokenizer::Parts {

@@ -1,4 +1,4 @@
-// Differences between versions of Unicode's data.
+// Differences between versions of Unicode's data: the tables of unicode_versions.txt.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ extern const std::span<const CodeRange> other_punctuation;
 /// N in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 extern const std::span<const CodeRange> other_numbers;
 
-/// TextPart of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
+/// Part of a word in one of utf8proc and the pre-tokenizers (Unicode 17) alone.
 extern const std::span<const CodeRange> other_words;
 
 /// Have a script in PCRE2 (Unicode 14), but none in UnicodeScripts (Unicode 9).
@@ -44,8 +44,5 @@ struct NewerCategory {
     const char* category;
 };
 extern const std::span<const NewerCategory> newer_categories;
-
-/// Whether a sorted table contains the character.
-bool is_among(std::span<const CodeRange> ranges, char32_t code);
 
 }  // namespace attn::io

@@ -107,7 +107,7 @@ template <class T>
 void check_sizes() {
     static test::Sample sample;
     ThreadPool one(1), three(3);
-    for (const Backend& backend : softmax_backends()) {
+    for (const Backend& backend : backends()) {
         if (!backend.runs_here()) continue;
         for (const std::size_t rows : std::vector<std::size_t>{1, 2, 4, 5, 25, 400})
             for (const std::size_t d_in : std::vector<std::size_t>{1, 3, 33, 130})
@@ -135,7 +135,7 @@ TEST_CASE("multiply: weights in place and decoded, on any number of threads, in 
 
 TEST_CASE("multiply: pieces larger than a cache") {
     ThreadPool pool(2);
-    for (const Backend& backend : softmax_backends()) {
+    for (const Backend& backend : backends()) {
         if (!backend.is_fused() || !backend.runs_here()) continue;
         for (bool in_out : {false, true})
             for (const std::size_t rows : std::vector<std::size_t>{2, 30}) {

@@ -63,15 +63,12 @@ Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
                  const std::vector<KeyRange>& ranges, ThreadPool& pool) {
     const auto [batch, heads, queries, d_k] = call.query.shape();
     const std::size_t d_v = call.value.shape(3), rows = batch * heads * queries;
-    Plan plan;
-    plan.backend = &backend;
     MergedRows merged(rows, d_v);
     Tensor4<T> context = Tensor4<T>::from_shape({batch, heads, queries, d_v});
     std::vector<double> logsumexp(rows);
     for (const KeyRange& range : ranges) {
-        backend.entries<T>().attend_part(plan, part_of(call, range),
-                                         rows_of_heads(context.data(), context.shape()),
-                                         logsumexp.data(), pool);
+        attend_part(backend, part_of(call, range), rows_of_heads(context.data(), context.shape()),
+                    logsumexp.data(), pool);
         for (std::size_t row = 0; row < rows; ++row)
             merged.add(row, context.data() + row * d_v, logsumexp[row]);
     }
@@ -99,7 +96,7 @@ std::size_t check_parts(std::uint64_t seed, ThreadPool& pool) {
         logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
     const test::Units units = test::units_of(question, truth);
     const std::vector<KeyRange> ranges = divide(question.kv_len(), random);
-    for (const Backend& backend : softmax_backends()) {
+    for (const Backend& backend : backends()) {
         if (!backend.runs_here()) continue;
         CAPTURE(backend.name);
         const Answer<T> got = joined(backend, question.call, ranges, pool);
@@ -178,7 +175,7 @@ std::array<std::size_t, 2> check_overflows() {
                 CHECK(same_number(got.logsumexp.data()[i], truth.logsumexp.data()[i]));
         };
         for (const T sum : truth.logsumexp) ++rows[std::isnan(sum) ? 1 : 0];
-        for (const Backend& backend : softmax_backends()) {
+        for (const Backend& backend : backends()) {
             if (!backend.runs_here()) continue;
             CAPTURE(backend.name);
             if (backend.is_fused()) check(test::fused(*backend.kernel, call, false));
@@ -205,7 +202,7 @@ TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from th
         const GeneratedQuestion<double> question = test::generate_question<double>(seed);
         CAPTURE(question.words);
         if (!question.call.sink.empty()) continue;
-        for (const Backend& backend : softmax_backends()) {
+        for (const Backend& backend : backends()) {
             if (!backend.is_fused() || !backend.runs_here()) continue;
             const Answer<double> whole = test::fused(*backend.kernel, question.call, false);
             const Answer<double> part =

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "io/plot/label_text.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/text/utf8.hpp"
 

@@ -9,8 +9,8 @@
 
 #include <zlib.h>
 
-#include "io/plot/html.hpp"
 #include "io/plot/number_planes.hpp"
+#include "io/plot/picture_formats.hpp"
 
 namespace number_planes_test {
 

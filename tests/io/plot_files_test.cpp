@@ -8,9 +8,8 @@
 
 #include <png.h>
 
-#include "io/plot/label_text.hpp"
-#include "io/plot/png.hpp"
-#include "io/plot/svg.hpp"
+#include "io/plot/picture_formats.hpp"
+#include "io/plot/text_line.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "io/plot/terminal.hpp"
-#include "io/plot/terminal_colors.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/file/source.hpp"
-#include "io/plot/label_text.hpp"
+#include "io/plot/text_line.hpp"
 #include "io/text/json_text.hpp"
 #include "tests/support/sample.hpp"
 

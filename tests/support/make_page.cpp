@@ -7,7 +7,7 @@
 #include <limits>
 #include <string_view>
 
-#include "io/plot/html.hpp"
+#include "io/plot/picture_formats.hpp"
 
 using namespace attn;
 using namespace attn::io;
