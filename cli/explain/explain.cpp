@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/explain/from_result.hpp"
+#include "cli/explain/stored_result.hpp"
 #include "cli/output/output_name.hpp"
 #include "cli/question/question.hpp"
 #include "core/base/error.hpp"
@@ -115,24 +115,52 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
         throw Error(ErrorKind::unsupported, source.file.empty() ? "attn explain" : source.file,
                     "the layer has norms of queries and keys, which are not explained; expected a "
                     "layer without them");
-    Explanation e{
-        request,
-        source,
-        plan,
-        axis_labels(request, plan),
-        shown.batch,
-        shown.first_head,
-        shown.end_head,
-        TraceArrays(source.result.arrays, plan.first_query, shown.batch, plan.heads),
-        TraceArrays(source.maps.arrays, plan.first_query, shown.batch, plan.heads),
-        NumberFormat(decimals_of(request), plan.dtype, shown.most, source.file, source.digits),
-        std::move(page)};
+    Explanation e{request,
+                  source,
+                  plan,
+                  axis_labels(request, plan),
+                  shown.batch,
+                  shown.first_head,
+                  shown.end_head,
+                  TraceArrays(source.result.arrays, plan.first_query, shown.batch, plan.heads),
+                  TraceArrays(source.maps.arrays, plan.first_query, shown.batch, plan.heads),
+                  NumberFormat(decimals_of(request), shown.most),
+                  std::move(page)};
     write_before_heads(e);
     for (std::size_t head = e.first_head; head < e.end_head; ++head) write_head(e, head);
     write_after_heads(e);
     io::OutputFile out(request.output);
     out.fill([&](io::Output& to) { to << e.page->text(); });
     out.commit();
+}
+
+/// Reads and plans a question, each step of whose query is computed.
+PlannedQuestion plan_trace(RequestWithInput asked, const Runtime& runtime) {
+    const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
+    return plan_question(read_question(std::move(asked), runtime), options);
+}
+
+/// Computes and explains the question. `stored` is the result that it is of, or null.
+std::vector<std::string> explain_question(const ExplainRequest& explain, const PageFormat& format,
+                                          PlannedQuestion planned, const StoredResult* stored,
+                                          const Runtime& runtime) {
+    const Selection shown = selection_of(explain, planned.plan);
+    std::unique_ptr<Page> page = page_of(format, planned.question.request);
+    ExplanationSource source;
+    source.additive_masks = additive_masks(planned.plan.operands);
+    source.norm = planned.question.operands.norm;
+    if (page->shows_pictures()) source.maps = computed_maps(planned, runtime);
+    if (stored != nullptr && source.maps.arrays.empty() && page->shows_pictures())
+        source.maps = stored_maps(*stored, runtime.pool);
+    Answer answered = answer(std::move(planned), runtime);
+    source.plan = std::move(answered.plan);
+    source.result = std::move(answered.result);
+    if (stored != nullptr) {
+        source.file = stored->view.place();
+        require_same_result(*stored, source, runtime.pool);
+    }
+    write_page(shown, answered.question.request, source, std::move(page));
+    return std::move(answered.question.notes);
 }
 
 }  // namespace
@@ -144,28 +172,40 @@ std::vector<std::string> explain(const ExplainRequest& explain, const Request& f
     ThreadPool workers;
     io::LoadedModels models;
     const Runtime runtime{workers, models};
-    Question question = read_question(std::move(asked), runtime);
-    const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
-    PlannedQuestion planned = plan_question(std::move(question), options);
-    const Request& request = planned.question.request;
-    const Selection shown = selection_of(explain, planned.plan);
-    std::unique_ptr<Page> page = page_of(format, request);
-    ExplanationSource source;
-    source.additive_masks = additive_masks(planned.plan.operands);
-    source.norm = planned.question.operands.norm;
-    if (page->shows_pictures()) source.maps = computed_maps(planned, runtime);
-    Answer answered = answer(std::move(planned), runtime);
-    source.plan = std::move(answered.plan);
-    source.result = std::move(answered.result);
-    write_page(shown, answered.question.request, source, std::move(page));
-    return std::move(answered.question.notes);
+    return explain_question(explain, format, plan_trace(std::move(asked), runtime), nullptr,
+                            runtime);
 }
 
 void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags) {
     const PageFormat& format = format_of(explain.format, flags);
     ThreadPool workers;
-    const auto [request, source] = read_explained(path, flags, workers);
-    write_page(selection_of(explain, source.plan), request, source, page_of(format, request));
+    io::LoadedModels models;
+    const Runtime runtime{workers, models};
+    std::vector<io::InputFile> files = io::open_results(path);
+    if (files.size() != 1) io::refuse_several(files.empty() ? path : files[0].name, files.size());
+    StoredResult stored(files[0], flags);
+    std::optional<PlannedQuestion> planned;
+    std::string lacking;
+    if (!stored.part) {
+        Request asked = flags;
+        asked.is_question = true;
+        asked.has_mode = false;
+        asked.input = path;
+        try {
+            planned = plan_trace(open_request(asked, std::move(files[0])), runtime);
+        } catch (const Error& error) {
+            if (error.kind() == ErrorKind::usage) throw;
+            lacking = error.where() + " " + error.what();
+        }
+    }
+    if (planned) {
+        explain_question(explain, format, std::move(*planned), &stored, runtime);
+        return;
+    }
+    ExplanationSource source = stored_source(stored, workers);
+    source.lacking = std::move(lacking);
+    write_page(selection_of(explain, source.plan), stored.request, source,
+               page_of(format, stored.request));
 }
 
 }  // namespace attn::cli

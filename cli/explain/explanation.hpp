@@ -30,13 +30,10 @@ struct ExplanationSource {
     Result maps{};  ///< mask and attention_weights of all queries, if there are pictures
     std::vector<std::string> additive_masks{};  ///< keys of the operands, in the order of addition
     std::optional<InputNorm> norm{};            ///< of the input, if its numbers are known
-    std::string file{};  ///< path of the result, or <stdin>; empty if it was computed
-    std::string recomputed{}, missing{};    ///< arrays that a result lacks, as lists
-    std::vector<std::string> unstored{};    ///< keys of operands that no result holds
-    std::optional<std::uint64_t> digits{};  ///< decimals to which a result was rounded, if it was
-    std::string layer{};  ///< "layer 3 of gpt2": what a model's result is explained of; or empty
-    bool has_only_weights = false;  ///< no result holds more, as of cross-attention in a model
-    bool has_one_query = false;     ///< the result was computed with --token
+    std::string file{};      ///< path of the result that is explained, or <stdin>; else empty
+    bool is_stored = false;  ///< the arrays are those of the file, else they were computed
+    std::string lacking{};   ///< why a stored result cannot be computed again
+    std::string layer{};     ///< "layer 3 of gpt2": what a model's result is explained of; or empty
     bool has_unknown_mask = false;  ///< a mask was given, but the result lacks its content
 };
 

@@ -19,8 +19,7 @@ public:
         return e_.operand_source(std::string(key));
     }
     std::string additive_mask_source(std::size_t index) const {
-        if (!e_.source.layer.empty()) return e_.source.additive_masks[index];
-        if (e_.is_result()) return "--" + e_.source.additive_masks[index];
+        if (!e_.source.layer.empty()) return "the layer's bias";
         return e_.operand_source(e_.source.additive_masks[index]);
     }
     bool is_given(std::string_view key) const { return e_.request.has(std::string(key)); }

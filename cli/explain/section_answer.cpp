@@ -106,9 +106,7 @@ std::string shares_text(const Explanation& e, std::size_t head) {
     if (text.empty()) {
         const Row mask = e.arrays.row("mask", head);
         const bool masks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
-        text = masks_all         ? "nothing, every key is masked"
-               : e.source.digits ? "nothing, every weight is rounded to 0"
-                                 : "nothing, every weight is 0";
+        text = masks_all ? "nothing, every key is masked" : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.
     if (!e.settings().sink.empty() && e.settings().mask_method == MaskMethod::neg_inf &&

@@ -5,7 +5,6 @@
 
 #include "cli/explain/explanation.hpp"
 #include "cli/request/options.hpp"
-#include "core/base/error.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
@@ -26,12 +25,11 @@ void show_question(Explanation& e) {
                           (e.plan.rule ? "weights" : "percentages") +
                           " show how attention is computed, not what a trained model looks at.");
     }
-    const bool is_given = e.request.has("token"), is_alone = e.source.has_one_query;
+    const bool is_given = e.request.has("token");
     std::string words =
         "This is query " + e.query_label() + " of " + std::to_string(g.q_len) +
         ", counted from 0 (" +
-        (is_alone                ? "the result has this one alone"
-         : is_given              ? e.source_of("token")
+        (is_given                ? e.source_of("token")
          : e.request.has("rows") ? "in the middle of " + e.source_of("rows")
                                  : "by default; --token I or --token LABEL shows another") +
         ").";
@@ -43,19 +41,12 @@ void show_question(Explanation& e) {
                  " is shown (--head H shows another).";
     e.page->paragraph(words);
     if (!e.is_result()) return;
-    std::string file = "The numbers are those of " + io::one_line(e.source.file) + ".";
-    if (!e.source.recomputed.empty()) file += " Recomputed from them: " + e.source.recomputed + ".";
-    if (!e.source.missing.empty())
-        file += " Neither stored nor determined by them: " + e.source.missing +
-                (e.source.has_only_weights ? "." : " (--emit all stores every array).");
-    if (!e.source.unstored.empty()) {
-        std::string flags;
-        for (const std::string& key : e.source.unstored)
-            flags += (flags.empty() ? "" : " and ") + flag_of(*find_option(key));
-        file += " A result does not store the arrays of " + flags +
-                ", so that what follows from them is not checked.";
-    }
-    e.page->paragraph(file);
+    std::string file = "The numbers are those of " + io::one_line(e.source.file);
+    if (!e.source.lacking.empty())
+        file += ". They are not computed again, and steps that it does not have are left out: " +
+                e.source.lacking;
+    if (!e.source.is_stored) file += ", computed again from its settings and operands";
+    e.page->paragraph(file + ".");
 }
 
 void show_sizes(Explanation& e) {
@@ -292,19 +283,10 @@ void show_output_projection(Explanation& e, const Row& concatenated, const Row& 
         for (std::size_t i = 0; i < concatenated.size(); ++i)
             sum.factors.emplace_back(concatenated[i], column[i]);
         if (arrays.has("b_out")) sum.bias = arrays.row("b_out")[out];
-        const std::string written = e.format.sum(sum, context[out], "context_vectors");
+        const std::string written = e.format.sum(sum, context[out]);
         if (out == 0) lines.push_back(e.place("context_vectors") + "[0] = " + written);
     }
     e.page->formula(lines);
-}
-
-/// Computed vectors always agree; those of a file may come from another program.
-[[noreturn]] void refuse_context(const Explanation& e, const char* expected) {
-    if (!e.is_result())
-        throw std::logic_error(std::string("the context vector is not ") + expected);
-    throw Error(ErrorKind::input, e.source.file,
-                std::string("has context_vectors that are not ") + expected +
-                    ", head_outputs; expected the arrays of one result");
 }
 
 }  // namespace
@@ -346,25 +328,10 @@ void show_concatenated(Explanation& e, bool is_concatenated) {
                                        concatenated, "heads * d_v")});
     }
     if (projects) show_output_projection(e, concatenated, context);
-    // A kernel that computed the context vectors may have added in another order.
-    if (e.source.recomputed.ends_with("head_outputs")) return;
-    for (std::size_t head = e.first_head; !is_concatenated && head < e.end_head; ++head) {
-        const Row of_head = e.arrays.row("context_vectors", head);
-        if (of_head != e.arrays.row("head_outputs", head) && of_head == of_head)
-            refuse_context(e, "the head's output");
-    }
-    // A file may lack W_out.
-    const bool is_projected = projects || e.plan.parameters.out_proj;
-    if (is_concatenated && !is_projected && context != concatenated && context == context)
-        refuse_context(e, "the concatenated heads");
 }
 
 void show_check(Explanation& e, bool is_concatenated) {
-    if (e.is_result())
-        return e.page->paragraph(
-            "Check: each sum above agrees with the result, but for rounding: numbers may be "
-            "rounded, "
-            "and kernels add in another order.");
+    if (e.source.is_stored) return;
     const bool concatenates = is_concatenated && e.plan.heads > 1;
     e.page->paragraph(std::string(e.plan.rule ? "Check: what the queries read"
                                               : "Check: the weighted sums of the values") +

@@ -51,7 +51,7 @@ private:
             SumOfProducts sum;
             for (std::size_t i = 0; i < x.size(); ++i) sum.factors.emplace_back(x[i], rows[i][j]);
             lines.push_back(std::string(name) + "[" + std::to_string(j) +
-                            "] = " + format_.sum(sum, result[j], name));
+                            "] = " + format_.sum(sum, result[j]));
         }
         lines.push_back(e_.vector_line(name, result, "d_v"));
         page_.formula(lines);
@@ -169,29 +169,13 @@ private:
         if (arrays_.has("values") && arrays_.has("head_outputs") && !has_past) show_sum_of_values();
     }
 
-    /// The sums of the values, which a result must have made; those of the program itself were
-    /// added in another order, by way of the state.
-    void show_sums_of_result(const Row& weights, const std::vector<Row>& values,
-                             const Row& context) {
-        std::vector<std::string> lines;
-        for (std::size_t j = 0; j < context.size(); ++j) {
-            SumOfProducts sum;
-            for (std::size_t token = 0; token <= e_.query(); ++token)
-                sum.factors.emplace_back(weights[token], values[token][j]);
-            const std::string written = format_.sum(sum, context[j], "head_outputs");
-            if (j < max_sums) lines.push_back(element("head_outputs", j) + " = " + written);
-        }
-        page_.formula(lines);
-    }
-
     void show_sum_of_values() {
-        const Row weights = row("attention_weights"), context = row("head_outputs");
+        const Row weights = row("attention_weights");
         std::vector<Row> values;
         for (std::size_t token = 0; token < g_.kv_len; ++token)
             values.push_back(arrays_.row("values", head_, token));
         show_vectors("attention_weights", weights, "values", values,
                      "(" + sized("d_v", g_.d_v) + ")");
-        if (e_.is_result()) show_sums_of_result(weights, values, context);
     }
 };
 

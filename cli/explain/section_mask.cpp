@@ -72,7 +72,6 @@ private:
                         ". The result does not have mask, so that it does not say why: a mask "
                         "masks such a key, " +
                         (e_.has_only_kept() ? "dropout has dropped it, " : "") +
-                        (e_.source.digits ? "its weight was rounded to 0, " : "") +
                         "or its score is too low for a weight.");
     }
 

@@ -72,7 +72,7 @@ private:
             for (std::size_t j = 0; j < input.size(); ++j)
                 sum.factors.emplace_back(input[j], column[j]);
             if (has_bias) sum.bias = row("b_query")[first + i];
-            const std::string written = format_.sum(sum, query[i], projected().row().name);
+            const std::string written = format_.sum(sum, query[i]);
             if (i == 0) lines.push_back(element(projected(), 0) + " = " + written);
         }
         lines.push_back(query_line(query));
@@ -158,7 +158,7 @@ private:
             SumOfProducts sum;
             for (std::size_t i = 0; i < g_.d_k; ++i)
                 sum.factors.emplace_back(query[i], keys[key][i]);
-            const std::string written = format_.sum(sum, scores[key], "scores");
+            const std::string written = format_.sum(sum, scores[key]);
             if (key == own) lines.push_back(element("scores", key) + " = " + written);
         }
         page_.formula(lines);

@@ -66,9 +66,8 @@ private:
         page_.formula({power_in_full(scores, powers, shift)});
         show_by_key({{name_of_last_scores(), scores}, {"exp_scores", powers}});
         page_.paragraph("Their sum is the denominator:");
-        page_.formula(
-            {place("softmax_denominator") + " = " +
-             format_.softmax_denominator(powers, shown_terms(is_masked), exp_sink, total)});
+        page_.formula({place("softmax_denominator") + " = " +
+                       format_.total(powers, shown_terms(is_masked), exp_sink, total)});
         const std::string log = format_.number(number("logsumexp"));
         page_.paragraph(
             "Maximum and denominator in one number: logsumexp = maximum + "
@@ -147,7 +146,7 @@ private:
         else if (total >= least) {
             page_.paragraph("What is left is divided by its sum, so that the row makes 1 again:");
             page_.formula({place("masked_total") + " = " +
-                           format_.masked_total(row("masked_weights"), shown_terms(true), total)});
+                           format_.total(row("masked_weights"), shown_terms(true), {}, total)});
         } else
             page_.paragraph(
                 "Next to nothing is left for the allowed keys, too little to divide by. Their "
@@ -209,7 +208,7 @@ private:
         for (std::size_t i = 0; i < g_.d_v; ++i) {
             SumOfProducts sum;
             for (std::size_t key : visible) sum.factors.emplace_back(weights[key], values[key][i]);
-            const std::string written = format_.sum(sum, context[i], "head_outputs", terms);
+            const std::string written = format_.sum(sum, context[i], terms);
             if (i < max_written) lines.push_back(element("head_outputs", i) + " = " + written);
         }
         if (g_.d_v > max_written)

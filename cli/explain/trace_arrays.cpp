@@ -6,45 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "core/base/error.hpp"
-#include "core/base/torch_math.hpp"
-#include "core/base/torch_sum.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
-namespace {
-
-bool same(double a, double b) {
-    return a == b || (std::isnan(a) && std::isnan(b));
-}
-
-template <class T>
-double added_up(const SumOfProducts& sum) {
-    T total = 0;
-    for (const auto& [a, b] : sum.factors) total += static_cast<T>(a) * static_cast<T>(b);
-    if (sum.bias) total += static_cast<T>(*sum.bias);
-    return static_cast<double>(total);
-}
-
-template <class T>
-double softmax_denominator_of(const Row& powers, std::optional<double> exp_sink) {
-    const std::vector<T> row(powers.begin(), powers.end());
-    T total = softmax_sum(row.data(), row.size());
-    if (exp_sink) total += static_cast<T>(*exp_sink);
-    return static_cast<double>(total);
-}
-
-template <class T>
-double masked_total_of(const Row& weights) {
-    const std::vector<T> row(weights.begin(), weights.end());
-    return static_cast<double>(tensor_sum(row.data(), row.size()));
-}
-
-void require_same(double computed, double shown) {
-    if (!same(computed, shown)) throw std::logic_error("a sum is not what its terms add up to");
-}
-
-}  // namespace
 
 const NamedArray* TraceArrays::find(std::string_view name) const {
     return array_named(name, arrays_);
@@ -175,30 +139,8 @@ std::string NumberFormat::terms(const Row& values, const ShownTerms& shown, Text
            factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name + ")";
 }
 
-void NumberFormat::require_sum(const SumOfProducts& sum, double result,
-                               std::string_view array) const {
-    if (file_.empty())
-        return require_same(
-            for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
-    double magnitude = std::abs(sum.bias.value_or(0)), rounding = 2;
-    for (const auto& [a, b] : sum.factors) {
-        magnitude += std::abs(a * b);
-        rounding += std::abs(a) + std::abs(b) + 1;
-    }
-    const double part = 0.01, digit = digits_ ? std::pow(10, -static_cast<double>(*digits_)) : 0;
-    const double made = added_up<double>(sum);
-    if (std::isfinite(made) && std::isfinite(result) &&
-        std::abs(made - result) >
-            part * magnitude + digit * rounding + std::numeric_limits<float>::min())
-        throw Error(ErrorKind::input, file_,
-                    "has a number " + number(result) + " in " + std::string(array) +
-                        " that its other arrays make " + number(made) +
-                        "; expected the arrays of one result");
-}
-
-std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::string_view array,
+std::string NumberFormat::sum(const SumOfProducts& sum, double result,
                               const std::optional<ShownTerms>& shown) const {
-    require_sum(sum, result, array);
     Row products;
     products.reserve(sum.factors.size());
     for (const auto& [a, b] : sum.factors) products.push_back(a * b);
@@ -211,24 +153,6 @@ std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::stri
     });
     if (sum.bias) text += " + " + factor(*sum.bias);
     return text + " = " + number(result);
-}
-
-std::string NumberFormat::softmax_denominator(const Row& powers, const ShownTerms& shown,
-                                              std::optional<double> exp_sink, double result) const {
-    require_same(for_dtype(dtype_,
-                           [&]<class T>(T) -> double {
-                               return softmax_denominator_of<T>(powers, exp_sink);
-                           }),
-                 result);
-    return total(powers, shown, exp_sink, result);
-}
-
-std::string NumberFormat::masked_total(const Row& weights, const ShownTerms& shown,
-                                       double result) const {
-    require_same(
-        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
-        result);
-    return total(weights, shown, std::nullopt, result);
 }
 
 std::string NumberFormat::total(const Row& values, const ShownTerms& shown,

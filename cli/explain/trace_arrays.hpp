@@ -68,13 +68,8 @@ struct ShownTerms {
 /// magnitude.
 class NumberFormat {
 public:
-    /// `most` is max_shown, or npos for no limit. `file` is the path of a result's numbers; sums
-    /// must then match only approximately. The file may be rounded, and another kernel adds in
-    /// another order. `digits` are the decimals that the file was written with.
-    NumberFormat(int decimals, Dtype dtype, std::size_t most, std::string file,
-                 std::optional<std::uint64_t> digits)
-        : decimals_(decimals), dtype_(dtype), most_(most), file_(std::move(file)), digits_(digits) {
-    }
+    /// `most` is max_shown, or npos for no limit.
+    NumberFormat(int decimals, std::size_t most) : decimals_(decimals), most_(most) {}
 
     int decimals() const { return decimals_; }
     std::size_t most() const { return most_; }
@@ -87,32 +82,21 @@ public:
     std::string row(const Row& values, std::size_t most) const;
     std::string row(const Row& values) const { return row(values, most_); }
 
-    /// "0.43*0.12 + 0.15*0.33 = 0.1011", an element of `array`. Of many products the largest are
-    /// shown, or those in `shown`. Throws std::logic_error if a computed number is not that sum,
-    /// because a page shows only computed numbers. For a file's numbers: Error of kind input.
-    std::string sum(const SumOfProducts& sum, double result, std::string_view array,
+    /// "0.43*0.12 + 0.15*0.33 = 0.1011". Of many products the largest are shown, or those in
+    /// `shown`.
+    std::string sum(const SumOfProducts& sum, double result,
                     const std::optional<ShownTerms>& shown = {}) const;
 
-    /// "1.0000 + 0.5000 = 1.5000", with the sink's exponential added last. Throws std::logic_error
-    /// if a computed number is not that sum.
-    std::string softmax_denominator(const Row& powers, const ShownTerms& shown,
-                                    std::optional<double> exp_sink, double result) const;
-
-    /// The same for the weights that remain after a mask.
-    std::string masked_total(const Row& weights, const ShownTerms& shown, double result) const;
-
-private:
-    void require_sum(const SumOfProducts& sum, double result, std::string_view array) const;
+    /// "1.0000 + 0.5000 = 1.5000", of the terms that are shown; `last` is added last.
     std::string total(const Row& values, const ShownTerms& shown, std::optional<double> last,
                       double result) const;
+
+private:
     template <class Text>
     std::string terms(const Row& values, const ShownTerms& shown, Text text_of) const;
 
     int decimals_;
-    Dtype dtype_;
     std::size_t most_;
-    std::string file_;  // empty: the numbers are computed
-    std::optional<std::uint64_t> digits_;
 };
 
 /// Indices of the elements of largest magnitude, at most `most`, in ascending order; of equal ones

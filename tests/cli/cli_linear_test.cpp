@@ -327,7 +327,7 @@ TEST_CASE("linear: one token, one query, and other commands") {
     CHECK(explained.err == "");
     CHECK(explained.out.find("What it takes from each token") != std::string::npos);
     json changed = all;
-    changed["values"][1][0] = 9;
+    changed["context_vectors"][3][0] = 9;
     write_text("changed.json", changed.dump());
     const Outcome refused = run_attn({"explain", "changed.json", "--token", "3"});
     CHECK(refused.code == 3);

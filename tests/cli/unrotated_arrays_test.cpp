@@ -206,7 +206,7 @@ TEST_CASE("unrotated arrays: the projections of the inputs, and what the rotatio
     CHECK(count > 200);
 }
 
-TEST_CASE("unrotated arrays: a result with them shows its rotation, and refuses another one") {
+TEST_CASE("unrotated arrays: a result with them shows its rotation") {
     scratch_folder();
     const Words asked{"multihead", "--example", "journey", "--d-out", "8",  "--heads", "2",
                       "--rope",    "half",      "--emit",  "all",     "-o", "r.json"};
@@ -216,17 +216,6 @@ TEST_CASE("unrotated arrays: a result with them shows its rotation, and refuses 
     CHECK(contains(page.out, "Rotary embedding"));
     CHECK(contains(page.out, "unrotated_queries[head 1][3][0] = "));
     CHECK(contains(page.out, "unrotated_keys[head 1][3] = "));
-    const json result = json::parse(read_text("r.json"));
-    for (const char* name : {"unrotated_queries", "unrotated_keys", "queries"}) {
-        CAPTURE(name);
-        json changed = result;
-        changed[name][1][3][2] = changed[name][1][3][2].get<double>() + 1;
-        write_text("changed.json", changed.dump());
-        const Outcome refused = run_attn({"explain", "changed.json", "--token", "3"});
-        CHECK(refused.code == 3);
-        CHECK(refused.out == "");
-        CHECK(contains(refused.err, "as its settings and other arrays give it"));
-    }
 }
 
 }  // namespace unrotated_arrays_test
