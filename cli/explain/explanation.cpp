@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
 #include "cli/question/operands.hpp"
 #include "cli/request/request.hpp"
@@ -10,6 +9,30 @@
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {
+namespace {
+
+std::string command_of(const Explanation& e) {
+    if (!e.source.layer.empty()) return e.source.layer;
+    return "attn " + std::string(row_of(e.plan.mode).name);
+}
+
+std::string seed_source(const Explanation& e) {
+    return e.request.has("seed") ? e.source_of("seed") : "--seed 0, the default";
+}
+
+/// "p = 1 + 2 = 3, the query's position among the keys (...)".
+std::string position_words(const Explanation& e) {
+    const std::int64_t offset = e.plan.offset.of(e.batch);
+    const std::string p = std::to_string(e.position());
+    if (offset == 0) return "p = " + p + ", the query's position";
+    std::string text = "p = " + std::to_string(e.query());
+    text += (offset < 0 ? " - " : " + ") + std::to_string(std::abs(offset));
+    text += " = " + p + ", the query's position among the keys (";
+    return text += e.request.has("causal_align") ? e.source_of("causal_align") + ")"
+                                                 : "--causal-align top-left, the default)";
+}
+
+}  // namespace
 
 std::string setting_text(double value) {
     std::string text;
@@ -17,19 +40,74 @@ std::string setting_text(double value) {
     return text;
 }
 
-std::string sized(const char* name, std::size_t size) {
-    return std::string(name) + " " + std::to_string(size);
+Words known_words(const Explanation& e) {
+    const Plan& g = e.plan;
+    const Settings& s = e.settings();
+    const Request& request = e.request;
+    const bool draws_inputs = !s.drawn_shape().empty();
+    Words known{.conditions = {{"linear", g.rule.has_value()},
+                               {"dropout", g.dropout.p != 0},
+                               {"only_kept", e.has_only_kept()},
+                               {"several_heads", g.heads > 1},
+                               {"of_context", row_of(g.mode).context},
+                               {"of_layer", !e.source.layer.empty()},
+                               {"is_result", e.is_result()},
+                               {"is_stored", e.source.is_stored},
+                               {"wrapper", s.style == Style::wrapper},
+                               {"draws_parameters", e.draws_parameters()},
+                               {"draws_inputs", draws_inputs},
+                               {"draws_words", request.text.has_value()},
+                               {"projects", g.projects},
+                               {"out_proj", g.parameters.out_proj},
+                               {"rope", s.rope.has_value()},
+                               {"has_past", g.past_len != 0},
+                               {"has_past_state", !g.operands.past_state.empty()},
+                               {"has_sink", !s.sink.empty()},
+                               {"masks_first", s.mask_method == MaskMethod::neg_inf},
+                               {"own_key", e.own_key().has_value()},
+                               {"token_given", request.has("token")},
+                               {"rows_given", request.has("rows")},
+                               {"rope_given", request.has("rope")},
+                               {"causal_given", request.has("causal")},
+                               {"init_given", request.has("init")},
+                               {"pre_norm_given", request.has("pre_norm")},
+                               {"weights_given", request.has("weights")}},
+                .values = {{"QUERY_LABEL", e.query_label()},
+                           {"QUERY", text_of(e.query())},
+                           {"CALLED", e.called()},
+                           {"COMMAND", command_of(e)},
+                           {"POSITION", position_words(e)},
+                           {"FILE", io::one_line(e.source.file)},
+                           {"SEED", seed_source(e)},
+                           {"BATCH", text_of(e.batch)},
+                           {"BATCHES", text_of(g.batch)},
+                           {"HEADS", text_of(g.heads)},
+                           {"KV_HEADS", text_of(g.kv_heads)},
+                           {"Q_LEN", text_of(g.q_len)},
+                           {"KV_LEN", text_of(g.kv_len)},
+                           {"D_IN", text_of(g.d_in)},
+                           {"D_K", text_of(g.d_k)},
+                           {"D_V", text_of(g.d_v)}}};
+    for (const ArrayRow& array : all_arrays)
+        known.conditions.emplace(array.name, e.arrays.has(array.name));
+    for (const Option& option : options())
+        known.values.emplace(option.key, e.source_of(option.key));
+    return known;
+}
+
+void Explanation::say(std::string_view part, Words names, std::size_t head) {
+    names.values.emplace("HEAD", text_of(head));
+    for (std::size_t i = 0; i < all_arrays.size(); ++i)
+        names.values.emplace(all_arrays[i].name, place(ArrayId(i), head));
+    names.values.insert(known.values.begin(), known.values.end());
+    names.conditions.insert(known.conditions.begin(), known.conditions.end());
+    const std::size_t level_of_heads = plan.heads > 1 ? 3 : 2;
+    page->write(fill_template(part_of_page(part), names), level_of_heads);
 }
 
 std::optional<std::size_t> Explanation::own_key() const {
     if (row_of(settings().mode).context) return std::nullopt;
     return plan.past_len + query();
-}
-
-bool Explanation::projects_query() const {
-    const bool is_normed = plan.has(ArrayId("normed_inputs").row());
-    return arrays.has("W_query") && arrays.has(is_normed ? "normed_inputs" : "inputs") &&
-           (arrays.has("b_query") || !plan.parameters.qkv_bias);
 }
 
 Row Explanation::shares(std::size_t head) const {
@@ -49,46 +127,28 @@ std::vector<std::size_t> Explanation::shown_keys(std::size_t head) const {
     return keys;
 }
 
-std::string Explanation::left_out_words(std::size_t head) const {
-    Row weights = has_only_kept() ? arrays.row("attention_weights", head) : shares(head);
-    const std::vector<std::size_t> keys = shown_keys(head);
-    if (keys.size() == weights.size()) return "";
-    for (std::size_t key : keys) weights[key] = 0;
-    const std::size_t others = weights.size() - keys.size();
-    const std::string weigh = format.number(std::accumulate(weights.begin(), weights.end(), 0.0));
-    return "Tables show " + std::to_string(keys.size()) + " of " + std::to_string(weights.size()) +
-           " keys: those with the largest weights" + (own_key() ? ", and the query's own" : "") +
-           (others == 1
-                ? ". The other one weighs " + weigh + "."
-                : ". The other " + std::to_string(others) + " weigh " + weigh + " together.");
-}
-
 bool Explanation::draws_parameters() const {
     const bool has_some = plan.projects && settings().init != Init::none;
     // A config does not show parameters that a request gave as numbers.
     return has_some && !request.has("weights") && (!is_result() || request.has("init"));
 }
 
-std::string Explanation::command() const {
-    if (!source.layer.empty()) return source.layer;
-    return "attn " + std::string(row_of(settings().mode).name);
-}
-
 std::string Explanation::place(ArrayId array, std::size_t head) const {
     std::string text(array.row().name);
+    const auto index = [&](const char* name, std::size_t number) {
+        (text += name) += std::to_string(number) + "]";
+    };
     for (std::size_t i = 0; i < array.row().axes.size(); ++i) {
         if (!plan.shown.shows(array, i)) continue;
         switch (array.row().axes[i]) {
-            case Axis::batch: text += "[batch " + std::to_string(batch) + "]"; break;
+            case Axis::batch: index("[batch ", batch); break;
             case Axis::heads:
             case Axis::heads_apart:
-            case Axis::groups: text += "[head " + std::to_string(head) + "]"; break;
+            case Axis::groups: index("[head ", head); break;
             case Axis::kv_heads:
-            case Axis::cache_heads:
-                text += "[head " + std::to_string(head * plan.kv_heads / plan.heads) + "]";
-                break;
+            case Axis::cache_heads: index("[head ", head * plan.kv_heads / plan.heads); break;
             case Axis::tokens:
-            case Axis::q_len: text += "[" + std::to_string(query()) + "]"; break;
+            case Axis::q_len: index("[", query()); break;
             default: break;
         }
     }
@@ -97,13 +157,12 @@ std::string Explanation::place(ArrayId array, std::size_t head) const {
 
 std::string Explanation::query_label() const {
     const std::string number = std::to_string(query());
-    return labels.queries.empty() ? number : number + " \"" + query_name() + "\"";
+    return labels.queries.empty() ? number : number + " " + called();
 }
 
-std::string Explanation::query_name() const {
-    return labels.queries.empty()
-               ? "query " + std::to_string(query())
-               : page->label(shown_label(labels.queries[query()], max_label_columns));
+std::string Explanation::called() const {
+    if (labels.queries.empty()) return "query " + std::to_string(query());
+    return "\"" + page->label(shown_label(labels.queries[query()], max_label_columns)) + "\"";
 }
 
 std::string Explanation::key_name(std::size_t key, std::size_t columns) const {
@@ -118,9 +177,9 @@ std::string Explanation::key_label(std::size_t key) const {
     return name == number ? number : number + " \"" + name + "\"";
 }
 
-std::string Explanation::source_of(const std::string& key) const {
+std::string Explanation::source_of(std::string_view key) const {
     if (request.has(key)) {
-        std::string place = io::one_line(location_of(request, key));
+        std::string place = io::one_line(location_of(request, std::string(key)));
         // "<stdin>:35:3: scale 0.5": lines of a pipe mean nothing to a reader, and a result is
         // named only once.
         const bool of_result = is_result() && place.starts_with(io::one_line(source.file) + ":");
@@ -134,35 +193,14 @@ std::string Explanation::source_of(const std::string& key) const {
     return "the default of " + flag_of(*find_option(key));
 }
 
-std::string Explanation::seed_source() const {
-    return request.has("seed") ? source_of("seed") : "--seed 0, the default";
-}
-
-std::string Explanation::operand_source(const std::string& key) const {
+std::string Explanation::operand_source(std::string_view key) const {
     const auto file = request.operand_files.find(key);
-    if (file == request.operand_files.end())
-        return "\"" + key + "\" of " +
-               (!source.layer.empty() ? "the layer"
-                : is_result()         ? "what was asked"
-                                      : "the request");
-    return flag_of(*find_option(key)) + " " + io::one_line(file->second);
-}
-
-std::string Explanation::position_words() const {
-    const std::string p = std::to_string(position());
-    if (offset() == 0) return "p = " + p + ", the query's position";
-    return "p = " + std::to_string(query()) + (offset() < 0 ? " - " : " + ") +
-           std::to_string(std::abs(offset())) + " = " + p +
-           ", the query's position among the keys (" +
-           (request.has("causal_align") ? source_of("causal_align")
-                                        : "--causal-align top-left, the default") +
-           ")";
-}
-
-std::string Explanation::vector_line(const std::string& place, const Row& values,
-                                     const std::string& dimension) const {
-    return place + " = " + format.row(values) + "   (" + dimension + " " +
-           std::to_string(values.size()) + ")";
+    if (file != request.operand_files.end())
+        return flag_of(*find_option(key)) + " " + io::one_line(file->second);
+    const char* owner = !source.layer.empty() ? "\" of the layer"
+                        : is_result()         ? "\" of what was asked"
+                                              : "\" of the request";
+    return "\"" + std::string(key) + owner;
 }
 
 }  // namespace attn::cli

@@ -6,48 +6,14 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "core/base/error.hpp"
-#include "core/base/torch_math.hpp"
-#include "core/base/torch_sum.hpp"
 #include "io/text/number_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
-namespace {
 
-bool same(double a, double b) {
-    return a == b || (std::isnan(a) && std::isnan(b));
-}
-
-template <class T>
-double added_up(const SumOfProducts& sum) {
-    T total = 0;
-    for (const auto& [a, b] : sum.factors) total += static_cast<T>(a) * static_cast<T>(b);
-    if (sum.bias) total += static_cast<T>(*sum.bias);
-    return static_cast<double>(total);
-}
-
-template <class T>
-double softmax_denominator_of(const Row& powers, std::optional<double> exp_sink) {
-    const std::vector<T> row(powers.begin(), powers.end());
-    T total = softmax_sum(row.data(), row.size());
-    if (exp_sink) total += static_cast<T>(*exp_sink);
-    return static_cast<double>(total);
-}
-
-template <class T>
-double masked_total_of(const Row& weights) {
-    const std::vector<T> row(weights.begin(), weights.end());
-    return static_cast<double>(tensor_sum(row.data(), row.size()));
-}
-
-void require_same(double computed, double shown) {
-    if (!same(computed, shown)) throw std::logic_error("a sum is not what its terms add up to");
-}
-
-}  // namespace
-
-const NamedArray* TraceArrays::find(std::string_view name) const {
-    return array_named(name, arrays_);
+double element(const NamedArray& array, std::size_t index) {
+    return std::visit([&](const auto& values) { return static_cast<double>(values.data()[index]); },
+                      array.values);
 }
 
 const NamedArray& TraceArrays::get(std::string_view name) const {
@@ -58,36 +24,12 @@ const NamedArray& TraceArrays::get(std::string_view name) const {
 
 std::string TraceArrays::shape(std::string_view name) const {
     const NamedArray& array = get(name);
-    return std::visit(
-        [&](const auto& values) {
-            std::string text;
-            for (std::size_t i = 0; i < array.axes.size(); ++i)
-                text += (i == 0 ? "" : ", ") + std::string(array.axes[i]) + " " +
-                        std::to_string(values.shape(i));
-            return "(" + text + ")";
-        },
-        array.values);
-}
-
-std::vector<std::size_t> TraceArrays::sizes(std::string_view name) const {
-    return std::visit(
-        [](const auto& values) {
-            return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
-        },
-        get(name).values);
-}
-
-std::vector<Row> TraceArrays::rows(std::string_view name) const {
-    return std::visit(
-        [](const auto& values) {
-            const std::size_t length = values.shape(values.dimension() - 1);
-            std::vector<Row> all;
-            all.reserve(values.size() / length);
-            for (auto at = values.data(); at != values.data() + values.size(); at += length)
-                all.emplace_back(at, at + length);
-            return all;
-        },
-        get(name).values);
+    std::string text;
+    for (std::size_t i = 0; i < array.axes.size(); ++i) {
+        (text += i == 0 ? "(" : ", ") += array.axes[i];
+        (text += ' ') += std::to_string(io::shape_of(array)[i]);
+    }
+    return text + ")";
 }
 
 Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index) const {
@@ -99,37 +41,28 @@ Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index)
         if (axis == "q_len") return std::size_t{0};
         return axis == "tokens" ? token_ : index;
     };
-    return std::visit(
-        [&](const auto& values) {
-            const std::size_t rank = values.dimension();
-            const bool is_number = array.axes[rank - 1] == "q_len" || name == "token_ids";
-            const std::size_t length = is_number ? 1 : values.shape(rank - 1);
-            std::size_t at = 0;
-            for (std::size_t i = 0; i < rank - (is_number ? 0 : 1); ++i)
-                at = at * values.shape(i) + place(array.axes[i], values.shape(i));
-            const auto first = values.data() + at * length;
-            return Row(first, first + length);
-        },
-        array.values);
+    const auto shape = io::shape_of(array);
+    const std::size_t rank = shape.size();
+    const bool is_number = array.axes[rank - 1] == "q_len" || name == "token_ids";
+    const std::size_t length = is_number ? 1 : shape[rank - 1];
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < rank - (is_number ? 0 : 1); ++i)
+        at = at * shape[i] + place(array.axes[i], shape[i]);
+    Row row(length);
+    for (std::size_t i = 0; i < length; ++i) row[i] = element(array, at * length + i);
+    return row;
 }
 
 Row TraceArrays::weights_of(std::string_view name, std::size_t head, std::size_t out) const {
     const NamedArray& array = get(name);
-    return std::visit(
-        [&](const auto& values) {
-            const std::size_t rank = values.dimension();
-            const std::size_t rows = values.shape(rank - 2), columns = values.shape(rank - 1);
-            const auto matrix = values.data() + (rank == 3 ? head * rows * columns : 0);
-            Row column;
-            if (array.axes.back() == "d_in") {
-                column.assign(matrix + out * columns, matrix + (out + 1) * columns);
-            } else {
-                for (std::size_t i = 0; i < rows; ++i)
-                    column.push_back(static_cast<double>(matrix[i * columns + out]));
-            }
-            return column;
-        },
-        array.values);
+    const auto shape = io::shape_of(array);
+    const std::size_t rank = shape.size(), rows = shape[rank - 2], columns = shape[rank - 1];
+    const std::size_t matrix = rank == 3 ? head * rows * columns : 0;
+    const bool is_row = array.axes.back() == "d_in";
+    Row weights(is_row ? columns : rows);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        weights[i] = element(array, matrix + (is_row ? out * columns + i : i * columns + out));
+    return weights;
 }
 
 std::string NumberFormat::number(double value) const {
@@ -159,83 +92,41 @@ std::string NumberFormat::row(const Row& values, std::size_t most) const {
 }
 
 template <class Text>
-std::string NumberFormat::terms(const Row& values, const ShownTerms& shown, Text text_of) const {
-    if (values.empty()) return "nothing";
+std::string NumberFormat::sum(const Row& values, const ShownTerms& shown,
+                              std::optional<double> last, double result, Text text_of) const {
     std::string text;
+    const auto add = [&](const std::string& term) { (text += text.empty() ? "" : " + ") += term; };
     Row others = values;  // summed separately: large terms would hide them
     for (std::size_t i : shown.places) {
-        text += (text.empty() ? "" : " + ") + text_of(i);
+        add(text_of(i));
         others[i] = 0;
     }
-    if (shown.others == 0) return text;
-    const std::string name = shown.others == 1
-                                 ? std::string(shown.name)
-                                 : std::to_string(shown.others) + " " + shown.name + "s";
-    return text + (text.empty() ? "" : " + ") +
-           factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name + ")";
-}
-
-void NumberFormat::require_sum(const SumOfProducts& sum, double result,
-                               std::string_view array) const {
-    if (file_.empty())
-        return require_same(
-            for_dtype(dtype_, [&]<class T>(T) -> double { return added_up<T>(sum); }), result);
-    double magnitude = std::abs(sum.bias.value_or(0)), rounding = 2;
-    for (const auto& [a, b] : sum.factors) {
-        magnitude += std::abs(a * b);
-        rounding += std::abs(a) + std::abs(b) + 1;
+    if (values.empty()) add("nothing");
+    if (shown.others != 0 && !values.empty()) {
+        std::string name = shown.others == 1 ? "" : std::to_string(shown.others) + " ";
+        (name += shown.name) += shown.others == 1 ? ")" : "s)";
+        add(factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name);
     }
-    const double part = 0.01, digit = digits_ ? std::pow(10, -static_cast<double>(*digits_)) : 0;
-    const double made = added_up<double>(sum);
-    if (std::isfinite(made) && std::isfinite(result) &&
-        std::abs(made - result) >
-            part * magnitude + digit * rounding + std::numeric_limits<float>::min())
-        throw Error(ErrorKind::input, file_,
-                    "has a number " + number(result) + " in " + std::string(array) +
-                        " that its other arrays make " + number(made) +
-                        "; expected the arrays of one result");
-}
-
-std::string NumberFormat::sum(const SumOfProducts& sum, double result, std::string_view array,
-                              const std::optional<ShownTerms>& shown) const {
-    require_sum(sum, result, array);
-    Row products;
-    products.reserve(sum.factors.size());
-    for (const auto& [a, b] : sum.factors) products.push_back(a * b);
-    const auto largest = [&] {
-        const std::size_t count = std::min(most_, products.size());
-        return ShownTerms{largest_of(products, count), products.size() - count, "smallest product"};
-    };
-    std::string text = terms(products, shown ? *shown : largest(), [&](std::size_t i) {
-        return factor(sum.factors[i].first) + "*" + factor(sum.factors[i].second);
-    });
-    if (sum.bias) text += " + " + factor(*sum.bias);
+    if (last) add(factor(*last));
     return text + " = " + number(result);
 }
 
-std::string NumberFormat::softmax_denominator(const Row& powers, const ShownTerms& shown,
-                                              std::optional<double> exp_sink, double result) const {
-    require_same(for_dtype(dtype_,
-                           [&]<class T>(T) -> double {
-                               return softmax_denominator_of<T>(powers, exp_sink);
-                           }),
-                 result);
-    return total(powers, shown, exp_sink, result);
-}
-
-std::string NumberFormat::masked_total(const Row& weights, const ShownTerms& shown,
-                                       double result) const {
-    require_same(
-        for_dtype(dtype_, [&]<class T>(T) -> double { return masked_total_of<T>(weights); }),
-        result);
-    return total(weights, shown, std::nullopt, result);
+std::string NumberFormat::products(const Row& a, const Row& b, double result,
+                                   std::optional<double> bias,
+                                   const std::optional<ShownTerms>& shown) const {
+    Row products(a.size());
+    std::transform(a.begin(), a.end(), b.begin(), products.begin(), std::multiplies<>());
+    const std::size_t count = std::min(most_, products.size());
+    return sum(products,
+               shown ? *shown
+                     : ShownTerms{largest_of(products, count), products.size() - count,
+                                  "smallest product"},
+               bias, result, [&](std::size_t i) { return factor(a[i]) + "*" + factor(b[i]); });
 }
 
 std::string NumberFormat::total(const Row& values, const ShownTerms& shown,
                                 std::optional<double> last, double result) const {
-    std::string text = terms(values, shown, [&](std::size_t i) { return factor(values[i]); });
-    if (last) text += " + " + factor(*last);
-    return text + " = " + number(result);
+    return sum(values, shown, last, result, [&](std::size_t i) { return factor(values[i]); });
 }
 
 std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {

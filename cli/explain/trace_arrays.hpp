@@ -1,12 +1,10 @@
-// The numbers of one query, taken from its arrays.
+// The numbers of one query, taken from its arrays, and how the page writes them.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/layer/result.hpp"
@@ -18,6 +16,9 @@ using Row = std::vector<double>;
 /// Vectors, sums and tables of keys are truncated to this many elements, except with --full.
 inline constexpr std::size_t max_shown = 12;
 
+/// An element in row-major order.
+double element(const NamedArray& array, std::size_t index);
+
 /// Arrays of one question with one query row, viewed from one batch entry.
 class TraceArrays {
 public:
@@ -27,19 +28,14 @@ public:
 
     bool has(std::string_view name) const { return find(name) != nullptr; }
     /// Null if there is no such array.
-    const NamedArray* find(std::string_view name) const;
+    const NamedArray* find(std::string_view name) const { return array_named(name, arrays_); }
 
     /// "(heads 2, d_out 4)": every axis with its size.
     std::string shape(std::string_view name) const;
-    std::vector<std::size_t> sizes(std::string_view name) const;
-
-    /// All elements of an array, row by row along its last axis.
-    std::vector<Row> rows(std::string_view name) const;
 
     /// The query's row along the last axis. Keys and values have one row per `index`, parameters
     /// one per index of their first axis. Arrays of one number per query return that number.
     Row row(std::string_view name, std::size_t head = 0, std::size_t index = 0) const;
-    double number(std::string_view name, std::size_t head) const { return row(name, head).front(); }
 
     /// The row or column of a parameter that produces element `out` of its output.
     Row weights_of(std::string_view name, std::size_t head, std::size_t out) const;
@@ -49,12 +45,6 @@ private:
 
     const std::vector<NamedArray>& arrays_;
     std::size_t token_, batch_, heads_;
-};
-
-/// Products that are summed, in the order and dtype that the program uses.
-struct SumOfProducts {
-    std::vector<std::pair<double, double>> factors;
-    std::optional<double> bias{};  ///< added last
 };
 
 /// The terms of a sum that are written out, by index; the others are combined into one number.
@@ -68,13 +58,8 @@ struct ShownTerms {
 /// magnitude.
 class NumberFormat {
 public:
-    /// `most` is max_shown, or npos for no limit. `file` is the path of a result's numbers; sums
-    /// must then match only approximately. The file may be rounded, and another kernel adds in
-    /// another order. `digits` are the decimals that the file was written with.
-    NumberFormat(int decimals, Dtype dtype, std::size_t most, std::string file,
-                 std::optional<std::uint64_t> digits)
-        : decimals_(decimals), dtype_(dtype), most_(most), file_(std::move(file)), digits_(digits) {
-    }
+    /// `most` is max_shown, or npos for no limit.
+    NumberFormat(int decimals, std::size_t most) : decimals_(decimals), most_(most) {}
 
     int decimals() const { return decimals_; }
     std::size_t most() const { return most_; }
@@ -87,32 +72,22 @@ public:
     std::string row(const Row& values, std::size_t most) const;
     std::string row(const Row& values) const { return row(values, most_); }
 
-    /// "0.43*0.12 + 0.15*0.33 = 0.1011", an element of `array`. Of many products the largest are
-    /// shown, or those in `shown`. Throws std::logic_error if a computed number is not that sum,
-    /// because a page shows only computed numbers. For a file's numbers: Error of kind input.
-    std::string sum(const SumOfProducts& sum, double result, std::string_view array,
-                    const std::optional<ShownTerms>& shown = {}) const;
+    /// "0.43*0.12 + 0.15*0.33 = 0.1011": the products of two rows, and a bias that is added last.
+    /// Of many products the largest are shown, or those in `shown`.
+    std::string products(const Row& a, const Row& b, double result, std::optional<double> bias = {},
+                         const std::optional<ShownTerms>& shown = {}) const;
 
-    /// "1.0000 + 0.5000 = 1.5000", with the sink's exponential added last. Throws std::logic_error
-    /// if a computed number is not that sum.
-    std::string softmax_denominator(const Row& powers, const ShownTerms& shown,
-                                    std::optional<double> exp_sink, double result) const;
-
-    /// The same for the weights that remain after a mask.
-    std::string masked_total(const Row& weights, const ShownTerms& shown, double result) const;
-
-private:
-    void require_sum(const SumOfProducts& sum, double result, std::string_view array) const;
+    /// "1.0000 + 0.5000 = 1.5000", of the terms that are shown; `last` is added last.
     std::string total(const Row& values, const ShownTerms& shown, std::optional<double> last,
                       double result) const;
+
+private:
     template <class Text>
-    std::string terms(const Row& values, const ShownTerms& shown, Text text_of) const;
+    std::string sum(const Row& values, const ShownTerms& shown, std::optional<double> last,
+                    double result, Text text_of) const;
 
     int decimals_;
-    Dtype dtype_;
     std::size_t most_;
-    std::string file_;  // empty: the numbers are computed
-    std::optional<std::uint64_t> digits_;
 };
 
 /// Indices of the elements of largest magnitude, at most `most`, in ascending order; of equal ones

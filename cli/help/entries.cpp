@@ -6,7 +6,7 @@
 #include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/page/blocks.hpp"
+#include "cli/page/page.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"
 #include "io/text/wrap.hpp"

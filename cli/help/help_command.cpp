@@ -13,7 +13,7 @@
 #include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

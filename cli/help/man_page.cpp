@@ -4,7 +4,7 @@
 
 #include "cli/args/args.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 
 namespace attn::cli {
 namespace {

@@ -1,6 +1,6 @@
 #include "cli/output/output.hpp"
 
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "core/base/error.hpp"
 #include "io/plot/picture_formats.hpp"
 #include "io/write/output_formats.hpp"

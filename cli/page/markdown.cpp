@@ -3,8 +3,7 @@
 #include <cctype>
 #include <utility>
 
-#include "cli/page/blocks.hpp"
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 
 namespace attn::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstdio>
 
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "io/text/markup.hpp"
 
 namespace attn::cli {

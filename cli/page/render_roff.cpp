@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 
 namespace attn::cli {
 namespace {

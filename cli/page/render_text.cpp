@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/wrap.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "io/text/display_width.hpp"
 #include "io/text/wrap.hpp"
 

@@ -156,7 +156,8 @@ TEST_CASE("explain html: a result's weights are drawn as its question's are, mas
             CHECK(!computed.empty());
             CHECK(maps_of(good(Words{"explain", "r.json"} + html)) == computed);
             good(ask + Words{"--token", "3", "--emit", emit, "-o", "row.json"});
-            CHECK(maps_of(good(Words{"explain", "row.json"} + html)).empty());
+            const bool is_computed = std::string(emit) == "all";
+            CHECK(maps_of(good(Words{"explain", "row.json"} + html)).empty() == !is_computed);
         }
 }
 

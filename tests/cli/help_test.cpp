@@ -13,7 +13,7 @@
 #include "cli/help/entries.hpp"
 #include "cli/help/man_page.hpp"
 #include "cli/help/manual.hpp"
-#include "cli/page/render.hpp"
+#include "cli/page/page.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"

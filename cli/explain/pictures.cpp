@@ -35,12 +35,8 @@ NamedArray matrix_of(const NamedArray& array, std::size_t batch, std::size_t hea
         array.values);
 }
 
-double element(const NamedArray& matrix, std::size_t row, std::size_t column) {
-    return std::visit(
-        [&](const auto& values) {
-            return static_cast<double>(values.data()[row * values.shape(1) + column]);
-        },
-        matrix.values);
+double cell(const NamedArray& matrix, std::size_t row, std::size_t column) {
+    return element(matrix, row * io::shape_of(matrix)[1] + column);
 }
 
 /// Masked cells: by the mask of all queries, or else those of weight 0 that the rules of the
@@ -49,13 +45,13 @@ io::IsMasked masked_cells(const Explanation& e, const NamedArray& weights, std::
     if (const NamedArray* all = e.maps.find("mask")) {
         auto mask = std::make_shared<NamedArray>(matrix_of(*all, e.batch, head, e.plan.heads));
         return [mask](std::size_t, std::size_t, std::size_t query, std::size_t key) {
-            return element(*mask, query, key) == 0;
+            return cell(*mask, query, key) == 0;
         };
     }
     auto rules = std::make_shared<const Mask>(settings_mask(e.plan));
     return [rules, &weights, batch = e.batch, head](std::size_t, std::size_t, std::size_t query,
                                                     std::size_t key) {
-        return !rules->allows(batch, head, query, key) && element(weights, query, key) == 0;
+        return !rules->allows(batch, head, query, key) && cell(weights, query, key) == 0;
     };
 }
 
@@ -63,8 +59,8 @@ io::IsMasked masked_cells(const Explanation& e, const NamedArray& weights, std::
 
 void Explanation::draw(std::string_view name, std::size_t head, const std::string& caption) {
     if (!page->shows_pictures()) return;
-    const ArrayRow& known = ArrayId(*find_array(name)).row();
-    const NamedArray* array = (known.counts_queries_and_keys() ? maps : arrays).find(name);
+    const ArrayRow& row = ArrayId(*find_array(name)).row();
+    const NamedArray* array = (row.counts_queries_and_keys() ? maps : arrays).find(name);
     if (array == nullptr || io::shape_of(*array).size() < 2) return;
     io::Report report;
     report.query_labels = labels.queries;
@@ -81,7 +77,7 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
             matrix.values = Array<float>(*wide);
     io::HeatMap map = io::make_heat_map(report, matrix, masked_cells(*this, matrix, head),
                                         io::ColorScale::automatic, map_limits);
-    if (known.is_parameter()) {  // whose axes may be in either order
+    if (row.is_parameter()) {  // whose axes may be in either order
         map.row_axis = matrix.axes.front();
         map.column_axis = matrix.axes.back();
         return page->picture(io::svg_element({map}), caption + ".");

@@ -1,0 +1,258 @@
+// The explanation before and after the heads: question, input, norm, projections, output.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "cli/explain/explanation.hpp"
+#include "cli/request/options.hpp"
+#include "io/file/source.hpp"
+#include "io/write/row_text.hpp"
+
+namespace attn::cli {
+namespace {
+
+void write_question(Explanation& e) {
+    const auto is = [&](std::string_view condition) { return e.known.conditions.at(condition); };
+    std::string who = e.called();
+    if (who.starts_with('q')) who[0] = 'Q';
+    e.say("answer", {.values = {{"WHO", who}, {"SHARES", answer_words(e)}}});
+    const bool draws_tokens = is("draws_inputs") || is("draws_words");
+    e.say("question",
+          {.conditions = {{"random", draws_tokens || is("draws_parameters")},
+                          {"draws_several", draws_tokens && is("draws_parameters")},
+                          {"draws_input_alone", is("draws_inputs") && !is("draws_parameters")},
+                          {"several_batches", e.plan.batch > 1},
+                          {"some_heads", e.end_head - e.first_head != e.plan.heads},
+                          {"is_lacking", !e.source.lacking.empty()}},
+           .values = {{"FIRST_HEAD", text_of(e.first_head)}, {"LACKING", e.source.lacking}}});
+}
+
+/// The condition of words/layer.txt that says where the inputs come from.
+std::string_view origin_of_inputs(const Explanation& e) {
+    const Request& request = e.request;
+    if (request.example && !request.text) return "from_example";
+    if (e.known.conditions.at("draws_inputs"))
+        return e.settings().randn.empty() ? "from_rand" : "from_randn";
+    if (request.text) return "from_text";
+    if (!request.token_ids.empty()) return "from_ids";
+    if (e.is_result()) return "from_result";
+    if (!request.has("inputs")) return "from_file";
+    return request.is_next_layer ? "from_layer" : "from_flag";
+}
+
+std::string id_text(const Explanation& e) {
+    return std::to_string(static_cast<std::int64_t>(e.arrays.row("token_ids")[0]));
+}
+
+/// The rows of the tables that a model adds up for a token.
+void write_embedding(Explanation& e) {
+    const io::Family* family = e.request.family;
+    if (family == nullptr || !e.arrays.has("token_ids") || e.request.text) return;
+    const io::EmbeddingNames& names = family->embedding;
+    const std::size_t position =
+        e.plan.past_len + e.query() + e.request.position_offset.value_or(0);
+    std::string rows, parts;
+    for (const auto& [table, row, part] :
+         {std::tuple(names.ids, id_text(e), "token id"),
+          {names.segments, "0", "segment"},
+          {names.positions, std::to_string(position), "position"}}) {
+        if (table.empty()) continue;
+        (rows += rows.empty() ? "" : " + ") += table;
+        (rows += "[") += row + "]";
+        if (parts.empty() && e.request.embedding_scale)
+            rows += " * " + setting_text(*e.request.embedding_scale);
+        (parts += parts.empty() ? "its " : ", ") += part;
+    }
+    e.say("embedding",
+          {.conditions = {{"embedding_norm", !names.norm.empty()}},
+           .values = {{"ROWS", rows}, {"PARTS", parts}, {"NORM", std::string(names.norm)}}});
+}
+
+/// The norm that a model applies before the layer: its statistics of the row, as `normalise`
+/// computes them, and one number in full.
+void write_norm(Explanation& e) {
+    const Row before = e.arrays.row("inputs"), after = e.arrays.row("normed_inputs");
+    const std::optional<InputNorm>& norm = e.source.norm;
+    const std::optional<NormForm> form = e.request.norm;
+    const bool is_rms = norm   ? norm->is_rms
+                        : form ? *form != NormForm::layer
+                               : e.request.family && e.request.family->rms;
+    const auto count = static_cast<double>(before.size());
+    double mean = 0, variance = 0;  // RMS norm: 0 and the mean square
+    for (const double x : before) mean += is_rms ? 0 : x;
+    mean /= count;
+    for (const double x : before) variance += (x - mean) * (x - mean);
+    variance /= count;
+    const NumberFormat& f = e.format;
+    const std::string epsilon = setting_text(norm ? norm->eps : e.request.norm_eps.value_or(0));
+    std::string first;
+    if (norm) {
+        first =
+            is_rms ? f.factor(before[0]) : "(" + f.number(before[0]) + " - " + f.factor(mean) + ")";
+        first += " / sqrt(" + f.number(variance) + " + " + epsilon + ") * ";
+        first += f.factor(norm->weight[0]);
+        if (!norm->bias.empty()) first += " + " + f.factor(norm->bias[0]);
+        first += " = " + f.number(after[0]);
+    }
+    e.say("norm", {.conditions = {{"rms", is_rms}, {"one_more", form == NormForm::rms_plus_one}},
+                   .values = {{"MEAN", f.number(mean)},
+                              {"VARIANCE", f.number(variance)},
+                              {"EPSILON", epsilon},
+                              {"EPSILON_SOURCE", e.request.has("norm_eps") ? e.source_of("norm_eps")
+                                                                           : "the family's"},
+                              {"FIRST", first},
+                              {"ROW", f.row(after)}}});
+}
+
+void write_input(Explanation& e) {
+    if (!e.source.layer.empty()) return e.say("input_of_layer");
+    if (!e.plan.projects)
+        return e.say("input_of_operator",
+                     {.conditions = {{"packed", e.plan.packed && e.plan.heads > 1}}});
+    if (!e.arrays.has("inputs")) return;
+    Words words{.conditions = {{"one_column", e.plan.d_in == 1}},
+                .values = {{"SHAPE", e.arrays.shape("inputs")},
+                           {"EXAMPLE", io::one_line(e.request.example.value_or(""))},
+                           {"INPUTS", e.request.has("inputs") ? e.source_of("inputs") : ""},
+                           {"TOKEN_ID", e.arrays.has("token_ids") ? id_text(e) : ""},
+                           {"ROW", e.format.row(e.arrays.row("inputs"))}}};
+    for (const std::string_view origin :
+         {"from_example", "from_rand", "from_randn", "from_text", "from_ids", "from_result",
+          "from_file", "from_layer", "from_flag"})
+        words.conditions[origin] = origin == origin_of_inputs(e);
+    e.say("input", std::move(words));
+    write_embedding(e);
+    e.draw("inputs", 0, "The input, a row for each token");
+    if (e.arrays.has("normed_inputs")) write_norm(e);
+}
+
+/// Shows the parameters as numbers if they are small, and as pictures.
+void show_parameters(Explanation& e) {
+    constexpr std::size_t max_rows = 8, max_columns = 8;
+    std::vector<std::string> lines;
+    for (const std::string name :
+         {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"}) {
+        const NamedArray* array = e.arrays.find(name);
+        if (array == nullptr) continue;
+        const std::vector<std::size_t> sizes = io::shape_of(*array);
+        const bool is_matrix = name[0] == 'W';
+        const std::size_t matrices = sizes.size() == (is_matrix ? 3u : 2u) ? sizes[0] : 1;
+        const std::size_t rows = is_matrix ? sizes[sizes.size() - 2] : 1, columns = sizes.back();
+        if (matrices * rows > max_rows || columns > max_columns) continue;
+        for (std::size_t i = 0; i < matrices * rows; ++i) {
+            std::string place = name;
+            if (matrices > 1) place += "[head " + std::to_string(i / rows) + "]";
+            if (is_matrix) place += "[" + std::to_string(i % rows) + "]";
+            Row row(columns);
+            for (std::size_t j = 0; j < columns; ++j) row[j] = element(*array, i * columns + j);
+            lines.push_back(place + " = " + e.format.row(row));
+        }
+    }
+    if (!lines.empty()) e.page->details("The parameters as numbers", lines);
+    for (const auto& [name, made] : {std::pair("W_query", " i makes number i of the query"),
+                                     {"W_key", " i makes number i of the key"},
+                                     {"W_value", " i makes number i of the value"},
+                                     {"W_out", " i makes number i of the context vector"}})
+        if (const NamedArray* array = e.arrays.find(name)) {
+            std::string caption = name;
+            caption += array->axes.back() == "d_in" ? ": row" : ": column";
+            e.draw(name, e.first_head, caption + made);
+        }
+}
+
+void write_projections(Explanation& e) {
+    if (!e.plan.projects) return;
+    const TraceArrays& arrays = e.arrays;
+    const Settings& s = e.settings();
+    const bool is_cross = row_of(s.mode).context;
+    e.say("projections", {.conditions = {{"skips_draws", s.rng_skip != 0},
+                                         {"init_none", s.init == Init::none},
+                                         {"qkv_biases", e.plan.parameters.qkv_bias}},
+                          .values = {{"WEIGHTS", e.operand_source("weights")},
+                                     {"INIT", std::string(name_of(init_names, s.init))},
+                                     {"CONTEXT", is_cross ? e.operand_source("context") : ""}}});
+    if (!arrays.has("W_query")) return;
+    const char* x = arrays.has("normed_inputs") ? "normed_inputs" : "inputs";
+    const char* source = is_cross ? "context" : x;
+    io::Cells cells{{"parameter", "shape", "is used", "and gives"}};
+    for (const auto& [name, from, to] : {std::tuple("query", x, "queries"),
+                                         {"key", source, "keys"},
+                                         {"value", source, "values"},
+                                         {"out", "the concatenated heads", "context_vectors"}}) {
+        const std::string weight = std::string("W_") + name, bias = std::string("b_") + name;
+        if (arrays.has(weight))
+            cells.push_back({weight, arrays.shape(weight), std::string("times ") + from, to});
+        if (arrays.has(bias)) cells.push_back({bias, arrays.shape(bias), "is added", to});
+    }
+    e.page->table({.cells = cells, .may_split = true});
+    const bool rows_make = arrays.find("W_query")->axes.back() == "d_in";
+    e.say("parameters", {.conditions = {{"rows_make", rows_make}}});
+    show_parameters(e);
+}
+
+Row concatenated_heads(const Explanation& e) {
+    Row concatenated;
+    for (std::size_t head = 0; head < e.plan.heads; ++head) {
+        const Row output = e.arrays.row("head_outputs", head);
+        concatenated.insert(concatenated.end(), output.begin(), output.end());
+    }
+    return concatenated;
+}
+
+/// Shows the concatenated heads and their projection.
+void write_concatenated(Explanation& e) {
+    const TraceArrays& arrays = e.arrays;
+    const Row concatenated = concatenated_heads(e);
+    const std::string width = std::to_string(concatenated.size());
+    if (e.plan.heads > 1)
+        e.say("concatenated", {.values = {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}}});
+    if (!arrays.has("W_out") || (e.plan.parameters.out_bias && !arrays.has("b_out"))) return;
+    std::optional<double> bias;
+    if (arrays.has("b_out")) bias = arrays.row("b_out")[0];
+    e.say("output_projection",
+          {.values = {{"WIDTH", width},
+                      {"W_OUT", arrays.shape("W_out")},
+                      {"B_OUT", bias ? arrays.shape("b_out") : ""},
+                      {"SUM", e.format.products(concatenated, arrays.weights_of("W_out", 0, 0),
+                                                arrays.row("context_vectors")[0], bias)}}});
+}
+
+void write_context_vector(Explanation& e) {
+    const bool is_concatenated = e.plan.projects || e.plan.packed,
+               has_heads = e.arrays.has("head_outputs");
+    if (has_heads && is_concatenated) write_concatenated(e);
+    std::string lines;
+    for (std::size_t head = e.first_head; head < (is_concatenated ? e.first_head + 1 : e.end_head);
+         ++head) {
+        const Row row = e.arrays.row("context_vectors", head);
+        lines += e.place("context_vectors", head) + " = " + e.format.row(row);
+        (lines += is_concatenated ? "   (d_out " : "   (d_v ") +=
+            std::to_string(row.size()) + ")\n";
+    }
+    lines.pop_back();
+    e.say("context_vector", {.conditions = {{"is_checked", has_heads && !e.source.is_stored},
+                                            {"concatenates", is_concatenated && e.plan.heads > 1}},
+                             .values = {{"LINES", lines}, {"MADE", mixture_words(e)}}});
+}
+
+}  // namespace
+
+void write_before_heads(Explanation& e) {
+    e.say("title");
+    write_question(e);
+    write_input(e);
+    write_projections(e);
+}
+
+void write_after_heads(Explanation& e) {
+    if (e.arrays.has("context_vectors"))
+        write_context_vector(e);
+    else if (!e.source.layer.empty() && e.arrays.has("head_outputs"))
+        e.say("outputs_of_layer");
+    const int decimals = e.format.decimals();
+    e.say("sizes", {.conditions = {{"has_d_in", e.plan.d_in != 0}, {"one_digit", decimals == 1}},
+                    .values = {{"DTYPE", std::string(name_of(dtype_names, e.plan.dtype))},
+                               {"DECIMALS", text_of(decimals)}}});
+}
+
+}  // namespace attn::cli

@@ -1,0 +1,185 @@
+// One head of the explanation: the query vector, its scores and their steps.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cli/explain/explanation.hpp"
+#include "core/operator/score_steps.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Whether the query before the rotary embedding is known and differs from the one after it.
+bool is_rotated(const HeadView& h) {
+    return h.e.settings().rope && h.has("unrotated_queries");
+}
+
+/// Whether everything that the query is computed from is known.
+bool projects_query(const HeadView& h, std::string_view input) {
+    const bool is_turned = h.e.settings().rope && !is_rotated(h);
+    return !is_turned && h.has("W_query") && h.has(input) &&
+           (h.has("b_query") || !h.plan.parameters.qkv_bias);
+}
+
+/// Shows the query before and after the rotation, one of its angles, and one key. Cached keys were
+/// rotated when they were new.
+void write_rotation(HeadView& h) {
+    const Settings& s = h.e.settings();
+    const NumberFormat& f = h.e.format;
+    const std::size_t position = h.plan.past_len + h.e.query(), past = h.plan.past_len;
+    const bool is_half = *s.rope == Rope::half;
+    const Row before = h.row("unrotated_queries"), after = h.row("queries");
+    const std::size_t partner = is_half ? *s.rope_dims / 2 : 1, key = h.key_in_full();
+    const double angle = static_cast<double>(position) * h.plan.rope.frequencies().front();
+    const bool shows_key = key >= past && h.has("unrotated_keys") && h.has("present_key");
+    Words words{.conditions = {{"rope_half", is_half},
+                               {"slowed", !s.rope_scaling.empty()},
+                               {"turns_some", *s.rope_dims < h.plan.d_k},
+                               {"at_start", position == 0},
+                               {"shows_key", shows_key}},
+                .values = {{"DIMS", text_of(*s.rope_dims)},
+                           {"HALF", text_of(*s.rope_dims / 2)},
+                           {"BASE", setting_text(*s.rope_base)},
+                           {"AT", text_of(position)},
+                           {"BEFORE", f.row(before)},
+                           {"X", f.factor(before[0])},
+                           {"Y", f.factor(before[partner])},
+                           {"ANGLE", f.factor(angle)},
+                           {"FIRST", f.number(after[0])},
+                           {"AFTER", f.row(after)}}};
+    if (shows_key) {
+        const Row key_before = h.e.arrays.row("unrotated_keys", h.head, key - past);
+        words.values["KEY_LABEL"] = h.e.key_label(key);
+        words.values["KEY"] = text_of(key - past);
+        words.values["KEY_BEFORE"] = f.row(key_before);
+        words.values["KEY_AFTER"] = f.row(h.e.arrays.row("present_key", h.head, key));
+    }
+    h.say("rotary", std::move(words));
+}
+
+void write_query(HeadView& h) {
+    const Explanation& e = h.e;
+    const Plan& g = h.plan;
+    const ArrayId query = is_rotated(h) ? ArrayId("unrotated_queries") : "queries";
+    const ArrayId input =
+        g.has(ArrayId("normed_inputs").row()) ? ArrayId("normed_inputs") : "inputs";
+    const bool is_projected = projects_query(h, input.row().name),
+               is_wrapper = e.settings().style == Style::wrapper;
+    const Row numbers = h.row(query.row().name);
+    Words words{.conditions = {{"is_projected", is_projected},
+                               {"turned", e.settings().rope && !is_rotated(h)}},
+                .values = {{"PLACE", e.place(query, h.head)}, {"ROW", e.format.row(numbers)}}};
+    if (is_projected) {
+        const std::size_t first = is_wrapper ? 0 : h.head * g.d_k;
+        std::optional<double> bias;
+        if (h.has("b_query")) bias = h.row("b_query")[first];
+        const bool is_row = e.arrays.find("W_query")->axes.back() == "d_in";
+        words.conditions["shares_matrix"] = !is_wrapper && g.heads > 1;
+        words.values["X"] = e.place(input);
+        words.values["LINE"] = is_row ? "row" : "column";
+        words.values["FIRST"] = text_of(first);
+        words.values["LAST"] = text_of(first + g.d_k - 1);
+        words.values["SUM"] =
+            e.format.products(e.arrays.row(input.row().name),
+                              e.arrays.weights_of("W_query", h.head, first), numbers[0], bias);
+    }
+    h.say("query", std::move(words));
+    if (is_rotated(h)) write_rotation(h);
+}
+
+/// Shows one score in full, then all of them.
+void write_products(HeadView& h) {
+    const Explanation& e = h.e;
+    const bool has_products = h.has("queries") && h.has("present_key");
+    if (!has_products) {
+        h.say("scores", {.conditions = {{"has_products", false}}});
+        return h.show_by_key({{"scores", h.row("scores")}});
+    }
+    const std::vector<Row> keys = h.rows("present_key", h.plan.kv_len);
+    const std::size_t key = h.key_in_full();
+    h.say("scores",
+          {.conditions = {{"has_products", true}, {"turned", e.settings().rope && !is_rotated(h)}},
+           .values = {
+               {"PAST", text_of(h.plan.past_len)},
+               {"PAST_KEY", e.operand_source("past_key")},
+               {"KEY_LABEL", e.key_label(key)},
+               {"KEY", text_of(key)},
+               {"SUM", e.format.products(h.row("queries"), keys[key], h.row("scores")[key])}}});
+    h.show_vectors("scores", h.plan.past_len == 0 ? "keys" : "present_key", keys,
+                   "d_k " + std::to_string(h.plan.d_k));
+}
+
+Words scale_words(const HeadView& h, std::size_t) {
+    const double root = 1 / std::sqrt(static_cast<double>(h.plan.d_k)), scale = h.plan.scale;
+    const bool has_init = h.e.settings().init != Init::none;
+    return {.conditions = {{"is_one", !h.e.request.has("scale") && !has_init},
+                           {"is_root", scale == root},
+                           {"has_init", has_init}},
+            .values = {{"NUMBER", h.e.format.number(scale)},
+                       {"SETTING", setting_text(scale)},
+                       {"ROOT", h.e.format.number(root)}}};
+}
+
+Words softcap_words(const HeadView& h, std::size_t) {
+    return {.values = {{"SETTING", setting_text(h.plan.softcap)}}};
+}
+
+Words alibi_words(const HeadView& h, std::size_t) {
+    const std::size_t heads = h.plan.heads, power = std::bit_floor(heads);
+    const bool is_given = !h.plan.alibi_slopes.empty(),
+               is_geometric = h.plan.slope_formula == SlopeFormula::geometric || power == heads,
+               is_second = !is_geometric && h.head >= power;
+    const std::size_t of = is_geometric ? heads : is_second ? 2 * power : power;
+    return {.conditions = {{"is_geometric", !is_given && is_geometric},
+                           {"has_formula", !is_given},
+                           {"has_two_formulas", !is_given && !is_geometric},
+                           {"slopes_given", is_given || h.e.request.has("alibi_slopes")}},
+            .values = {{"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
+                       {"OF", text_of(of)},
+                       {"NUMBER", h.e.format.number(alibi_slope(h.plan, heads, h.head))},
+                       {"POWER", text_of(power)},
+                       {"TWICE", text_of(2 * power)}}};
+}
+
+Words bias_words(const HeadView& h, std::size_t index) {
+    return {.values = {{"MASK", h.e.operand_source(h.e.source.additive_masks[index])}}};
+}
+
+/// The values of each score step's part in words/head.txt.
+constexpr struct {
+    std::string_view key;
+    Words (*words)(const HeadView& h, std::size_t index);
+} step_words[] = {{"scale", scale_words},
+                  {"softcap", softcap_words},
+                  {"alibi", alibi_words},
+                  {"mask", bias_words}};
+static_assert(same_keys(step_words, score_step_keys));
+
+/// Shows each active step, with the scores before and after it.
+void write_steps(HeadView& h) {
+    std::string before = "scores";
+    for (const StepUse& use : steps_taken(h.plan, h.e.source.additive_masks.size())) {
+        const std::string after(use.step.emits[use.index].row().name);
+        if (h.has(after)) {  // otherwise the result lacks it
+            const auto* const row =
+                std::find_if(std::begin(step_words), std::end(step_words),
+                             [&](const auto& words) { return words.key == use.step.key; });
+            h.say(use.step.key, row->words(h, use.index));
+            if (h.has(before))
+                h.show_by_key({{before, h.row(before)}, {after, h.row(after)}});
+            else
+                h.show_by_key({{after, h.row(after)}});
+        }
+        before = after;
+    }
+}
+
+}  // namespace
+
+void write_scores(HeadView& h) {
+    if (h.has("queries")) write_query(h);
+    if (h.has("scores")) write_products(h);
+    write_steps(h);
+}
+
+}  // namespace attn::cli

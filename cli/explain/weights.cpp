@@ -1,0 +1,165 @@
+// One head of the explanation: softmax, dropout, and the weighted sum of the values.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cli/explain/explanation.hpp"
+#include "core/operator/score_steps.hpp"
+
+namespace attn::cli {
+namespace {
+
+/// Vectors of more elements are not written out as sums.
+constexpr std::size_t max_written = 4;
+
+/// The key whose exponential is written out: the one whose score is, or another if that one is the
+/// maximum.
+std::size_t power_in_full(const HeadView& h, const Row& powers) {
+    std::vector<std::size_t> keys = h.shown_terms(h.masks_before_softmax()).places;
+    const std::size_t key = h.key_in_full();
+    if (std::binary_search(keys.begin(), keys.end(), key)) keys.insert(keys.begin(), key);
+    const auto less = std::find_if(keys.begin(), keys.end(),
+                                   [&](std::size_t other) { return powers[other] != 1; });
+    return less == keys.end() ? keys.front() : *less;
+}
+
+/// The displayed name of the softmax's scores, which differs if nothing was added to them and some
+/// keys are only masked.
+std::string name_of_scores(const HeadView& h) {
+    const std::vector<StepUse> steps = steps_taken(h.plan, h.e.source.additive_masks.size());
+    const bool is_biased = std::any_of(steps.begin(), steps.end(),
+                                       [](const StepUse& use) { return use.step.adds_terms; });
+    const std::string name = h.last_scores();
+    return name == "biased_scores" && !is_biased ? "scores_left" : name;
+}
+
+/// Maximum, exponentials and denominator, which both mask methods have in common.
+void write_powers(HeadView& h) {
+    const NumberFormat& f = h.e.format;
+    const double maximum = h.number("row_max"), total = h.number("softmax_denominator");
+    const Row powers = h.row("exp_scores"), scores = h.row(h.last_scores());
+    const bool leaves_some = h.masks_before_softmax();
+    const std::vector<double>& sinks = h.plan.sink;
+    std::optional<double> exp_sink;
+    if (!sinks.empty()) exp_sink = h.number("exp_sink");
+    const std::size_t key = power_in_full(h, powers);
+    h.say("powers",
+          {.conditions = {{"leaves_some", leaves_some},
+                          {"is_finite", std::isfinite(maximum) && std::isfinite(total)}},
+           .values = {{"SINK", exp_sink ? setting_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
+                      {"MAXIMUM", f.number(maximum)},
+                      {"EXP_SINK", f.number(exp_sink.value_or(0))},
+                      {"KEY", text_of(key)},
+                      {"SCORE", f.number(scores[key])},
+                      {"FACTOR", f.factor(maximum)},
+                      {"POWER", f.number(powers[key])}}});
+    h.show_by_key({{name_of_scores(h), scores}, {"exp_scores", powers}});
+    h.say("denominator",
+          {.values = {{"SUM", f.total(powers, h.shown_terms(leaves_some), exp_sink, total)},
+                      {"LOGSUMEXP", f.number(h.number("logsumexp"))}}});
+}
+
+void show_weights(HeadView& h) {
+    const bool has_dropout = h.has("weights_before_dropout") && h.plan.dropout.p != 0;
+    if (!h.e.has_only_kept())
+        h.show_with_bars(
+            {{has_dropout ? "weights_before_dropout" : "attention_weights", h.e.shares(h.head)}});
+    h.e.draw("attention_weights", h.head, "The weights of all queries, a row each");
+}
+
+void write_softmax(HeadView& h) {
+    const bool masks_all = h.count_masked() == h.mask.size();
+    const std::string log =
+        h.has("logsumexp") ? h.e.format.number(h.number("logsumexp")) : std::string();
+    h.say("softmax",
+          {.conditions = {{"masks_all", masks_all}, {"masks_some", h.count_masked() != 0}},
+           .values = {{"LOGSUMEXP", log}}});
+    if (!masks_all && h.has("exp_scores")) {
+        write_powers(h);
+        h.say("weights",
+              {.conditions = {{"is_finite", std::isfinite(h.number("softmax_denominator"))}}});
+    }
+    show_weights(h);
+}
+
+void write_renormalized(HeadView& h) {
+    const bool has_steps = h.has("exp_scores");
+    const Row scores = has_steps ? h.row(h.last_scores()) : Row{0};
+    const bool is_infinite = std::all_of(scores.begin(), scores.end(), [](double score) {
+        return score == -std::numeric_limits<double>::infinity();
+    });
+    h.say("renormalize", {.conditions = {{"is_infinite", is_infinite}}});
+    if (!has_steps || is_infinite) return show_weights(h);
+    write_powers(h);
+    h.say("masked_weights");
+    const Row left = h.row("masked_weights");
+    h.show_by_key({{"unmasked_weights", h.row("unmasked_weights")}, {"masked_weights", left}});
+    const double total = h.number("masked_total");
+    h.say("masked_total",
+          {.conditions = {{"masks_all", h.count_masked() == h.mask.size()},
+                          {"is_usable", total >= row_of(h.plan.dtype).least}},
+           .values = {{"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}}});
+    show_weights(h);
+}
+
+void write_dropout(HeadView& h) {
+    const Settings& s = h.e.settings();
+    if (s.dropout == 0) return;
+    HeadView::NamedRows rows;
+    for (const char* name : {"weights_before_dropout", "dropout_mask", "attention_weights"})
+        if (h.has(name)) rows.emplace_back(name, h.row(name));
+    std::string dropped;
+    if (h.has("dropout_mask")) {
+        const Row kept = h.row("dropout_mask");
+        dropped = std::to_string(std::count(kept.begin(), kept.end(), 0.0));
+    }
+    h.say("dropout",
+          {.conditions = {{"keeps_some", s.dropout < 1}, {"own_seed", s.dropout_seed.has_value()}},
+           .values = {{"P", setting_text(s.dropout)},
+                      {"DROPPED", dropped},
+                      {"KEPT", h.e.format.number(1 / (1 - s.dropout))},
+                      {"STREAM", std::string(name_of(dropout_stream_names, s.dropout_stream))}}});
+    h.show_with_bars(rows);
+}
+
+/// Uses visible keys only: masked values are not read, whatever they contain.
+void write_values(HeadView& h) {
+    if (!h.has("present_value") || !h.has("head_outputs")) return;
+    const std::vector<Row> values = h.rows("present_value", h.plan.kv_len);
+    const Row weights = h.row("attention_weights"), context = h.row("head_outputs");
+    h.say("values");
+    h.show_vectors("attention_weights", h.plan.past_len == 0 ? "values" : "present_value", values,
+                   "d_v " + std::to_string(h.plan.d_v));
+    ShownTerms terms = h.shown_terms(true);
+    std::vector<std::size_t> visible;
+    Row of_visible;
+    for (std::size_t key = 0; key < h.plan.kv_len; ++key)
+        if (h.mask[key] != 0) {
+            visible.push_back(key);
+            of_visible.push_back(weights[key]);
+        }
+    for (std::size_t& key : terms.places)  // index among the visible keys
+        key = static_cast<std::size_t>(std::lower_bound(visible.begin(), visible.end(), key) -
+                                       visible.begin());
+    std::string sums;
+    const std::string place = h.e.place("head_outputs", h.head);
+    for (std::size_t i = 0; i < std::min(h.plan.d_v, max_written); ++i) {
+        Row column;
+        for (const std::size_t key : visible) column.push_back(values[key][i]);
+        (sums += i == 0 ? "" : "\n") += place;
+        (sums += "[") += std::to_string(i) + "] = ";
+        sums += h.e.format.products(of_visible, column, context[i], {}, terms);
+    }
+    h.say("head_outputs", {.conditions = {{"leaves_sums", h.plan.d_v > max_written}},
+                           .values = {{"SUMS", sums}, {"ROW", h.e.format.row(context)}}});
+}
+
+}  // namespace
+
+void write_weights(HeadView& h) {
+    h.plan.mask_method == MaskMethod::neg_inf ? write_softmax(h) : write_renormalized(h);
+    write_dropout(h);
+    write_values(h);
+}
+
+}  // namespace attn::cli
