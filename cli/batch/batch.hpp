@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "cli/batch/records.hpp"
-#include "cli/model/model_asked.hpp"
-#include "cli/model/model_files.hpp"
+#include "cli/model/model.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/write/row_text.hpp"
 

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/saved_question.hpp"
-#include "cli/question/token_label.hpp"
+#include "cli/question/operands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/layer/mask_rows.hpp"

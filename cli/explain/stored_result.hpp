@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/output/result_plan.hpp"
+#include "cli/output/pictures.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/read/result_view.hpp"

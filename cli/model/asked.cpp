@@ -7,14 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
-#include "cli/model/model_command.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
-#include "cli/args/flag_file.hpp"
 #include "cli/model/model.hpp"
-#include "cli/output/output_plan.hpp"
-#include "cli/request/command_text.hpp"
-#include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

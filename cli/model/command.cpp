@@ -9,12 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/model/layer_progress.hpp"
-#include "cli/model/model_asked.hpp"
-#include "cli/model/model_plan.hpp"
 #include "cli/output/output.hpp"
 #include "cli/model/model.hpp"
-#include "cli/output/answer_cost.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"

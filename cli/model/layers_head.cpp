@@ -5,7 +5,6 @@
 
 #include "cli/output/output.hpp"
 #include "cli/model/internal.hpp"
-#include "cli/output/head.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "io/text/json_text.hpp"

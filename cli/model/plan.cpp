@@ -4,14 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "cli/model/decoder_input.hpp"
-#include "cli/model/model_inputs.hpp"
-#include "cli/model/model_report.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
 #include "cli/model/internal.hpp"
-#include "cli/output/answer_cost.hpp"
-#include "cli/request/schemas.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"

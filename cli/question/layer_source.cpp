@@ -8,7 +8,7 @@
 
 #include "cli/question/block_source.hpp"
 #include "cli/question/model_source.hpp"
-#include "cli/request/options.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"

@@ -7,7 +7,6 @@
 
 #include "cli/question/model_source.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/notes.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"

@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "cli/question/question.hpp"
-#include "cli/repro/repro.hpp"
 #include "cli/request/request.hpp"
-#include "cli/output/output_name.hpp"
-#include "cli/question/missing_input.hpp"
-#include "cli/question/notes.hpp"
+#include "cli/output/output.hpp"
 #include "cli/repro/language.hpp"
-#include "cli/request/command_text.hpp"
-#include "cli/request/options.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

@@ -6,11 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "cli/model/model_question.hpp"
-#include "cli/model/open_asked_model.hpp"
-#include "cli/batch/progress.hpp"
-#include "cli/batch/stop.hpp"
 #include "cli/model/model.hpp"
+#include "cli/batch/records.hpp"
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/field.hpp"

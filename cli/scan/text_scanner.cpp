@@ -4,10 +4,9 @@
 #include <utility>
 #include <variant>
 
-#include "cli/model/model_command.hpp"
-#include "cli/model/model_plan.hpp"
-#include "cli/scan/scan.hpp"
+#include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
+#include "cli/scan/scan.hpp"
 #include "core/base/error.hpp"
 #include "core/scan/head_statistics.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/config_keys.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {

@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "core/model/model.hpp"
-#include "io/transformer/latent_kin.hpp"
-#include "core/model/hyper_block.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/rows_latent.hpp"

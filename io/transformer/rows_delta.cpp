@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "core/model/block.hpp"
-#include "io/transformer/latent_kin.hpp"
-#include "core/model/delta_mixer.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/rows_latent.hpp"

@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "core/model/model.hpp"
-#include "io/transformer/latent_kin.hpp"
-#include "core/model/gemma.hpp"
 #include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/rows_latent.hpp"

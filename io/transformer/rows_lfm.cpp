@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "core/model/block.hpp"
-#include "io/transformer/latent_kin.hpp"
-#include "core/model/delta_mixer.hpp"
 #include "io/transformer/rows_latent.hpp"
 #include "io/transformer/shared_rows.hpp"
 

@@ -14,7 +14,6 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/request/options.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/display_width.hpp"
 #include "tests/support/contains.hpp"

@@ -12,10 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/model/model_command.hpp"
-#include "cli/model/model_question.hpp"
+#include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
-#include "cli/request/options.hpp"
 #include "cli/request/request.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/arrays.hpp"
