@@ -1,11 +1,11 @@
 // The rows of the modes are here; each other command has its row in its own module.
 #include "cli/commands.hpp"
 
+#include "cli/args/args.hpp"
 #include "cli/check/check_command.hpp"
 #include "cli/compare/compare_command.hpp"
 #include "cli/explain/explain_command.hpp"
 #include "cli/help/help_command.hpp"
-#include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
 #include "cli/mpi/ranks.hpp"
 #include "cli/plot/plot_command.hpp"

@@ -24,7 +24,7 @@ namespace {
 }
 
 /// The first member of a model's bare answer after its id and meta.
-constexpr std::string_view of_model = "layer_numbers";
+constexpr std::string_view layers_key = "layer_numbers";
 
 constexpr const char* no_answer = "no answer of a batch";
 
@@ -43,7 +43,7 @@ bool is_torn_answer(std::string_view line, const Record& record, bool is_index) 
     line = without_zeros(line);
     const std::string bare = start_of_bare(record) + ',';
     if (agree(line, start_of_result(record, is_index)) || agree(line, bare + "\"error\":{") ||
-        agree(line, bare + '"' + std::string(of_model) + "\":["))
+        agree(line, bare + '"' + std::string(layers_key) + "\":["))
         return true;
     if (is_index) return agree(line, bare + '"' + std::string(record_key) + "\":");
     return std::any_of(emitted_arrays.begin(), emitted_arrays.end(), [&](const ArrayRow& array) {
@@ -71,7 +71,7 @@ bool is_bare(const io::JsonDocument& document) {
     std::span<const io::JsonMember> members = document.members();
     members = members.subspan(document.find(std::string(io::passed_on_key)) == nullptr ? 1 : 2);
     if (members.empty()) return false;
-    if (members.front().key == of_model) return true;
+    if (members.front().key == layers_key) return true;
     return std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
         return find_array(member.key).has_value();
     });

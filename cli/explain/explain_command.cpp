@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/stored_result.hpp"
 #include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"

@@ -12,7 +12,9 @@ namespace attn::cli {
 namespace {
 
 void write_question(Explanation& e) {
-    const auto is = [&](std::string_view condition) { return e.known.conditions.at(condition); };
+    const auto is = [&](std::string_view condition) {
+        return e.known.conditions.at(std::string(condition));
+    };
     std::string who = e.called();
     if (who.starts_with('q')) who[0] = 'Q';
     e.say("answer", {.values = {{"WHO", who}, {"SHARES", answer_words(e)}}});
@@ -119,7 +121,7 @@ void write_input(Explanation& e) {
     for (const std::string_view origin :
          {"from_example", "from_rand", "from_randn", "from_text", "from_ids", "from_result",
           "from_file", "from_layer", "from_flag"})
-        words.conditions[origin] = origin == origin_of_inputs(e);
+        words.conditions[std::string(origin)] = origin == origin_of_inputs(e);
     e.say("input", std::move(words));
     write_embedding(e);
     e.draw("inputs", 0, "The input, a row for each token");

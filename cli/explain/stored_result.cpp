@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/saved_question.hpp"
 #include "cli/question/operands.hpp"
+#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/layer/mask_rows.hpp"

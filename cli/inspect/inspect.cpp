@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/question/model_source.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "cli/question/layer_source.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/model/find_layer.hpp"

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/args/args.hpp"
+#include "cli/model/model.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
-#include "cli/model/model.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/output.hpp"
 #include "cli/model/model.hpp"
+#include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"

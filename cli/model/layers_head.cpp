@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/output/output.hpp"
 #include "cli/model/internal.hpp"
+#include "cli/output/output.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "io/text/json_text.hpp"

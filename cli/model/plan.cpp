@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "cli/model/internal.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
-#include "cli/model/internal.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"

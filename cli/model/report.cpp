@@ -3,9 +3,9 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/model/internal.hpp"
 #include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
-#include "cli/model/internal.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "io/file/path.hpp"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
-#include "cli/question/model_source.hpp"
 #include "cli/question/layer_source.hpp"
+#include "cli/question/model_source.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/question/question.hpp"
-#include "cli/request/request.hpp"
 #include "cli/output/output.hpp"
+#include "cli/question/question.hpp"
 #include "cli/repro/language.hpp"
+#include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

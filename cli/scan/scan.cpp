@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "cli/model/model.hpp"
 #include "cli/batch/records.hpp"
+#include "cli/model/model.hpp"
 #include "cli/request/digest.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/field.hpp"
