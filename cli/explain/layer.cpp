@@ -101,7 +101,7 @@ void write_norm(Explanation& e) {
                               {"VARIANCE", f.number(variance)},
                               {"EPSILON", epsilon},
                               {"EPSILON_SOURCE", e.request.has("norm_eps") ? e.source_of("norm_eps")
-                                                                           : "the family's"},
+                                                                           : "the model's"},
                               {"FIRST", first},
                               {"ROW", f.row(after)}}});
 }
