@@ -130,6 +130,7 @@ def stopped_at_any_time_it_goes_on():
     pathlib.Path("r.ndjson").write_text(text)
     answers = run("batch", "r.ndjson", code=0).stdout
     stopped = {signal.SIGKILL: 0, signal.SIGTERM: 0}
+    signals = itertools.cycle(stopped)
     for form, n, jobs in (("npz", 10, 1), ("safetensors", 10, 2), ("npz", 3, 2), ("safetensors", 150, 1)):
         words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n, "--jobs", jobs]
         shutil.rmtree("out", ignore_errors=True)
@@ -139,7 +140,7 @@ def stopped_at_any_time_it_goes_on():
         whole = files_of("out")
         shutil.rmtree("out", ignore_errors=True)
         for _ in range(40):
-            sent = rng.choice(list(stopped))
+            sent = next(signals)
             process = subprocess.Popen([ATTN, *map(str, words), *(["--resume"] if os.path.exists("out") else [])],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
             try:

@@ -55,11 +55,11 @@ bool describes(const Request& request, const nlohmann::json& config, const io::A
 bool has_config(const Request& request, io::LoadedModels& files, const std::string& path) {
     return attempt([&] {
         if (path.ends_with(".gguf")) return request.family == nullptr;
-        const std::string file = io::split_data_path(io::weights_file(path)).file,
-                          config = config_beside(request, file == "-" ? "" : file);
+        const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
+        const std::string config = config_beside(request, weights.file == "-" ? "" : weights.file);
         return !config.empty() &&
                describes(request, *files.config(config, access_to(request, "model_config")),
-                         *files.open(file, access_to(request, "weights")));
+                         *files.open(weights.file, weights.access));
     });
 }
 
@@ -101,9 +101,9 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 
 void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path) {
     attempt([&] {
-        const std::string file = io::split_data_path(io::weights_file(path)).file;
-        const std::string config = config_beside(request, file);
-        attempt([&] { return files.open(file, access_to(request, "weights")) != nullptr; });
+        const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
+        const std::string config = config_beside(request, weights.file);
+        attempt([&] { return files.open(weights.file, weights.access) != nullptr; });
         return config.empty() || files.config(config, access_to(request, "model_config"));
     });
 }

@@ -39,13 +39,10 @@ Request with_family_defaults(Request request, const io::Family& family) {
 
 ModelSource::ModelSource(const Request& request, io::LoadedModels& files, const std::string& path)
     : files_(files) {
-    const std::string whole = io::weights_file(path);
-    const io::DataPath parts = io::split_data_path(whole);
-    io::Access access = access_to(request, "weights");
-    access.regular_only = access.regular_only || whole != path;
-    file_ = files.open(parts.file, access);
-    path_ = parts.file;
-    find_layer(request, parts.array);
+    const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
+    file_ = files.open(weights.file, weights.access);
+    path_ = weights.file;
+    find_layer(request, weights.array);
 }
 
 ModelSource::ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file)

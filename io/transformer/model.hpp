@@ -42,6 +42,14 @@ struct ModelLayout {
 /// if it is a file. Errors: kind io if the folder has no weights.
 std::string weights_file(const std::string& path);
 
+/// The same, opened as `access` says; a pipe that is not named but found in a folder is not waited
+/// for. `array` is what follows the file in FILE:PREFIX.
+struct WeightsFile {
+    std::string file, array;
+    Access access;
+};
+WeightsFile find_weights(const std::string& path, Access access);
+
 /// Opens a folder, a folder of Hugging Face's cache, a GGUF file, or a file of tensors with
 /// config.json or Meta's params.json next to it. FILE:PREFIX is a part of a file. `config_path`
 /// replaces the config. `loaded` has files that are open already. Errors: those of files; kind

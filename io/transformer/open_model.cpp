@@ -56,15 +56,23 @@ std::string weights_file(const std::string& path) {
                 "one of them, or a file");
 }
 
+WeightsFile find_weights(const std::string& path, Access access) {
+    const std::string whole = weights_file(path);
+    access.regular_only = access.regular_only || whole != path;
+    DataPath parts = split_data_path(whole);
+    return {std::move(parts.file), std::move(parts.array), access};
+}
+
 ModelFolder open_model_folder(const std::string& path,
-                              const std::optional<std::string>& config_path, const Access& access,
+                              const std::optional<std::string>& config_path, const Access& wanted,
                               const ModelLayout& layout, LoadedModels* loaded) {
     LoadedModels own;
     LoadedModels& models = loaded != nullptr ? *loaded : own;
-    const DataPath whole = split_data_path(weights_file(path));
-    const std::string& file = whole.file;
+    const WeightsFile weights = find_weights(path, wanted);
+    const std::string& file = weights.file;
+    const Access& access = weights.access;
     ModelFolder files;
-    files.prefix = whole.array;
+    files.prefix = weights.array;
     if (is_gguf(file, access)) {
         ModelFiles gguf = open_gguf_model(file, access);
         files.tensors = std::make_shared<const ArrayFile>(std::move(gguf.tensors));
