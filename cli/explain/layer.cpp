@@ -100,8 +100,8 @@ void write_norm(Explanation& e) {
                    .values = {{"MEAN", f.number(mean)},
                               {"VARIANCE", f.number(variance)},
                               {"EPSILON", epsilon},
-                              {"EPSILON_SOURCE", e.request.has("norm_eps") ? e.source_of("norm_eps")
-                                                                           : "the model's"},
+                              {"EPSILON_SOURCE",
+                               e.request.has("norm_eps") ? e.source_of("norm_eps") : "the model's"},
                               {"FIRST", first},
                               {"ROW", f.row(after)}}});
 }
