@@ -73,7 +73,7 @@ public:
     std::string layer_type(std::size_t of_layer) const;
 
     /// The heads of attention, with the scale of their width, before its parameters are read.
-    AttentionPart attention_of(std::size_t kv_heads, std::size_t width) const;
+    AttentionPart attention_of(std::size_t key_heads, std::size_t columns) const;
     AttentionPart attention() const;
     /// Cross-attention to the encoder's states, with the row's cross_query, cross_key, cross_value
     /// and cross_out.

@@ -55,7 +55,7 @@ WeightsFile find_weights(const std::string& path, Access access);
 /// replaces the config. `loaded` has files that are open already. Errors: those of files; kind
 /// input for unsupported formats of weights.
 ModelFolder open_model_folder(const std::string& path,
-                              const std::optional<std::string>& config_path, const Access& access,
+                              const std::optional<std::string>& config_path, const Access& wanted,
                               const ModelLayout& layout = {}, LoadedModels* loaded = nullptr);
 
 /// Gives the functions of rows access to the specification of a model.
