@@ -276,7 +276,7 @@ TransformerBlock read_block(const OpenModel& model, std::size_t layer) {
         else
             model.check(spec, layer + 1);
         return spec.block(layer);
-    } catch (const MissingTensor&) {
+    } catch (const IncompleteModel&) {
         TransformerBlock block = model.attention_block(layer, 1);
         model.check_attention(layer);
         return block;

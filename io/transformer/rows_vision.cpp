@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/model/resize.hpp"
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/vision_reader.hpp"
