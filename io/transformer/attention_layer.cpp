@@ -8,7 +8,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"
-#include "io/model/weight_split.hpp"
+#include "io/model/families.hpp"
 
 namespace attn::io {
 namespace {

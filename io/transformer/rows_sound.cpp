@@ -6,9 +6,9 @@
 
 #include "core/model/position_bias.hpp"
 #include "core/model/stages.hpp"
+#include "io/transformer/input_reader.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/sound_reader.hpp"
 
 namespace attn::io {
 namespace rows_sound {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/model/resize.hpp"
+#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/vision_reader.hpp"
 
 namespace attn::io {
 namespace rows_vision {
