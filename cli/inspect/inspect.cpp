@@ -9,7 +9,6 @@
 
 #include "cli/args/args.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/model_source.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"

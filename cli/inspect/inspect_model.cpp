@@ -8,7 +8,6 @@
 
 #include "cli/inspect/inspect.hpp"
 #include "cli/question/layer_source.hpp"
-#include "cli/question/model_source.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
@@ -56,6 +55,11 @@ std::string shell_word(const std::string& text) {
     std::string word = "'";
     for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return word + "'";
+}
+
+void add_norm(bool is_rms, double eps, ordered_json& model) {
+    model["norm"] = is_rms ? "RMSNorm" : "LayerNorm";
+    model["norm_eps"] = eps;
 }
 
 class ModelInspector {
@@ -126,8 +130,7 @@ private:
                           : open_layer_source(request_, models_, whole_path());
         request_ = input->with_model(request_);
         const auto norm = input->read_norm(request_);
-        if (norm) model_["norm"] = norm->is_rms ? "RMSNorm" : "LayerNorm";
-        if (norm) model_["norm_eps"] = norm->eps;
+        if (norm) add_norm(norm->is_rms, norm->eps, model_);
         const std::size_t heads =
             std::max(layer.groups(), std::size_t{request_.settings.heads.value_or(1)});
         const io::LayerWidths widths = io::layer_widths(file_, layer);
@@ -171,83 +174,69 @@ bool is_of_layer(std::string_view name, std::size_t layer) {
     return false;
 }
 
-/// A model that `attn model` opens by its config or its GGUF metadata.
-class WholeModelInspector {
-public:
-    WholeModelInspector(Inspection& found, const io::ArrayFile& file, std::string path)
-        : found_(found), file_(file), path_(std::move(path)),
-          model_(io::open_model_folder(path_, std::nullopt, {.regular_only = true})),
-          spec_(model_.specify(1)) {}
-
-    void inspect(std::optional<std::uint64_t> number) {
-        std::size_t count = spec_.layers;
-        if (const io::OpenModel* const decoder = model_.decoder())
-            count = std::max(count, decoder->specify(1).layers);
-        if (number.value_or(0) >= count)
-            throw Error(
-                ErrorKind::usage, "--layer " + std::to_string(*number),
-                "no such layer in " + file_.name + "; expected 0 to " + std::to_string(count - 1));
-        const auto layer = static_cast<std::size_t>(number.value_or(0));
-        std::vector<std::size_t> layers(count);
-        std::iota(layers.begin(), layers.end(), std::size_t{0});
-        ordered_json model{{"family", model_.type()}, {"layers", layers}, {"layer", layer}};
-        std::vector<std::string> tensors;
-        for (const io::StoredArray& array : file_.arrays) {
-            if (!is_of_layer(array.name, layer)) continue;
-            if (array.shape.size() > 1 && !model.contains("dtype"))
-                model["dtype"] = array.type_name;
-            tensors.push_back(array.name);
-        }
-        if (!model.contains("dtype"))
-            throw Error(ErrorKind::input, file_.name,
-                        "no tensor of layer " + std::to_string(layer) + "; expected its tensors");
-        if (layer < spec_.layers) {
-            spec_.block(layer);  // refuses a layer that is not computed
-            add_layer(layer, model);
-        }
-        model["tensors"] = std::move(tensors);
-        if (spec_.vocabulary != 0) model["vocab_size"] = spec_.vocabulary;
-        found_.command = "attn model " + shell_word(path_) + input_flags();
-        found_.kind = "model";
-        found_.model = std::make_shared<const ordered_json>(std::move(model));
+/// The settings of a layer's attention; a layer that `attn multihead` does not compute has none.
+void add_attention(const io::OpenModel& opened, std::size_t number, ordered_json& model) {
+    try {
+        const io::AttentionLayer layer = io::attention_layer(opened, number);
+        model["d_in"] = layer.part.query.d_in;
+        model["head_dim"] = layer.part.query.d_out / layer.part.heads;
+        if (layer.norm) add_norm(layer.norm->is_rms, layer.norm->eps, model);
+        model["settings"] = layer.settings;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported) throw;
     }
+}
 
-private:
-    /// The settings of its attention; a layer that `attn multihead` does not compute has none.
-    void add_layer(std::size_t number, ordered_json& model) const {
-        try {
-            const io::AttentionLayer layer = io::attention_layer(model_, number);
-            model["d_in"] = layer.part.query.d_in;
-            model["head_dim"] = layer.part.query.d_out / layer.part.heads;
-            if (layer.norm) model["norm"] = layer.norm->is_rms ? "RMSNorm" : "LayerNorm";
-            if (layer.norm) model["norm_eps"] = layer.norm->eps;
-            model["settings"] = layer.settings;
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::unsupported) throw;
-        }
+std::string input_flags(const io::OpenModel& opened) {
+    if (opened.row().inputs.empty()) return " --token-ids 2,3,4";
+    std::string flags;
+    for (const std::string_view key : opened.row().inputs)
+        flags += " " + flag_of_key(key) + " FILE";
+    return flags;
+}
+
+/// Describes a model that `attn model` opens by its config or its GGUF metadata.
+void describe_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
+                    std::optional<std::uint64_t> number) {
+    const io::OpenModel opened(io::open_model_folder(path, std::nullopt, {.regular_only = true}));
+    const ModelSpec spec = opened.specify(1);
+    std::size_t count = spec.layers;
+    if (const io::OpenModel* const decoder = opened.decoder())
+        count = std::max(count, decoder->specify(1).layers);
+    if (number.value_or(0) >= count)
+        throw Error(
+            ErrorKind::usage, "--layer " + std::to_string(*number),
+            "no such layer in " + file.name + "; expected 0 to " + std::to_string(count - 1));
+    const auto layer = static_cast<std::size_t>(number.value_or(0));
+    std::vector<std::size_t> layers(count);
+    std::iota(layers.begin(), layers.end(), std::size_t{0});
+    ordered_json model{{"family", opened.type()}, {"layers", layers}, {"layer", layer}};
+    std::vector<std::string> tensors;
+    for (const io::StoredArray& array : file.arrays) {
+        if (!is_of_layer(array.name, layer)) continue;
+        if (array.shape.size() > 1 && !model.contains("dtype")) model["dtype"] = array.type_name;
+        tensors.push_back(array.name);
     }
-
-    std::string input_flags() const {
-        if (model_.row().inputs.empty()) return " --token-ids 2,3,4";
-        std::string flags;
-        for (const std::string_view key : model_.row().inputs)
-            flags += " " + flag_of_key(key) + " FILE";
-        return flags;
+    if (!model.contains("dtype"))
+        throw Error(ErrorKind::input, file.name,
+                    "no tensor of layer " + std::to_string(layer) + "; expected its tensors");
+    if (layer < spec.layers) {
+        spec.block(layer);  // refuses a layer that is not computed
+        add_attention(opened, layer, model);
     }
-
-    Inspection& found_;
-    const io::ArrayFile& file_;
-    const std::string path_;
-    const io::OpenModel model_;
-    const ModelSpec spec_;
-};
+    model["tensors"] = std::move(tensors);
+    if (spec.vocabulary != 0) model["vocab_size"] = spec.vocabulary;
+    found.command = "attn model " + shell_word(path) + input_flags(opened);
+    found.kind = "model";
+    found.model = std::make_shared<const ordered_json>(std::move(model));
+}
 
 /// Takes what `attn model` finds in the file; else returns why it refuses the file. Errors: kind
 /// usage for a missing layer.
 std::string inspect_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
                           std::optional<std::uint64_t> layer) {
     try {
-        WholeModelInspector(found, file, path).inspect(layer);
+        describe_whole(found, file, path, layer);
         return "";
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::usage) throw;

@@ -95,8 +95,7 @@ ModelAsked model_of_command(const Args& args) {
         file = io::open_input_file(words[0]);
         if (!is_model_request(*file))
             throw Error(ErrorKind::usage, file->place,
-                        "is not a request of attn model; expected \"mode\": "
-                        "\"model\" in it, or "
+                        "is not a request of attn model; expected \"mode\": \"model\" in it, or "
                         "the folder or file of a model");
     }
     const bool is_request = file.has_value();
@@ -126,8 +125,7 @@ ModelAsked model_of_record(const Request& defaults, const Program& program, io::
         const Option* const option = find_option(key);
         if (option != nullptr && !takes(model_command, *option))
             throw Error(ErrorKind::usage, text_of(defaults, key, place),
-                        "mode model does not have this setting; expected it in "
-                        "records of other "
+                        "mode model does not have this setting; expected it in records of other "
                         "modes");
     }
     const std::string place = record.place;

@@ -20,9 +20,8 @@
 namespace attn::cli {
 namespace {
 
-/// One line on standard error, rewritten at most ten times per second and
-/// removed at the end. Short runs show nothing, nor do runs whose standard
-/// error is not a terminal.
+/// One line on standard error, rewritten at most ten times per second and removed at the end. Short
+/// runs show nothing, nor do runs whose standard error is not a terminal.
 class LayerProgress {
 public:
     LayerProgress() = default;

@@ -1,5 +1,4 @@
-// The files of a model, with the settings that a missing config.json would
-// give.
+// The files of a model, with the settings that a missing config.json would give.
 
 #include <algorithm>
 #include <filesystem>
@@ -71,8 +70,7 @@ const io::Tokenizer& ModelFiles::tokenizer() {
 }
 
 double ModelFiles::tokenizer_bytes(bool with_text) const {
-    // Measured on vocabularies of 30,000 to 250,000 pieces, per byte of the file
-    // that holds them.
+    // Measured on vocabularies of 30,000 to 250,000 pieces, per byte of the file that holds them.
     constexpr double kept = 8, with_decoder = 20;
     const io::ModelFolder& files = model_.files();
     double bytes = 0;

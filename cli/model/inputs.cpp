@@ -99,8 +99,7 @@ std::size_t read_tokens(const ModelAsked& asked, ModelFiles& files, ModelInput& 
     return input.hidden_states->shape(0);
 }
 
-/// Reads the arrays of --pixel-values and its kin, exactly those that the model
-/// takes.
+/// Reads the arrays of --pixel-values and its kin, exactly those that the model takes.
 void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput& input) {
     const Args& args = asked.args;
     const auto needed = model.row().inputs;

@@ -17,9 +17,8 @@ using Labels = std::vector<std::string>;
 std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,
                                          std::size_t deepest);
 
-/// The arrays that the request names; `all` excludes only the arrays of
-/// explanations. `has_decoder`: the model is an encoder-decoder model. Errors:
-/// kind usage for unknown names.
+/// The arrays that the request names; `all` excludes only the arrays of explanations.
+/// `has_decoder`: the model is an encoder-decoder model. Errors: kind usage for unknown names.
 std::vector<std::string> arrays_named(const Request& request, bool has_decoder);
 
 /// Of these names those of a stack, as the stack itself names its arrays;
@@ -27,41 +26,37 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder);
 std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
                                         std::string_view prefix);
 
-/// Reads and checks the input: token ids, a text, image or audio arrays, or
-/// hidden states, with the lists of one entry per token, and the ids of a
-/// decoder. Returns a label for each token, if labels are known. Errors: kind
-/// usage if a list does not have one entry per token, or for an input that the
-/// model does not take; those of files and tokenizers.
+/// Reads and checks the input: token ids, a text, image or audio arrays, or hidden states, with the
+/// lists of one entry per token, and the ids of a decoder. Returns a label for each token, if
+/// labels are known. Errors: kind usage if a list does not have one entry per token, or for an
+/// input that the model does not take; those of files and tokenizers.
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question);
 
 /// Errors: kind input if an id is not in the decoder's vocabulary.
 void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
                        std::size_t vocabulary);
 
-/// The members of a result before its layers: schema, id, meta, mode, tokens
-/// and config. The config is a request that gives the same result, but for
-/// arrays of the input.
+/// The members of a result before its layers: schema, id, meta, mode, tokens and config. The config
+/// is a request that gives the same result, but for arrays of the input.
 std::vector<std::pair<std::string, std::string>> head_of_model(const Request& request,
                                                                const std::string& path,
                                                                const io::OpenModel& model,
                                                                const ModelQuestion& question,
                                                                const Labels& decoder_tokens);
 
-/// Adds the layers and arrays to a result with this head. Arrays are grouped by
-/// name and ordered by layer. In JSON, arrays of layers form a list under their
-/// name, with null for a layer without the array. In other formats, names end
-/// with the layer's number.
+/// Adds the layers and arrays to a result with this head. Arrays are grouped by name and ordered by
+/// layer. In JSON, arrays of layers form a list under their name, with null for a layer without the
+/// array. In other formats, names end with the layer's number.
 io::Report make_model_report(const Request& request, const std::string& path,
                              std::vector<std::pair<std::string, std::string>> head,
                              const ModelQuestion& question, const Labels& decoder_tokens,
                              ModelResult result, std::optional<std::string> generated_text,
                              ThreadPool& workers);
 
-/// The members of the head about each of `layers`: a JSON object with a member
-/// for each, named by its number: the config, shapes and layout of its
-/// attention, as in a result of `multihead`. With an encoder and a decoder
-/// these are in members "encoder", "decoder" and "cross". A layer without a
-/// softmax has only the axes of its arrays.
+/// The members of the head about each of `layers`: a JSON object with a member for each, named by
+/// its number: the config, shapes and layout of its attention, as in a result of `multihead`. With
+/// an encoder and a decoder these are in members "encoder", "decoder" and "cross". A layer without
+/// a softmax has only the axes of its arrays.
 std::string layers_json(const ModelResult& result, const std::vector<std::size_t>& layers);
 
 }  // namespace attn::cli

@@ -12,8 +12,7 @@
 namespace attn::cli {
 namespace {
 
-/// The stacks of an encoder-decoder model: the prefix of their arrays, and the
-/// member of the layer.
+/// The stacks of an encoder-decoder model: the prefix of their arrays, and the member of the layer.
 struct Part {
     std::string_view prefix, name;
 };

@@ -36,8 +36,7 @@ struct ModelArray {
 /// --emit accepts these names and those of the attention arrays.
 std::span<const ModelArray> model_arrays();
 
-/// The names of arrays of one stack of an encoder-decoder model, as
-/// encoder_hidden_states.
+/// The names of arrays of one stack of an encoder-decoder model, as encoder_hidden_states.
 std::vector<std::string> arrays_of_stacks();
 
 /// The layers of a list, ascending: "all", or numbers; negative numbers count
@@ -48,8 +47,7 @@ std::vector<std::size_t> layers_named(const std::string& list, std::size_t count
 inline constexpr std::array<std::string_view, 5> model_settings{"family", "heads", "norm_eps",
                                                                 "rope_base", "rope_scaling"};
 
-/// A model and its tokenizer, opened once for the requests that name it. Not
-/// thread-safe.
+/// A model and its tokenizer, opened once for the requests that name it. Not thread-safe.
 class ModelFiles {
 public:
     /// Errors: those of open_model_folder and OpenModel; kind usage for settings
@@ -58,8 +56,7 @@ public:
 
     const io::OpenModel& model() const { return model_; }
 
-    /// From its GGUF file or the tokenizer.json of its folder. Errors: kind io if
-    /// there is none.
+    /// From its GGUF file or the tokenizer.json of its folder. Errors: kind io if there is none.
     const io::Tokenizer& tokenizer();
 
     /// An estimate of the tokenizer's memory in bytes, which labels need; 0 if
@@ -70,9 +67,8 @@ public:
     /// since nothing but labels depends on it.
     std::vector<std::string> pieces_of(const std::vector<std::uint64_t>& ids);
 
-    /// The text that ids add to the text of the ids before them, without special
-    /// tokens; empty if the model has no tokenizer that can be read, or one of
-    /// the ids is not in its vocabulary.
+    /// The text that ids add to the text of the ids before them, without special tokens; empty if
+    /// the model has no tokenizer that can be read, or one of the ids is not in its vocabulary.
     std::optional<std::string> text_after(const std::vector<std::uint64_t>& before,
                                           const std::vector<std::uint64_t>& ids);
 
@@ -144,9 +140,8 @@ public:
     const Request& request() const { return request_; }
     const ModelQuestion& question() const { return question_; }
 
-    /// The head of a result up to its layers: schema, id, meta, mode, tokens and
-    /// config. Tokens are those of the input; a result has the generated ones
-    /// too.
+    /// The head of a result up to its layers: schema, id, meta, mode, tokens and config. Tokens are
+    /// those of the input; a result has the generated ones too.
     std::vector<std::pair<std::string, std::string>> head() const;
 
     /// Notes on the input.
@@ -159,16 +154,14 @@ public:
     /// Errors: kind input if the model needs more memory than there is.
     void require_memory(bool with_text) const;
 
-    /// Runs the model, and calls `progress`, which may be empty, when a layer
-    /// begins. Errors: those of run_model; kind usage if no layer has an array of
-    /// the request.
+    /// Runs the model, and calls `progress`, which may be empty, when a layer begins. Errors: those
+    /// of run_model; kind usage if no layer has an array of the request.
     io::Report run(
         ThreadPool& pool,
         const std::function<void(std::size_t layer, std::size_t layers)>& progress) const;
 
-    /// From now on each array of a layer goes to `take` once the layer is
-    /// complete: it counts as memory of that layer alone, and run_layers() is to
-    /// be called instead of run().
+    /// From now on each array of a layer goes to `take` once the layer is complete: it counts as
+    /// memory of that layer alone, and run_layers() is to be called instead of run().
     void pass_layers_on(std::function<void(NamedArray array)> take);
     /// Errors: those of run_model and of `take`.
     void run_layers(ThreadPool& pool) const;

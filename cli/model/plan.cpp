@@ -26,8 +26,7 @@ std::size_t length_of(const ModelInput& input) {
            1;
 }
 
-/// Formats of one array require one name, of one layer if it is an array of
-/// layers.
+/// Formats of one array require one name, of one layer if it is an array of layers.
 void check_one_array(const Request& request, const ModelQuestion& question) {
     if (!request.format->one_array) return;
     const bool is_hidden = request.has("emit") && question.emit.front().ends_with("hidden_states");
@@ -265,8 +264,7 @@ ModelCost ModelPlan::cost() const {
 
 namespace {
 
-/// Approximate bytes of the text of an answer's numbers: digits, sign, point
-/// and comma.
+/// Approximate bytes of the text of an answer's numbers: digits, sign, point and comma.
 double text_bytes(const Request& request, const ModelCost& cost) {
     constexpr std::size_t of_any = 4;
     return cost.numbers * static_cast<double>(of_any + request.precision.value_or(

@@ -17,8 +17,7 @@ namespace {
 
 /// The settings of the table of options that a model's result repeats.
 void append_settings(std::string& text, Request request, const ModelQuestion& question) {
-    // Some models and layers do not have all arrays, which an error reports if
-    // they are listed.
+    // Some models and layers do not have all arrays, which an error reports if they are listed.
     const std::vector<std::string>& given = request.settings.emit;
     const bool is_all = request.has("emit") && std::count(given.begin(), given.end(), "all") != 0;
     request.settings.emit = is_all ? std::vector<std::string>{"all"} : question.emit;
@@ -128,8 +127,7 @@ io::Report make_model_report(const Request& request, const std::string& path,
     const auto place = [&](const NamedArray& array) {
         return std::find(names.begin(), names.end(), array.name) - names.begin();
     };
-    // The output of a stack's last layer comes last, so that entries and
-    // layer_numbers correspond.
+    // The output of a stack's last layer comes last, so that entries and layer_numbers correspond.
     const auto is_output = [&](const NamedArray& array) {
         return array.layer &&
                !std::binary_search(question.layers.begin(), question.layers.end(), *array.layer);

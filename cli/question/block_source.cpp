@@ -1,12 +1,10 @@
-#include "cli/question/block_source.hpp"
+#include "cli/question/sources.hpp"
 
 #include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/model_source.hpp"
-#include "cli/question/more_keys.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
@@ -70,12 +68,7 @@ void BlockSource::check_flags(const Request& request) const {
                             "the names in " + model_->files().tensors->name + " mean " +
                                 (layer_.part.query.in_out ? "in-out" : "out-in") +
                                 "; expected that");
-    for (const char* key : {"position_offset", "embedding_scale"})
-        if (request.has(key) && request.token_ids.empty())
-            throw setting_error(request, key, "requires --token-ids");
-    if (request.has("position_offset") && model_->row().positions.empty())
-        throw setting_error(request, "position_offset",
-                            of_type + " has no table of positions; expected no offset");
+    check_embedding_flags(request, of_type, !model_->row().positions.empty());
     if (request.pre_norm.value_or(false) && !layer_.norm)
         throw setting_error(request, "pre_norm",
                             of_type + " has no norm before its attention; expected --no-pre-norm");
@@ -144,12 +137,12 @@ Request BlockSource::with_model(Request asked) {
 void BlockSource::take_norm(Request& request) const {
     const bool has_norm = request.pre_norm.value_or(false) || !request.token_ids.empty() ||
                           layer_.part.query_norm || layer_.part.key_norm;
-    for (const char* key : {"norm", "norm_eps"})
-        if (request.has(key) && !has_norm)
-            throw setting_error(request, key,
-                                "requires --pre-norm, --token-ids or norms of queries and keys");
-    if (!names_ || !has_norm) return;
-    request.norm_eps = request.norm_eps.value_or(model_->eps());
+    if (!has_norm) return check_no_norm(request, request.has("norm"), request.has("norm_eps"));
+    if (!names_) return;
+    if (!request.norm_eps) {
+        request.norm_eps = model_->eps();
+        request.locations["norm_eps"] = Location(model_->files().config_place + ": norm_eps");
+    }
     if (request.token_ids.empty() || request.position_offset) return;
     const std::int64_t first = model_->specify(1).embedding.first_position;
     if (first != 0) request.position_offset = first;

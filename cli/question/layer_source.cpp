@@ -6,8 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/block_source.hpp"
-#include "cli/question/model_source.hpp"
+#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -200,6 +199,21 @@ LayerSource::Labels labels_beside(const Request& request, io::LoadedModels& file
                       "; the tokens have no names, --tokens LIST gives them some";
     }
     return labels;
+}
+
+void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
+    for (const char* key : {"position_offset", "embedding_scale"})
+        if (request.has(key) && request.token_ids.empty())
+            throw setting_error(request, key, "requires --token-ids");
+    if (request.has("position_offset") && !has_positions)
+        throw setting_error(request, "position_offset",
+                            owner + " has no table of positions; expected no offset");
+}
+
+void check_no_norm(const Request& request, bool wants_norm, bool wants_eps) {
+    if (wants_norm || wants_eps)
+        throw setting_error(request, wants_norm ? "norm" : "norm_eps",
+                            "requires --pre-norm, --token-ids or norms of queries and keys");
 }
 
 void check_shapes(Request& request, std::map<std::string, std::string> found) {

@@ -1,5 +1,5 @@
-// Where the parameters of a layer come from: a model with a config (block_source.hpp), or tensors
-// with known names (model_source.hpp).
+// Where the parameters of a layer come from: a model with a config, or tensors with known names
+// (sources.hpp).
 #pragma once
 
 #include <map>
@@ -95,6 +95,13 @@ void check_text_width(const Request& request, std::size_t width);
 std::string note_of_text();
 /// `norm` is the norm's module; `can_apply`: with --pre-norm.
 std::string note_of_norm(const std::string& norm, bool can_apply);
+
+/// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
+/// Errors: kind usage.
+void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions);
+
+/// Refuses flags of norms for a layer without any. Errors: kind usage.
+void check_no_norm(const Request& request, bool wants_norm, bool wants_eps);
 
 /// Stores the shapes of the weights as those of the request. Errors: kind input if the request
 /// requires other shapes, as a config that was printed for other weights does.

@@ -1,12 +1,10 @@
-#include "cli/question/model_source.hpp"
+#include "cli/question/sources.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/more_keys.hpp"
-#include "cli/question/required_settings.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -114,7 +112,8 @@ Request ModelSource::with_model(Request asked) {
     for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
         io::append_json(shapes[name], shape);
     check_shapes(builder.request, std::move(shapes));
-    check_embedding_flags(request);
+    check_embedding_flags(request, "family " + std::string(family.name),
+                          !family.embedding.positions.empty());
     // Families without model types have no config; a config.json next to their weights is another
     // program's.
     const bool has_config = !family.types.empty();
@@ -144,10 +143,7 @@ Request ModelSource::with_model(Request asked) {
     check_more_keys(request, *file_, layer_);
     if (request.pre_norm.value_or(false) || !request.token_ids.empty() || has_head_norms)
         return std::move(builder.request);
-    for (const char* key : {"norm", "norm_eps"})
-        if (key == std::string("norm") ? wants_norm : wants_eps)
-            throw setting_error(request, key,
-                                "requires --pre-norm, --token-ids or norms of queries and keys");
+    check_no_norm(request, wants_norm, wants_eps);
     builder.request.norm_eps.reset();
     return std::move(builder.request);
 }
@@ -162,16 +158,6 @@ void ModelSource::check_folder_type(const Request& request) {
                     problem +
                         " (--token-ids and --pre-norm need one of them, whatever "
                         "--model-config is)");
-}
-
-void ModelSource::check_embedding_flags(const Request& request) const {
-    for (const char* key : {"position_offset", "embedding_scale"})
-        if (request.has(key) && request.token_ids.empty())
-            throw setting_error(request, key, "requires --token-ids");
-    if (request.has("position_offset") && layer_.family->embedding.positions.empty())
-        throw setting_error(request, "position_offset",
-                            "family " + std::string(layer_.family->name) +
-                                " has no table of positions; expected no offset");
 }
 
 /// The settings determine the rotation; frequencies in the file that contradict them are an error.

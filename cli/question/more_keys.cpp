@@ -1,4 +1,4 @@
-#include "cli/question/more_keys.hpp"
+#include "cli/question/sources.hpp"
 
 #include <algorithm>
 #include <span>

@@ -2,6 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.hpp"
+#include "io/read/input_file.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {
@@ -27,6 +34,15 @@ constexpr OperandSpec rules_of_operands[] = {
     {"key_padding_mask", softmax_modes, false, nullptr, &key_padding_fields, 1, 2, true},
 };
 
+bool holds_1(const Array<double>& array) {
+    return std::find(array.begin(), array.end(), 1.0) != array.end();
+}
+
+bool is_0_or_1(const io::NumberArray& array) {
+    return std::all_of(array.values.begin(), array.values.end(),
+                       [](double value) { return value == 0 || value == 1; });
+}
+
 }  // namespace
 
 std::span<const OperandSpec> operand_rules() {
@@ -37,6 +53,55 @@ bool is_operand(std::string_view key, Mode mode) {
     return std::any_of(
         std::begin(rules_of_operands), std::end(rules_of_operands),
         [&](const OperandSpec& rule) { return rule.key == key && (rule.modes & in(mode)) != 0; });
+}
+
+void MaskKinds::take(const OperandSpec& rule, io::NumberArray read, const io::InputFile* file) {
+    if (file == nullptr && layout_ != nullptr) {
+        const nlohmann::json names = io::member(*layout_, "boolean");
+        read.boolean = std::find(names.begin(), names.end(), rule.key) != names.end();
+    }
+    operands_.*rule.mask->is_boolean = read.boolean;
+    if (!read.boolean)
+        taken_.push_back({&rule, file != nullptr ? file->name : std::string(), is_0_or_1(read)});
+    operands_.*rule.mask->values = std::move(read.values);
+}
+
+void MaskKinds::resolve() {
+    const std::optional<MaskKind> kind = request_.mask_kind;
+    const bool has_mask = !taken_.empty() || operands_.mask_is_boolean ||
+                          operands_.key_padding_mask_is_boolean,
+               has_boolean = operands_.mask_is_boolean || operands_.key_padding_mask_is_boolean;
+    if (kind && !has_mask)
+        throw setting_error(request_, "mask_kind", "requires --mask or --key-padding-mask");
+    if (kind == MaskKind::additive && taken_.empty())
+        throw setting_error(
+            request_, "mask_kind",
+            "the mask is boolean by its type; expected boolean, or no such setting");
+    if (kind == MaskKind::additive && request_.settings.mask_true && !has_boolean)
+        throw setting_error(request_, "mask_true",
+                            "conflicts with --mask-kind additive; expected one of them");
+    for (const Taken& mask : taken_) {
+        const auto refuse = [&](const char* message) {
+            throw Error(ErrorKind::usage, place_of_mask(mask), message);
+        };
+        if (kind == MaskKind::additive) continue;
+        if (kind == MaskKind::boolean && !mask.is_0_or_1)
+            refuse("a mask with other numbers than 0 and 1; expected --mask-kind additive");
+        if (!mask.is_0_or_1) continue;
+        if (kind == MaskKind::boolean || (request_.settings.mask_true && !has_boolean))
+            operands_.*mask.rule->mask->is_boolean = true;
+        else if (holds_1(operands_.*mask.rule->mask->values))
+            refuse(
+                has_boolean
+                    ? "a mask of 0 and 1 together with a boolean one, which may be boolean or "
+                      "additive; expected --mask-kind boolean|additive"
+                    : "a mask of 0 and 1, which may be boolean or additive; expected --mask-true "
+                      "keep|drop, --mask-kind additive, or booleans (json, npy)");
+    }
+}
+
+std::string MaskKinds::place_of_mask(const Taken& mask) const {
+    return mask.file.empty() ? location_of(request_, mask.rule->key) : mask.file;
 }
 
 }  // namespace attn::cli

@@ -1,15 +1,18 @@
 #include "cli/question/question.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
 
 #include "cli/question/layer_source.hpp"
-#include "cli/question/model_source.hpp"
 #include "cli/question/operands.hpp"
 #include "cli/question/saved_question.hpp"
+#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 
 namespace attn::cli {
@@ -236,5 +239,72 @@ Answer answer(PlannedQuestion&& planned, const Runtime& runtime) {
 Answer answer(Question question, const PlanOptions& options, const Runtime& runtime) {
     return answer(plan_question(std::move(question), options), runtime);
 }
+
+AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& tokens,
+                       const std::vector<std::string>& context_tokens, const Lengths& lengths) {
+    AxisLabels labels;
+    if (tokens.size() == lengths.queries) labels.queries = tokens;
+    const bool is_named = !context_tokens.empty();
+    if (!is_named && mode != nullptr && mode->context && mode->source == Source::inputs)
+        return labels;
+    const std::vector<std::string>& source = is_named ? context_tokens : tokens;
+    // Only their number shows whether `tokens` also name the keys.
+    const bool must_be_all = !is_named && (mode == nullptr || mode->context);
+    const bool fits = must_be_all ? source.size() == lengths.keys : source.size() <= lengths.keys;
+    if (source.empty() || !fits) return labels;
+    const std::size_t cached = lengths.keys - source.size();
+    labels.keys.reserve(lengths.keys);
+    for (std::size_t key = 0; key < cached; ++key)
+        labels.keys.push_back("cached " + std::to_string(key));
+    labels.keys.insert(labels.keys.end(), source.begin(), source.end());
+    return labels;
+}
+
+AxisLabels axis_labels(const Request& request, const Plan& plan) {
+    return axis_labels(&row_of(plan.mode), request.tokens, request.context_tokens,
+                       {plan.q_len, plan.kv_len});
+}
+
+void refuse_keyboard(const std::string& command, const std::string& missing) {
+    if (::isatty(STDIN_FILENO) == 0) return;
+    throw Error(ErrorKind::usage, command, missing + " (" + command + " -h has more)");
+}
+
+void require_input(const Request& request, const std::string& command) {
+    if (request.names_input()) return;
+    const ModeRow& mode = row_of(request.settings.mode);
+    if (mode.source == Source::operands)
+        return refuse_keyboard(command,
+                               "no query, key and value; expected --query FILE --key FILE --value "
+                               "FILE, or a request that holds them, as a file or piped in");
+    if (request.has("weights"))
+        return refuse_keyboard(
+            command,
+            "no input; expected --token-ids N,..., or a file whose rows have the "
+            "width of the weights");
+    const bool lacks_context = mode.context && !request.has_file("context");
+    refuse_keyboard(
+        command,
+        "no input; expected a file, '-' with data piped in, or --example "
+        "journey" +
+            std::string(lacks_context ? ", and --context FILE" : "") +
+            (mode.source == Source::either ? ", or --query FILE --key FILE --value FILE" : ""));
+}
+
+template <class T>
+T* read_rows(const RowsInFile& file, std::size_t matrix, std::size_t first, std::size_t count,
+             T* to, ThreadPool& pool) {
+    if (count == 0) return to;
+    io::ArrayRules rules = file.rules;
+    rules.lowest_rank = rules.highest_rank = 2;
+    const Array<T> rows =
+        io::read_array<T>(io::rows_of(file.array, matrix, first, count), rules, &pool);
+    return std::copy_n(rows.data(), rows.size(), to);
+}
+
+template float* read_rows(const RowsInFile&, std::size_t, std::size_t, std::size_t, float*,
+                          ThreadPool&);
+template double* read_rows(const RowsInFile&, std::size_t, std::size_t, std::size_t, double*,
+                           ThreadPool&);
 
 }  // namespace attn::cli

@@ -1,4 +1,4 @@
-#include "cli/question/required_settings.hpp"
+#include "cli/question/sources.hpp"
 
 #include <cmath>
 #include <string>

@@ -1,13 +1,100 @@
-// The families of published models, in the order of help.
+// The properties of layers that are found by the names of their tensors alone, without a config.
+// Sources: Hugging Face transformers' modules, torch.nn.MultiheadAttention, the notebooks.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "io/model/family.hpp"
+#include "core/operator/choices.hpp"
 
 namespace attn::io {
 
+/// The layout of queries, keys and values in their tensors.
+enum class Packing {
+    separate,  ///< one tensor each
+    joined,    ///< one tensor: outputs of q, then of k, then of v
+    by_group   ///< one tensor: for each key head its queries, its key, its value
+};
+
+struct ProjectionNames {
+    std::string_view weight = {}, bias = {};
+    bool stacks = false;  ///< may hold independent heads too: (heads, rows, columns)
+};
+
+/// The contents that a tensor of this name must have.
+enum class Form {
+    any,
+    lower_mask,  ///< (..., n, n): nonzero where a query may attend, up to the diagonal
+    upper_mask,  ///< (..., n, n): nonzero where it may not, above the diagonal
+    one_number,  ///< the value of masked scores
+    frequencies  ///< of the rotary embedding; see check_frequencies
+};
+
+/// A tensor of a layer that does not affect its attention.
+struct HarmlessTensor {
+    std::string_view name;
+    Form form = Form::any;
+};
+
+/// One form of a family's layers. Names are relative to the layer's name, `layer`.
+struct LayerNames {
+    std::string_view layer = {};  ///< '#' is a number: the layer's, or of a head in a wrapper
+    Packing packing = Packing::separate;
+    bool in_out = false;      ///< weights are (d_in, d_out), else (d_out, d_in)
+    bool is_open = false;     ///< ... unless attn's metadata or the query specify it
+    bool joins_bias = false;  ///< one bias for q, k and v, though the weights are separate
+    bool is_wrapper = false;  ///< independent heads
+    bool needs_out = true;    ///< always has an output projection
+    ProjectionNames query = {}, key = {}, value = {}, out = {};
+    std::span<const HarmlessTensor> others = {};
+    bool shows_in_out = false;  ///< a joined weight with 3 times as many rows is (d_out, d_in)
+    /// Norms of heads, before the rotation: modules with "weight" and "bias", or "scale" and
+    /// "shift".
+    std::string_view query_norm = {}, key_norm = {};
+    std::string_view more_key = {}, more_value = {};  ///< a key and value that all queries see
+};
+
+/// Further tensors of older files: the causal mask, the value of masked scores, the frequencies of
+/// the rotary embedding.
+inline constexpr HarmlessTensor causal_buffer{"bias", Form::lower_mask},
+    masked_score{"masked_bias", Form::one_number},
+    rotary_buffer{"rotary_emb.inv_freq", Form::frequencies};
+
+/// The part of queries and keys that is rotated.
+enum class Rotates {
+    none,
+    heads,         ///< all of each head
+    part_of_heads  ///< the dimensions of the config or --rope-dims
+};
+
+/// Tables that are added up for each token; none without `ids`.
+struct EmbeddingNames {
+    std::string_view module = {};  ///< the module of all of them; empty: each in its own
+    std::string_view ids = {}, positions = {}, segments = {};
+    std::string_view norm = {};  ///< after them
+};
+
+struct Family {
+    std::string_view name;
+    std::string_view published = {};     ///< the prefix of `layer` in published files
+    std::span<const LayerNames> layers;  ///< errors show the first
+    std::string_view norm = {};          ///< of the layer's input, '#' its number; empty: none
+    EmbeddingNames embedding = {};
+    double eps = 0;    ///< of the norms, unless a config gives it
+    bool rms = false;  ///< the norm is an RMS norm
+    bool causal = true;
+    Rotates rotates = Rotates::none;
+    Rope pairs = Rope::half;  ///< usual, if it rotates
+    bool is_plain = false;    ///< no rotation, and the usual scale
+    /// Values of model_type whose embeddings and norms these are; empty: it has no config.json.
+    std::span<const std::string_view> types = {};
+    std::string_view padded = {};  ///< the type whose positions begin after those of padding
+};
+
+/// The families of published models, in the order of help.
 std::span<const Family* const> all_families();
 
 /// The family of this name, or null.
@@ -25,5 +112,22 @@ namespace families {
 /// otherwise the notebooks.
 extern const Family mha, notebook;
 }  // namespace families
+
+/// Where queries, keys and values are in the tensors of a layer.
+enum class Part { query, key, value };
+inline constexpr Part all_parts[] = {Part::query, Part::key, Part::value};
+
+/// `count` outputs from `from` on in the stored tensor are outputs from `to` on of the part.
+struct OutputRange {
+    std::size_t from, count, to;
+};
+
+/// The outputs of a part in a tensor of `outputs` outputs, which pieces_of divides. Each key head
+/// serves heads / kv_heads query heads.
+std::vector<OutputRange> split_of(Packing packing, Part part, std::size_t outputs,
+                                  std::size_t heads, std::size_t kv_heads);
+
+/// The number of equal pieces that such a tensor consists of.
+std::size_t pieces_of(Packing packing, std::size_t heads, std::size_t kv_heads);
 
 }  // namespace attn::io

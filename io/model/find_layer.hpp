@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/model/family.hpp"
+#include "io/model/families.hpp"
 #include "io/read/array_file.hpp"
 
 namespace attn::io {

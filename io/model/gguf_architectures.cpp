@@ -10,22 +10,21 @@
 namespace attn::io {
 namespace {
 
-constexpr TensorName stored_llama_names[]{
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"rope_freqs.weight", "", TensorForm::left_out},
-    {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
-    {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
-    {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
-    {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
-    {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
-    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
-    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
-    {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
-    {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
-    {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
-    {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"}};
+constexpr TensorName llama_names[]{{"token_embd", "model.embed_tokens"},
+                                   {"output_norm", "model.norm"},
+                                   {"output", "lm_head"},
+                                   {"rope_freqs.weight", "", TensorForm::left_out},
+                                   {"blk.#.attn_norm", "model.layers.#.input_layernorm"},
+                                   {"blk.#.attn_q", "model.layers.#.self_attn.q_proj"},
+                                   {"blk.#.attn_k", "model.layers.#.self_attn.k_proj"},
+                                   {"blk.#.attn_v", "model.layers.#.self_attn.v_proj"},
+                                   {"blk.#.attn_output", "model.layers.#.self_attn.o_proj"},
+                                   {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_norm"},
+                                   {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_norm"},
+                                   {"blk.#.ffn_norm", "model.layers.#.post_attention_layernorm"},
+                                   {"blk.#.ffn_gate", "model.layers.#.mlp.gate_proj"},
+                                   {"blk.#.ffn_up", "model.layers.#.mlp.up_proj"},
+                                   {"blk.#.ffn_down", "model.layers.#.mlp.down_proj"}};
 
 constexpr TensorName mixtral_names[]{
     {"blk.#.ffn_gate_inp", "model.layers.#.block_sparse_moe.gate"},
@@ -104,29 +103,14 @@ constexpr TensorName falcon_names[]{
     {"blk.#.ffn_up", "transformer.h.#.mlp.dense_h_to_4h"},
     {"blk.#.ffn_down", "transformer.h.#.mlp.dense_4h_to_h"}};
 
-/// Falcon with two norms: these names, then those of falcon_names.
-constexpr TensorName new_falcon_names[]{
-    {"token_embd", "transformer.word_embeddings"},
-    {"output_norm", "transformer.ln_f"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "transformer.h.#.ln_mlp"},
-    {"blk.#.attn_norm_2", "transformer.h.#.ln_attn"},
-    {"blk.#.attn_qkv", "transformer.h.#.self_attention.query_key_value", TensorForm::of_groups},
-    {"blk.#.attn_output", "transformer.h.#.self_attention.dense"},
-    {"blk.#.ffn_up", "transformer.h.#.mlp.dense_h_to_4h"},
-    {"blk.#.ffn_down", "transformer.h.#.mlp.dense_4h_to_h"}};
+/// Falcon with two norms.
+constexpr TensorName new_falcon_names[]{{"blk.#.attn_norm", "transformer.h.#.ln_mlp"},
+                                        {"blk.#.attn_norm_2", "transformer.h.#.ln_attn"}};
 
 constexpr TensorName bloom_names[]{
-    {"token_embd", "transformer.word_embeddings"},
     {"token_embd_norm", "transformer.word_embeddings_layernorm"},
-    {"output_norm", "transformer.ln_f"},
-    {"output", "lm_head"},
-    {"blk.#.attn_norm", "transformer.h.#.input_layernorm"},
     {"blk.#.attn_qkv", "transformer.h.#.self_attention.query_key_value", TensorForm::of_heads},
-    {"blk.#.attn_output", "transformer.h.#.self_attention.dense"},
-    {"blk.#.ffn_norm", "transformer.h.#.post_attention_layernorm"},
-    {"blk.#.ffn_up", "transformer.h.#.mlp.dense_h_to_4h"},
-    {"blk.#.ffn_down", "transformer.h.#.mlp.dense_4h_to_h"}};
+    {"blk.#.ffn_norm", "transformer.h.#.post_attention_layernorm"}};
 
 constexpr TensorName mpt_names[]{{"token_embd", "transformer.wte"},
                                  {"position_embd", "transformer.wpe"},
@@ -263,52 +247,53 @@ constexpr std::string_view qwen3_moe = R"({"hidden_act":"silu","norm_topk_prob":
 constexpr std::string_view qwen2_moe = R"({"hidden_act":"silu","norm_topk_prob":false,
     "decoder_sparse_step":1,"mlp_only_layers":[],"qkv_bias":true})";
 
+constexpr std::span<const TensorName> none;
+
 constexpr Architecture architectures[]{
-    {"llama", "mixtral", "blk.0.ffn_gate_exps.weight", mixtral_names, true, true, false,
+    {"llama", "mixtral", "blk.0.ffn_gate_exps.weight", mixtral_names, llama_names, true, false,
      local_expert_keys, silu, nullptr},
-    {"llama", "llama", "", {}, true, true, false, {}, silu, finish_llama},
-    {"qwen2", "qwen2", "", {}, true, false, false, qwen_members, silu, nullptr},
-    {"qwen2moe", "qwen2_moe", "", qwen_moe_names, true, false, false, qwen_members, qwen2_moe,
-     nullptr},
-    {"qwen3", "qwen3", "", {}, true, false, false, qwen_members, silu, nullptr},
-    {"qwen3moe", "qwen3_moe", "", qwen_moe_names, true, false, false, qwen_members, qwen3_moe,
-     nullptr},
-    {"qwen35", "qwen3_5_text", "", qwen35_names, true, false, true, qwen35_members, silu,
+    {"llama", "llama", "", none, llama_names, true, false, {}, silu, finish_llama},
+    {"qwen2", "qwen2", "", none, llama_names, false, false, qwen_members, silu, nullptr},
+    {"qwen2moe", "qwen2_moe", "", qwen_moe_names, llama_names, false, false, qwen_members,
+     qwen2_moe, nullptr},
+    {"qwen3", "qwen3", "", none, llama_names, false, false, qwen_members, silu, nullptr},
+    {"qwen3moe", "qwen3_moe", "", qwen_moe_names, llama_names, false, false, qwen_members,
+     qwen3_moe, nullptr},
+    {"qwen35", "qwen3_5_text", "", qwen35_names, llama_names, false, true, qwen35_members, silu,
      finish_qwen35},
-    {"gemma", "gemma", "", {}, true, false, true, {}, gemma, nullptr},
-    {"gemma2", "gemma2", "", gemma_names, true, false, true, gemma_members, gemma, finish_gemma2},
-    {"gemma3", "gemma3_text", "", gemma_names, true, false, true, gemma_members, gemma,
+    {"gemma", "gemma", "", none, llama_names, false, true, {}, gemma, nullptr},
+    {"gemma2", "gemma2", "", gemma_names, llama_names, false, true, gemma_members, gemma,
+     finish_gemma2},
+    {"gemma3", "gemma3_text", "", gemma_names, llama_names, false, true, gemma_members, gemma,
      finish_gemma3},
-    {"gpt-oss", "gpt_oss", "", gpt_oss_names, true, false, false, local_expert_keys, silu,
+    {"gpt-oss", "gpt_oss", "", gpt_oss_names, llama_names, false, false, local_expert_keys, silu,
      finish_gpt_oss},
-    {"phi3", "phi3", "", phi3_names, true, false, false, {}, silu, finish_phi3},
-    {"gpt2", "gpt2", "", gpt2_names, false, false, false, gpt2_members,
+    {"phi3", "phi3", "", phi3_names, llama_names, false, false, {}, silu, finish_phi3},
+    {"gpt2", "gpt2", "", gpt2_names, none, false, false, gpt2_members,
      R"({"activation_function":"gelu_new"})", nullptr},
-    {"starcoder2", "starcoder2", "", starcoder2_names, true, false, false, starcoder2_members,
-     R"({"hidden_act":"gelu_pytorch_tanh","use_bias":true})", nullptr},
-    {"falcon", "falcon", "blk.0.attn_norm_2.weight", new_falcon_names, false, false, false,
+    {"starcoder2", "starcoder2", "", starcoder2_names, llama_names, false, false,
+     starcoder2_members, R"({"hidden_act":"gelu_pytorch_tanh","use_bias":true})", nullptr},
+    {"falcon", "falcon", "blk.0.attn_norm_2.weight", new_falcon_names, falcon_names, false, false,
      falcon_members, R"({"new_decoder_architecture":true})", finish_falcon},
-    {"falcon", "falcon", "", falcon_names, false, false, false, falcon_members,
+    {"falcon", "falcon", "", none, falcon_names, false, false, falcon_members,
      R"({"new_decoder_architecture":false})", finish_falcon},
-    {"bloom", "bloom", "", bloom_names, false, false, false, bloom_members,
+    {"bloom", "bloom", "", bloom_names, falcon_names, false, false, bloom_members,
      R"({"apply_residual_connection_post_layernorm":false})", nullptr},
-    {"mpt", "mpt", "", mpt_names, false, false, false, mpt_members, "{}", finish_mpt},
-    {"stablelm", "stablelm", "", stablelm_names, true, false, false, stablelm_members, silu,
+    {"mpt", "mpt", "", mpt_names, none, false, false, mpt_members, "{}", finish_mpt},
+    {"stablelm", "stablelm", "", stablelm_names, llama_names, false, false, stablelm_members, silu,
      finish_stablelm},
-    {"olmo2", "olmo2", "", olmo2_names, true, false, false, {}, silu, nullptr},
-    {"granite", "granite", "", {}, true, true, false, granite_members, silu, finish_llama},
-    {"command-r", "cohere", "", {}, true, false, false, cohere_members, silu, finish_cohere},
-    {"cohere2", "cohere2", "", {}, true, false, false, cohere2_members, silu, finish_cohere},
-    {"bert", "bert", "", bert_names, false, false, false, bert_members, R"({"hidden_act":"gelu"})",
+    {"olmo2", "olmo2", "", olmo2_names, llama_names, false, false, {}, silu, nullptr},
+    {"granite", "granite", "", none, llama_names, true, false, granite_members, silu, finish_llama},
+    {"command-r", "cohere", "", none, llama_names, false, false, cohere_members, silu,
+     finish_cohere},
+    {"cohere2", "cohere2", "", none, llama_names, false, false, cohere2_members, silu,
+     finish_cohere},
+    {"bert", "bert", "", bert_names, none, false, false, bert_members, R"({"hidden_act":"gelu"})",
      finish_bert},
-    {"nomic-bert", "nomic_bert", "", nomic_names, false, false, false, nomic_members, silu,
+    {"nomic-bert", "nomic_bert", "", nomic_names, none, false, false, nomic_members, silu,
      finish_bert}};
 
 }  // namespace
-
-std::span<const TensorName> llama_tensor_names() {
-    return stored_llama_names;
-}
 
 std::span<const KeyName> common_keys() {
     return common_members;

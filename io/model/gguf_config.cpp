@@ -8,8 +8,6 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/gguf_architectures.hpp"
-#include "io/model/gguf_facts.hpp"
-#include "io/model/gguf_tensors.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {

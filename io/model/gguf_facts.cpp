@@ -1,4 +1,4 @@
-#include "io/model/gguf_facts.hpp"
+#include "io/model/gguf_architectures.hpp"
 
 #include <algorithm>
 #include <cmath>

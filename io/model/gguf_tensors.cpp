@@ -1,4 +1,4 @@
-#include "io/model/gguf_tensors.hpp"
+#include "io/model/gguf_architectures.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -68,7 +68,7 @@ private:
                 return nullptr;
             };
             const TensorName* row = in(architecture_.tensors);
-            if (row == nullptr && architecture_.llama_tensors) row = in(llama_tensor_names());
+            if (row == nullptr) row = in(architecture_.shared);
             if (row == nullptr) return std::nullopt;
             return Match{row,
                          replaced(std::string(row->published), "#", layer) + std::string(ending)};

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/weight_split.hpp"
 
 namespace attn::io {
 namespace {

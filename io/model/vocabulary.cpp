@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_cursor.hpp"
 #include "io/read/json_document.hpp"
 #include "io/text/utf8.hpp"
 
@@ -65,40 +66,21 @@ std::string as_utf8(std::string_view bytes) {
 
 }  // namespace
 
-/// A forward reader of JSON. Skipped values are only checked for matching quotes and numbers of
-/// brackets.
+/// A forward reader of JSON, which reads what it is asked for and skips the rest.
 class JsonScanner {
 public:
-    explicit JsonScanner(const Source& source) : source_(source) {}
+    explicit JsonScanner(const Source& source) : source_(source), cursor_(source) {}
 
-    [[noreturn]] void fail(const std::string& expected) const {
-        throw Error(ErrorKind::input, source_.place(std::min(at_, source_.text.size())),
-                    (at_ < source_.text.size() ? "found " + excerpt(source_.text, at_)
-                                               : std::string("the text ends")) +
-                        "; expected " + expected);
-    }
-
-    char next() {
-        while (at_ < source_.text.size() && is_blank(source_.text[at_])) ++at_;
-        return at_ < source_.text.size() ? source_.text[at_] : '\0';
-    }
-
-    bool take(char c) {
-        if (next() != c) return false;
-        ++at_;
-        return true;
-    }
-
+    char next() { return cursor_.peek(); }
+    bool take(char c) { return cursor_.take(c); }
     void expect(char c) {
-        if (!take(c)) fail(std::string("'") + c + "'");
+        if (!take(c)) cursor_.fail(std::string("'") + c + "'");
     }
 
     /// A string with its quotes and escapes.
     std::string_view raw_string() {
-        if (next() != '"') fail("a quoted string");
-        const std::size_t begin = at_;
-        skip_string();
-        return source_.text.substr(begin, at_ - begin);
+        if (next() != '"') cursor_.fail("a quoted string");
+        return cursor_.take_string();
     }
 
     std::string string() { return unescaped(raw_string()); }
@@ -106,33 +88,17 @@ public:
     std::uint64_t whole() {
         next();
         std::uint64_t number = 0;
-        const char* const begin = source_.text.data() + at_;
-        const auto [end, error] =
-            std::from_chars(begin, source_.text.data() + source_.text.size(), number);
-        if (error != std::errc{}) fail("an integer id");
-        at_ += static_cast<std::size_t>(end - begin);
+        const std::string_view rest = cursor_.rest();
+        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+        if (error != std::errc{}) cursor_.fail("an integer id");
+        cursor_.skip(static_cast<std::size_t>(end - rest.data()));
         return number;
     }
 
     /// The text of a value of any kind.
     std::string_view skip() {
         next();
-        const std::size_t begin = at_;
-        std::size_t depth = 0;
-        do {
-            while (at_ < source_.text.size() && !is_mark(source_.text[at_])) ++at_;
-            if (at_ == source_.text.size()) fail("the rest of the document");
-            const char c = source_.text[at_];
-            if (c == '"') {
-                skip_string();
-                continue;
-            }
-            const bool closes = c == ']' || c == '}';
-            if (depth == 0 && (closes || c == ',')) break;  // after a number or a word
-            if (c != ',') depth = closes ? depth - 1 : depth + 1;
-            ++at_;
-        } while (depth > 0);
-        return source_.text.substr(begin, at_ - begin);
+        return cursor_.take_value();
     }
 
     /// The members of an object; `take` reads each value.
@@ -171,33 +137,12 @@ public:
     }
 
     void expect_end() {
-        if (next() != '\0') fail("the end of the text");
+        if (next() != '\0') cursor_.fail("the end of the text");
     }
 
 private:
-    static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-
-    static bool is_mark(char c) {
-        return c == '"' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}';
-    }
-
-    void skip_string() {
-        const std::string_view text = source_.text;
-        for (++at_; at_ < text.size(); ++at_) {
-            at_ = std::min(text.find('"', at_), text.size());
-            // A quote after an odd number of backslashes belongs to the string.
-            std::size_t slashes = 0;
-            while (at_ - slashes > 0 && text[at_ - slashes - 1] == '\\') ++slashes;
-            if (at_ < text.size() && slashes % 2 == 0) {
-                ++at_;
-                return;
-            }
-        }
-        fail("a closing '\"'");
-    }
-
     const Source& source_;
-    std::size_t at_ = 0;
+    JsonCursor cursor_;
 };
 
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
-#include "core/base/memory.hpp"
 #include "io/read/ggml_blocks.hpp"
 
 namespace attn::io {
@@ -65,7 +65,7 @@ public:
 
     void read(std::size_t first, std::size_t count, float* to) const override {
         const std::size_t values = type_.values;
-        AlignedArray<char> buffer;
+        std::vector<char> buffer;
         std::array<float, max_block_values> block;
         if (const std::size_t skip = first % values; skip != 0 && count != 0) {
             const std::size_t now = std::min(count, values - skip);
@@ -84,7 +84,7 @@ public:
     }
 
 private:
-    void read_blocks(std::size_t first, std::size_t count, AlignedArray<char>& buffer,
+    void read_blocks(std::size_t first, std::size_t count, std::vector<char>& buffer,
                      float* to) const {
         if (const char* const file = bytes_->mapped()) {
             const char* const from = file + offset_ + std::uint64_t{first} * type_.bytes;
@@ -95,7 +95,7 @@ private:
         while (count != 0) {
             const std::size_t now = std::min(count, at_once), size = now * type_.bytes;
             const std::uint64_t offset = offset_ + std::uint64_t{first} * type_.bytes;
-            buffer.reserve(size);
+            if (buffer.size() < size) buffer.resize(size);
             bytes_->read(offset, size, buffer.data());
             type_.decode(reinterpret_cast<const std::uint8_t*>(buffer.data()), now, to);
             first += now;

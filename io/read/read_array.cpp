@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -168,7 +169,7 @@ public:
         if (array_.dequantiser != nullptr) return dequantise(to);
         const std::size_t element = size_of(*array_.type), bytes = to.size() * element;
         const bool as_is = !rounding_errors_ && is_stored_as<T>(*array_.type, array_.big_endian);
-        if (!as_is) packed_.reserve(bytes);
+        if (!as_is && packed_.size() < bytes) packed_.resize(bytes);
         char* const from = as_is ? reinterpret_cast<char*>(to.data()) : packed_.data();
         if (stream_ != nullptr)
             stream_->read(bytes, from);
@@ -188,7 +189,7 @@ private:
         } else if constexpr (std::is_same_v<T, float>) {
             array_.dequantiser->read(at_, to.size(), to.data());
         } else {
-            values_.reserve(to.size());
+            if (values_.size() < to.size()) values_.resize(to.size());
             array_.dequantiser->read(at_, to.size(), values_.data());
             std::copy_n(values_.data(), to.size(), to.data());
         }
@@ -199,8 +200,9 @@ private:
     std::size_t at_;  // the next element
     bool rounding_errors_;
     std::unique_ptr<ZipStream> stream_;
-    AlignedArray<char> packed_;
-    AlignedArray<float> values_;
+    // Vectors have memory in a dry run, too, which reads the numbers that steps depend on.
+    std::vector<char> packed_;
+    std::vector<float> values_;
 };
 
 }  // namespace

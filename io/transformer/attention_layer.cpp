@@ -8,7 +8,7 @@
 #include "core/base/memory.hpp"
 #include "core/operator/rope.hpp"
 #include "core/plan/settings.hpp"
-#include "io/model/weight_split.hpp"
+#include "io/model/families.hpp"
 
 namespace attn::io {
 namespace {
@@ -276,7 +276,7 @@ TransformerBlock read_block(const OpenModel& model, std::size_t layer) {
         else
             model.check(spec, layer + 1);
         return spec.block(layer);
-    } catch (const MissingTensor&) {
+    } catch (const IncompleteModel&) {
         TransformerBlock block = model.attention_block(layer, 1);
         model.check_attention(layer);
         return block;

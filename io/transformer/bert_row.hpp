@@ -12,8 +12,9 @@ inline void adjust_bert(BlockReader& reader, TransformerBlock& block) {
 }
 inline void adjust_bert_model(ModelReader& reader) {
     if (reader.config.flag("add_cross_attention"))
-        reader.config.fail("add_cross_attention",
-                           "false: attention to the states of another model is not computed");
+        throw IncompleteModel(ErrorKind::input, reader.config.place(),
+                              "add_cross_attention is true; expected false: attention to the "
+                              "states of another model is not computed");
     reader.spec.causal = reader.config.flag("is_decoder");
 }
 

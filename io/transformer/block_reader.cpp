@@ -1,5 +1,6 @@
 #include "io/transformer/block_reader.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -55,6 +56,15 @@ LinearMap BlockReader::linear(std::string_view name, std::size_t d_in, std::size
     return tensors.linear(full(name), d_in, d_out, row.in_out);
 }
 
+std::vector<double> BlockReader::numbers(std::string_view name, std::size_t count) const {
+    std::vector<double> values = elements_of(tensors.get(full(name)));
+    if (values.size() != count)
+        throw Error(ErrorKind::input, tensors.find_array(full(name))->place(),
+                    std::to_string(values.size()) + " elements; expected " + std::to_string(count) +
+                        " by the model's config.json");
+    return values;
+}
+
 std::size_t BlockReader::kv_heads() const {
     if (row.kv_heads != nullptr) return row.kv_heads(config);
     return config.whole(std::string(row.kv_heads_key), heads());
@@ -105,11 +115,15 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
     return slides ? "sliding_attention" : "full_attention";
 }
 
+std::int64_t BlockReader::window_left(const char* key) const {
+    const std::size_t window = config.whole(key);
+    if (window == 0) config.fail(key, "at least 1");
+    return static_cast<std::int64_t>(window) - 1;
+}
+
 void BlockReader::add_window(AttentionPart& part) const {
     if (row.windowed == Windowed::none || layer_type() != "sliding_attention") return;
-    const std::size_t window = config.whole("sliding_window");
-    if (window == 0) config.fail("sliding_window", "at least 1");
-    part.window_left = static_cast<std::int64_t>(window) - 1;
+    part.window_left = window_left();
     if (!part.causal) part.window_right = part.window_left;
 }
 
@@ -138,18 +152,19 @@ AttentionPart BlockReader::attention_of(std::size_t key_heads, std::size_t colum
     return part;
 }
 
-AttentionPart BlockReader::attention() const {
-    AttentionPart part = attention_of(kv_heads(), head_width());
-    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
+AttentionPart BlockReader::attention(AttentionPart part) const {
+    const std::size_t q = part.heads * part.d_k, k = part.kv_heads * part.d_k,
+                      v = part.kv_heads * part.d_v;
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
-        part.query = linear(row.query, 0, q);
-        part.key = linear(row.key, 0, kv);
-        part.value = linear(row.value, 0, kv);
+        const bool has_gate = part.gate.from == ContextGate::From::query_projection;
+        part.query = linear(row.query, 0, has_gate ? 2 * q : q);
+        part.key = linear(row.key, 0, k);
+        part.value = linear(row.value, 0, v);
     } else {
-        part.query = linear(row.query, 0, q + 2 * kv);
+        part.query = linear(row.query, 0, q + k + v);
     }
-    if (!row.out.empty()) part.out = linear(row.out, q);
+    if (!row.out.empty()) part.out = linear(row.out, part.heads * part.d_v);
     part.query_norm = maybe_norm(row.query_norm);
     part.key_norm = maybe_norm(row.key_norm);
     part.norms_whole = row.norms_whole;
@@ -162,10 +177,13 @@ AttentionPart BlockReader::attention() const {
 AttentionPart BlockReader::cross_attention() const {
     AttentionPart part = attention_of(kv_heads(), head_width());
     const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
-    part.query = linear(row.cross_query, 0, q);
-    part.key = linear(row.cross_key, 0, kv);
-    part.value = linear(row.cross_value, part.key.d_in, kv);
-    part.out = linear(row.cross_out, q);
+    const auto name = [&](std::string_view own) {
+        return std::string(row.cross) + std::string(own.substr(own.rfind('.')));
+    };
+    part.query = linear(name(row.query), 0, q);
+    part.key = linear(name(row.key), 0, kv);
+    part.value = linear(name(row.value), part.key.d_in, kv);
+    part.out = linear(name(row.out), q);
     part.causal = false;
     return part;
 }
@@ -207,7 +225,7 @@ const ExpertNames* BlockReader::expert_names() const {
     if (row.experts == nullptr) return nullptr;
     // Of layers that have experts, though this one may have none.
     for (const std::string_view key :
-         {row.experts->count, row.experts->chosen, row.experts->shared_count,
+         {row.experts->count, row.experts->chosen, row.experts->shared_count, row.experts->factor,
           std::string_view("norm_topk_prob"), std::string_view("routed_scaling_factor"),
           std::string_view("n_group"), std::string_view("topk_group")})
         config.at(std::string(key));
@@ -281,8 +299,33 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         has_shared = config.whole(std::string(names.shared_count), 0) != 0;
     if (has_shared) part.shared = feed_forward_in(names.shared);
     if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
+    read_routing(names, part);
     check_sizes(*this, names, part);
     return part;
+}
+
+void BlockReader::read_routing(const ExpertNames& names, Experts& part) const {
+    if (!names.factor.empty()) part.factor = config.number(std::string(names.factor), 1);
+    part.sum_eps = names.sum_eps;
+    if (names.least_in_group != 0) read_groups(names.least_in_group, part);
+    if (names.choice_bias.empty()) return;
+    const auto found = std::find_if(names.choice_bias.begin(), names.choice_bias.end(),
+                                    [&](std::string_view name) { return tensors.has(full(name)); });
+    part.choice_bias =
+        numbers(found == names.choice_bias.end() ? names.choice_bias.front() : *found, part.count);
+}
+
+void BlockReader::read_groups(std::size_t least, Experts& part) const {
+    part.groups = config.whole("n_group", 1);
+    part.chosen_groups = config.whole("topk_group", part.groups);
+    const std::size_t each = part.groups == 0 ? 0 : part.count / part.groups;
+    if (each < least || part.count % part.groups != 0)
+        config.fail("n_group", "a divisor of the number of experts " + std::to_string(part.count) +
+                                   " that leaves at least " + std::to_string(least) +
+                                   " in each group");
+    if (part.chosen_groups == 0 || part.chosen_groups > part.groups ||
+        part.chosen_groups * each < part.chosen)
+        config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
 }
 
 TransformerBlock BlockReader::read_attention() {
@@ -325,15 +368,13 @@ TransformerBlock BlockReader::read() {
         row.make_mixer(*this, block);
     else
         block.mixer = attention();
-    if (!row.cross_query.empty()) {
+    if (!row.cross.empty()) {
         block.cross = cross_attention();
         block.cross_norm = maybe_norm(row.cross_norm);
         block.cross_post_norm = maybe_norm(row.cross_post_norm);
         block.cross_sum_norm = maybe_norm(row.cross_sum_norm);
     }
-    if (row.make_ffn != nullptr)
-        block.ffn = row.make_ffn(*this);
-    else if (row.make_block_ffn != nullptr)
+    if (row.make_block_ffn != nullptr)
         row.make_block_ffn(*this, block);
     else if (const ExpertNames* const names = expert_names())
         block.ffn = experts(*names);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/model/block.hpp"
 #include "io/transformer/family_row.hpp"
@@ -63,6 +65,8 @@ public:
     NormSpec norm(std::string_view name) const;
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
+    /// The elements of the layer's tensor. Errors: kind input unless it has `count` elements.
+    std::vector<double> numbers(std::string_view name, std::size_t count) const;
 
     std::size_t width() const { return config.whole("hidden_size"); }
     std::size_t heads() const { return config.whole(std::string(row.heads_key)); }
@@ -74,10 +78,13 @@ public:
 
     /// The heads of attention, with the scale of their width, before its parameters are read.
     AttentionPart attention_of(std::size_t key_heads, std::size_t columns) const;
-    AttentionPart attention() const;
-    /// Cross-attention to the encoder's states, with the row's cross_query, cross_key, cross_value
-    /// and cross_out.
+    AttentionPart attention() const { return attention(attention_of(kv_heads(), head_width())); }
+    /// The same for other heads.
+    AttentionPart attention(AttentionPart heads) const;
+    /// Cross-attention to the encoder's states, with the row's `cross`.
     AttentionPart cross_attention() const;
+    /// The keys before a query that a window of this many leaves. Errors: kind input for 0.
+    std::int64_t window_left(const char* key = "sliding_window") const;
     void add_window(AttentionPart& part) const;
     std::optional<Rotation> rotation(std::size_t columns) const;
     Rotation rotation(std::size_t columns, const nlohmann::json& rope) const;
@@ -98,6 +105,10 @@ public:
     const ExpertNames* expert_names() const;
     /// An integer, or this layer's element of a list.
     std::size_t whole_of_layer(const std::string& key) const;
+
+private:
+    void read_routing(const ExpertNames& names, Experts& part) const;
+    void read_groups(std::size_t least, Experts& part) const;
 };
 
 }  // namespace attn::io

@@ -7,16 +7,25 @@
 namespace attn::io {
 namespace {
 
-constexpr FamilyRows (*all_groups[])() = {
-    rows_of_alibi,       rows_of_bart,        rows_of_bert,         rows_of_clip,
-    rows_of_cohere,      rows_of_deberta,     rows_of_deepseek4,    rows_of_delta,
-    rows_of_encoder,     rows_of_gemma,       rows_of_gemma_layers, rows_of_glm,
-    rows_of_gpt2,        rows_of_gpt,         rows_of_granite,      rows_of_latent,
-    rows_of_layer_norm,  rows_of_layout,      rows_of_lfm,          rows_of_llama4,
-    rows_of_llama,       rows_of_llama_likes, rows_of_mixtral,      rows_of_modern_encoder,
-    rows_of_olmo2,       rows_of_opt,         rows_of_seeing,       rows_of_speech,
-    rows_of_state_space, rows_of_t5,          rows_of_t5gemma,      rows_of_vision,
-    rows_of_wav2vec2};
+constexpr FamilyRows (*all_groups[])() = {rows_of_bloom,
+                                          rows_of_cohere,
+                                          rows_of_deberta,
+                                          rows_of_deepseek4,
+                                          rows_of_delta,
+                                          rows_of_encoder,
+                                          rows_of_encoder_decoder,
+                                          rows_of_experts,
+                                          rows_of_gemma,
+                                          rows_of_gemma_layers,
+                                          rows_of_gpt,
+                                          rows_of_hybrid,
+                                          rows_of_latent,
+                                          rows_of_layer_norm,
+                                          rows_of_llama,
+                                          rows_of_llama4,
+                                          rows_of_modern_encoder,
+                                          rows_of_sound,
+                                          rows_of_vision};
 
 }  // namespace
 

@@ -50,6 +50,11 @@ struct ExpertNames {
     bool stacked_by_shape = false;  ///< shapes decide whether stacked matrices are (d_in, d_out)
     /// The key with the number of shared experts. Empty: the tensors show whether there are any.
     std::string_view shared_count = {};
+    /// Tensors with a bias for the choice only, of which a file has one; empty: there is none.
+    std::span<const std::string_view> choice_bias = {};
+    std::string_view factor = {};    ///< key of a factor on the weights; default 1
+    double sum_eps = 0;              ///< added to the sum that normalised weights are divided by
+    std::size_t least_in_group = 0;  ///< experts in a group of n_group and topk_group; 0: no groups
 };
 
 struct FamilyRow {
@@ -123,8 +128,8 @@ struct FamilyRow {
 
     /// The decoder of an encoder-decoder model, whose encoder is this row.
     const FamilyRow* decoder = nullptr;
-    /// Cross-attention of a decoder's blocks.
-    std::string_view cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
+    /// Cross-attention of a decoder's blocks: the module in place of that of `query`.
+    std::string_view cross = {};
     std::string_view cross_norm = {}, cross_post_norm = {}, cross_sum_norm = {};
     /// Keys of the config.
     std::string_view layers_key = "num_hidden_layers", heads_key = "num_attention_heads",
@@ -137,8 +142,6 @@ struct FamilyRow {
     std::size_t (*inner_width)(const BlockReader&) = nullptr;
     /// Alternatives to `ids` and `prefix`, tried in order.
     std::span<const std::string_view> other_ids = {}, other_prefixes = {};
-    /// Makes the feed-forward layer, instead of `gate`, `up` and `down`.
-    FeedForward (*make_ffn)(const BlockReader&) = nullptr;
     /// Make the mixer, or the feed-forward layer with its norms, before `adjust`.
     void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
     void (*make_block_ffn)(BlockReader&, TransformerBlock&) = nullptr;
@@ -159,13 +162,11 @@ constexpr FamilyRow with(FamilyRow row, std::string_view type) {
 using FamilyRows = std::span<const FamilyRow>;
 
 /// The rows of each file of related models.
-FamilyRows rows_of_alibi(), rows_of_bart(), rows_of_bert(), rows_of_clip(), rows_of_cohere(),
-    rows_of_deberta(), rows_of_deepseek4(), rows_of_delta(), rows_of_encoder(), rows_of_gemma(),
-    rows_of_gemma_layers(), rows_of_glm(), rows_of_gpt2(), rows_of_gpt(), rows_of_granite(),
-    rows_of_latent(), rows_of_layer_norm(), rows_of_layout(), rows_of_lfm(), rows_of_llama4(),
-    rows_of_llama(), rows_of_llama_likes(), rows_of_mixtral(), rows_of_modern_encoder(),
-    rows_of_olmo2(), rows_of_opt(), rows_of_seeing(), rows_of_speech(), rows_of_state_space(),
-    rows_of_t5(), rows_of_t5gemma(), rows_of_vision(), rows_of_wav2vec2();
+FamilyRows rows_of_bloom(), rows_of_cohere(), rows_of_deberta(), rows_of_deepseek4(),
+    rows_of_delta(), rows_of_encoder(), rows_of_encoder_decoder(), rows_of_experts(),
+    rows_of_gemma(), rows_of_gemma_layers(), rows_of_gpt(), rows_of_hybrid(), rows_of_latent(),
+    rows_of_layer_norm(), rows_of_llama(), rows_of_llama4(), rows_of_modern_encoder(),
+    rows_of_sound(), rows_of_vision();
 
 /// The row of a model_type, or null; and the types of all rows.
 const FamilyRow* find_family_row(std::string_view model_type);

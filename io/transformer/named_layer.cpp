@@ -5,7 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "io/model/other_tensors.hpp"
-#include "io/model/weight_split.hpp"
+#include "io/model/families.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {

@@ -1,7 +1,4 @@
 // Cohere's decoders: both parts take the same normed states, and neighbouring columns turn.
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -74,36 +71,24 @@ void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
     row.eps = "rms_norm_eps";
 }
 
-bool is_dense(const BlockReader& reader) {
-    return !has_experts_from(reader, reader.config.whole("first_k_dense_replace", 0));
-}
-
 /// The layers before those with experts have a pattern of their own, and so have those after.
-bool slides(const BlockReader& reader) {
-    if (reader.config.gives("layer_types")) return reader.layer_type() == "sliding_attention";
+std::string moe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t dense = reader.config.whole("first_k_dense_replace", 0);
-    const bool is_first = reader.layer < dense;
+    const bool is_first = layer < dense;
     const std::size_t every = reader.config.whole(is_first ? "prefix_dense_sliding_window_pattern"
                                                            : "sliding_window_pattern");
-    const std::size_t index = reader.layer - (is_first ? 0 : dense);
-    return every != 0 && (index + 1) % every != 0;
+    const std::size_t index = layer - (is_first ? 0 : dense);
+    return every != 0 && (index + 1) % every != 0 ? "sliding_attention" : "full_attention";
 }
 
 void adjust_moe(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = attention_of(block);
-    const bool has_window = slides(reader), dense = is_dense(reader);
+    const bool dense = !has_experts_from(reader, config.whole("first_k_dense_replace", 0));
     const std::size_t first_pattern = config.whole("prefix_dense_sliding_window_pattern", 1);
-    part.window_left.reset();
-    if (has_window) {
-        const std::size_t window = config.whole("sliding_window");
-        if (window == 0) config.fail("sliding_window", "at least 1");
-        part.window_left = static_cast<std::int64_t>(window) - 1;
-    } else if (!dense || first_pattern != 1) {
-        part.rotation.reset();
-    }
-    config.at("prefix_dense_intermediate_size");                    // the tensors show it
-    if (std::holds_alternative<std::monostate>(block.ffn)) return;  // the attention alone
+    if (!part.window_left && (!dense || first_pattern != 1)) part.rotation.reset();
+    config.at("prefix_dense_intermediate_size");  // the tensors show it
+    if (is_attention_alone(block)) return;
     auto* const routed = std::get_if<Experts>(&block.ffn);
     if ((routed == nullptr) != dense)
         config.fail("mlp_layer_types",
@@ -126,6 +111,7 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr FamilyRow cohere2_moe = with(cohere2, "cohere2_moe", [](FamilyRow& row) {
+    row.layer_rule = moe_type;
     row.experts = &experts;
     row.adjust = adjust_moe;
     row.adjust_row = adjust_moe_row;

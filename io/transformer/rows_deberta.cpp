@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/block.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/shared_rows.hpp"
 
@@ -136,10 +135,8 @@ void add_convolution(BlockReader& reader, TransformerBlock& block) {
     convolution.map.d_in = taps * width;
     convolution.map.d_out = width;
     convolution.activation = &reader.activation(config.text("conv_act", "tanh"));
-    convolution.norm.is_rms = false;
-    convolution.norm.eps = config.number("layer_norm_eps");
-    convolution.norm.weight = reader.tensors.get("encoder.conv.LayerNorm.weight", {width});
-    convolution.norm.bias = reader.tensors.get("encoder.conv.LayerNorm.bias", {width});
+    convolution.norm = layer_norm_of(reader.tensors, "encoder.conv.LayerNorm",
+                                     config.number("layer_norm_eps"), width);
     block.convolution = std::move(convolution);
 }
 
@@ -163,14 +160,9 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
     if (config.flag("relative_attention") && !types.empty()) {
         RelativePositions positions;
         positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
-        if (norms == "layer_norm") {
-            NormSpec norm;
-            norm.is_rms = false;
-            norm.eps = config.number("layer_norm_eps");
-            norm.weight = reader.tensors.get("encoder.LayerNorm.weight");
-            norm.bias = reader.tensors.find("encoder.LayerNorm.bias");
-            positions.norm = norm;
-        }
+        if (norms == "layer_norm")
+            positions.norm = layer_norm_of(reader.tensors, "encoder.LayerNorm",
+                                           config.number("layer_norm_eps"), reader.width());
         const std::string module = "attention.self.";
         if (for_queries)
             positions.key = shares ? part.key : reader.linear(module + "pos_key_proj", 0, width);

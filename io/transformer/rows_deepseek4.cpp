@@ -1,14 +1,10 @@
 // DeepSeek V4: streams with hyper-connections, and attention to compressed keys.
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
 
-#include "core/model/model.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
-#include "io/transformer/rows_latent.hpp"
+#include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace rows_deepseek4 {
@@ -17,24 +13,18 @@ namespace {
 constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
                            heavy = "heavily_compressed_attention";
 
-std::string attention_type(const BlockReader& reader) {
+constexpr std::string_view attention_types[] = {sliding, sparse, heavy};
+
+std::string attention_type(const BlockReader& reader, std::size_t layer) {
     const ModelConfig& config = reader.config;
-    if (config.gives("layer_types")) {
-        const nlohmann::json& type = config.of_layer("layer_types", reader.layer);
-        for (const std::string_view known : {sliding, sparse, heavy})
-            if (type == known) return std::string(known);
-        config.fail("layer_types", "a list of \"" + std::string(sliding) + "\", \"" +
-                                       std::string(sparse) + "\" and \"" + std::string(heavy) +
-                                       "\"");
-    }
     if (config.gives("compress_ratios")) {
-        const nlohmann::json& ratio = config.of_layer("compress_ratios", reader.layer);
+        const nlohmann::json& ratio = config.of_layer("compress_ratios", layer);
         if (ratio == 0) return std::string(sliding);
         if (ratio == 4) return std::string(sparse);
         if (ratio == 128) return std::string(heavy);
         config.fail("compress_ratios", "a list of 0, 4 and 128");
     }
-    return std::string(reader.layer < 2 || reader.layer % 2 == 0 ? heavy : sparse);
+    return std::string(layer < 2 || layer % 2 == 0 ? heavy : sparse);
 }
 
 /// The part of a head's columns that turns.
@@ -98,7 +88,7 @@ Compressor read_compressor(const BlockReader& reader, const std::string& module,
     const std::size_t columns = part.overlaps ? 2 * width : width;
     part.value = reader.linear(module + ".wkv", reader.width(), columns);
     part.gate = reader.linear(module + ".wgate", reader.width(), columns);
-    part.gate_bias = numbers_of(reader, module + ".ape", part.rate * columns);
+    part.gate_bias = reader.numbers(module + ".ape", part.rate * columns);
     part.norm = reader.norm(module + ".norm");
     part.rotation = rotation_for(reader, true, width);
     return part;
@@ -106,7 +96,7 @@ Compressor read_compressor(const BlockReader& reader, const std::string& module,
 
 CompressedAttention read_attention(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    const std::string type = attention_type(reader);
+    const std::string type = reader.layer_type();
     CompressedAttention part;
     const std::size_t heads = reader.heads(), d = config.whole("head_dim"),
                       rank = config.whole("q_lora_rank"), width = reader.width(),
@@ -123,7 +113,7 @@ CompressedAttention read_attention(const BlockReader& reader) {
     part.part.d_k = part.part.d_v = d;
     part.part.causal = false;  // the masks say it
     part.part.scale = 1 / std::sqrt(static_cast<double>(d));
-    part.part.sink = numbers_of(reader, "attn.attn_sink", heads);
+    part.part.sink = reader.numbers("attn.attn_sink", heads);
     part.query_down = reader.linear("attn.wq_a", width, rank);
     part.query_norm = reader.norm("attn.q_norm");
     part.part.query = reader.linear("attn.wq_b", rank, heads * d);
@@ -270,9 +260,11 @@ constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
                                .prefix = "",
                                .ids = "embed",
                                .head = "head",
+                               .layer_types = attention_types,
                                .ignored = rotary_buffers,
                                .adjust_model = adjust,
                                .make_block = make_block,
+                               .layer_rule = attention_type,
                                .other_ids = other_ids}};
 
 }  // namespace

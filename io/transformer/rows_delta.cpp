@@ -5,10 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/block.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
-#include "io/transformer/rows_latent.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -60,12 +57,12 @@ void read_convolution(const BlockReader& reader, const std::string& module, Delt
 void read_decay(const BlockReader& reader, const std::string& module, DeltaPart& part,
                 std::size_t columns) {
     if (reader.tensors.has(reader.full(module + "A"))) {  // of a GGUF file: exp(A_log)
-        part.decay_log = numbers_of(reader, module + "A", part.value_heads);
+        part.decay_log = reader.numbers(module + "A", part.value_heads);
         for (double& rate : part.decay_log) rate = std::log(rate);
     } else {
-        part.decay_log = numbers_of(reader, module + "A_log", part.value_heads);
+        part.decay_log = reader.numbers(module + "A_log", part.value_heads);
     }
-    part.decay_bias = numbers_of(reader, module + "dt_bias", part.value_heads * columns);
+    part.decay_bias = reader.numbers(module + "dt_bias", part.value_heads * columns);
 }
 
 NormSpec gated_norm(const BlockReader& reader, const std::string& name, std::size_t width) {
@@ -118,37 +115,37 @@ DeltaPart qwen_delta(const BlockReader& reader) {
 /// Attention whose query projection gives a gate as well.
 AttentionPart gated_attention(const BlockReader& reader) {
     AttentionPart part = reader.attention_of(reader.kv_heads(), reader.head_width());
-    const std::size_t q = part.heads * part.d_k, kv = part.kv_heads * part.d_k;
-    part.query = reader.linear("self_attn.q_proj", 0, 2 * q);
-    part.key = reader.linear("self_attn.k_proj", 0, kv);
-    part.value = reader.linear("self_attn.v_proj", 0, kv);
-    part.out = reader.linear("self_attn.o_proj", q);
     part.gate.from = ContextGate::From::query_projection;
-    part.query_norm = reader.norm("self_attn.q_norm");
-    part.key_norm = reader.norm("self_attn.k_norm");
-    part.rotation = reader.rotation(part.d_k);
-    return part;
+    return reader.attention(std::move(part));
 }
 
-/// Whether the layer is linear, by layer_types or else the rule.
-template <class Rule>
-bool is_linear(const BlockReader& reader, const Rule& full_otherwise) {
-    const ModelConfig& config = reader.config;
-    if (!config.gives("layer_types")) return !full_otherwise(reader.layer);
-    const nlohmann::json& type = config.of_layer("layer_types", reader.layer);
-    if (type != "linear_attention" && type != "full_attention")
-        config.fail("layer_types", "a list of \"linear_attention\" and \"full_attention\"");
-    return type == "linear_attention";
+constexpr std::string_view delta_types[] = {"linear_attention", "full_attention"};
+
+std::string linear_unless(bool is_full) {
+    return is_full ? "full_attention" : "linear_attention";
+}
+
+bool is_linear(const BlockReader& reader) {
+    return reader.layer_type() == "linear_attention";
+}
+
+std::string type_by_interval(const BlockReader& reader, const char* key, std::size_t layer) {
+    const std::size_t every = reader.config.whole(key, 4);
+    if (every == 0) reader.config.fail(key, "at least 1");
+    return linear_unless((layer + 1) % every == 0);
+}
+
+std::string qwen_type(const BlockReader& reader, std::size_t layer) {
+    return type_by_interval(reader, "full_attention_interval", layer);
 }
 
 void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
     config.require("attn_output_gate", true);
-    pass_keys(config, {"mamba_ssm_dtype", "partial_rotary_factor", "mlp_only_layers"});
-    const std::size_t every = config.whole("full_attention_interval", 4);
-    if (every == 0) config.fail("full_attention_interval", "at least 1");
-    if (is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; }))
+    pass_keys(config, {"mamba_ssm_dtype", "partial_rotary_factor", "mlp_only_layers",
+                       "full_attention_interval"});
+    if (is_linear(reader))
         block.mixer = qwen_delta(reader);
     else
         block.mixer = gated_attention(reader);
@@ -157,14 +154,15 @@ void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
 constexpr ExpertNames qwen_experts{
     .shared = "mlp.shared_expert", .shared_gate = "mlp.shared_expert_gate", .normalise = true};
 
+std::string olmo_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t layers = reader.config.whole("num_hidden_layers");
+    return linear_unless(layer % 4 == 3 || (layers < 4 && layer + 1 == layers));
+}
+
 void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
-    const std::size_t layers = config.whole("num_hidden_layers");
-    const auto full = [&](std::size_t layer) {
-        return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
-    };
-    if (!is_linear(reader, full)) {
+    if (!is_linear(reader)) {
         const bool is_named = reader.tensors.has(reader.full("post_attention_layernorm.weight"));
         block.attention_post_norm =
             reader.norm(is_named ? "post_attention_layernorm" : "feedforward_layer_norm");
@@ -218,26 +216,29 @@ DeltaPart kimi_delta(const BlockReader& reader, const std::string& module, std::
     return part;
 }
 
+std::string kimi_type(const BlockReader& reader, std::size_t layer) {
+    const nlohmann::json& older = reader.config.at("linear_attn_config");
+    const auto lists = [&](const char* name) {
+        return older[name].is_array() &&
+               std::find(older[name].begin(), older[name].end(), layer + 1) != older[name].end();
+    };
+    if (!older.is_object() || !older.contains("full_attn_layers") || !older.contains("kda_layers"))
+        return linear_unless(layer != 0 && layer % 4 == 0);
+    if (lists("full_attn_layers") == lists("kda_layers"))
+        reader.config.fail("linear_attn_config",
+                           "layer " + std::to_string(layer + 1) +
+                               " (from 1) in one of full_attn_layers and kda_layers");
+    return linear_unless(lists("full_attn_layers"));
+}
+
 void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.require("mla_use_nope", true);
+    config.require("moe_router_activation_func", "sigmoid");
+    config.require("moe_layer_freq", 1);
     config.pass_known();
     const nlohmann::json& older = config.at("linear_attn_config");
-    const auto lists = [&](const char* name, std::size_t layer) {
-        return older.is_object() && older.contains(name) && older[name].is_array() &&
-               std::find(older[name].begin(), older[name].end(), layer + 1) != older[name].end();
-    };
-    const auto full = [&](std::size_t layer) {
-        if (!older.is_object() || !older.contains("full_attn_layers") ||
-            !older.contains("kda_layers"))
-            return layer != 0 && layer % 4 == 0;
-        if (lists("full_attn_layers", layer) == lists("kda_layers", layer))
-            config.fail("linear_attn_config",
-                        "layer " + std::to_string(layer + 1) +
-                            " (from 1) in one of full_attn_layers and kda_layers");
-        return lists("full_attn_layers", layer);
-    };
-    if (!is_linear(reader, full)) {
+    if (!is_linear(reader)) {
         block.mixer = latent_attention(reader, LatentNames{}, std::nullopt);
         return;
     }
@@ -262,27 +263,25 @@ void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr ExpertNames kimi_experts{.router = "block_sparse_moe.gate",
-                                   .gate = "block_sparse_moe.experts.#.w1",
-                                   .up = "block_sparse_moe.experts.#.w3",
-                                   .down = "block_sparse_moe.experts.#.w2",
-                                   .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
-                                   .stacked_down = "block_sparse_moe.experts.down_proj",
-                                   .shared = "block_sparse_moe.shared_experts",
-                                   .scores = Experts::Scores::sigmoid};
-constexpr ExpertNames ling_experts{.shared = "mlp.shared_experts",
-                                   .scores = Experts::Scores::sigmoid};
+constexpr std::string_view kimi_bias[] = {"block_sparse_moe.gate.e_score_correction_bias"},
+                           ling_bias[] = {"mlp.gate.expert_bias"};
+constexpr ExpertNames kimi_experts = with_groups(
+    [] {
+        ExpertNames names = sparse_experts;
+        names.shared = "block_sparse_moe.shared_experts";
+        return names;
+    }(),
+    kimi_bias);
+constexpr ExpertNames ling_names_of_experts{.shared = "mlp.shared_experts"};
+constexpr ExpertNames new_kimi_experts = with_groups(ling_names_of_experts),
+                      ling_experts = with_groups(ling_names_of_experts, ling_bias);
 
 void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("moe_router_activation_func", "sigmoid");
     const bool is_old = reader.tensors.has(reader.full("mlp.gate_proj.weight"));
-    if (!has_experts_by_type(reader))
-        block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
-    else if (reader.has_experts(kimi_experts))
-        block.ffn =
-            grouped_experts(reader, kimi_experts, "block_sparse_moe.gate.e_score_correction_bias");
+    if (const ExpertNames* const names = reader.expert_names())
+        block.ffn = reader.experts(*names);
     else
-        block.ffn = grouped_experts(reader, ling_experts, "mlp.gate.e_score_correction_bias");
+        block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
 }
 
 constexpr LatentNames ling_names{.query = "attention.q_proj",
@@ -294,12 +293,15 @@ constexpr LatentNames ling_names{.query = "attention.q_proj",
                                  .key_up = "attention.kv_b_proj",
                                  .out = "attention.dense"};
 
+std::string ling_type(const BlockReader& reader, std::size_t layer) {
+    return type_by_interval(reader, "layer_group_size", layer);
+}
+
 void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
+    config.require("moe_layer_freq", 1);
     config.pass_known();
-    const std::size_t every = config.whole("layer_group_size");
-    if (every == 0) config.fail("layer_group_size", "at least 1");
-    if (!is_linear(reader, [&](std::size_t layer) { return (layer + 1) % every == 0; })) {
+    if (!is_linear(reader)) {
         AttentionPart part = latent_attention(reader, ling_names, Rope::interleaved);
         part.gate.from = ContextGate::From::own_projection;
         part.gate.map = reader.linear("attention.g_proj", reader.width(), part.heads);
@@ -323,15 +325,13 @@ void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-void make_ling_ffn(BlockReader& reader, TransformerBlock& block) {
-    if (has_experts_by_type(reader))
-        block.ffn = grouped_experts(reader, ling_experts, "mlp.gate.expert_bias");
-    else
-        block.ffn = reader.feed_forward();
-}
-
-constexpr FamilyRow qwen3_5{
-    .type = "qwen3_5_text", .norm_plus_one = true, .make_mixer = make_qwen_mixer};
+constexpr FamilyRow qwen3_5{.type = "qwen3_5_text",
+                            .norm_plus_one = true,
+                            .query_norm = "self_attn.q_norm",
+                            .key_norm = "self_attn.k_norm",
+                            .layer_types = delta_types,
+                            .layer_rule = qwen_type,
+                            .make_mixer = make_qwen_mixer};
 constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
     row.experts = &qwen_experts;
     row.has_experts = [](const BlockReader&) { return true; };
@@ -345,15 +345,26 @@ constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
                                 .key_norm = "self_attn.k_norm",
                                 .norms_whole = true,
                                 .rotary = Rotary::none,
+                                .layer_types = delta_types,
+                                .layer_rule = olmo_type,
                                 .make_mixer = make_olmo_mixer};
-constexpr FamilyRow kimi_linear{
-    .type = "kimi_linear", .make_mixer = make_kimi_mixer, .make_block_ffn = make_kimi_ffn};
+constexpr FamilyRow kimi_linear{.type = "kimi_linear",
+                                .layer_types = delta_types,
+                                .experts = &new_kimi_experts,
+                                .has_experts = has_experts_by_type,
+                                .other_experts = &kimi_experts,
+                                .layer_rule = kimi_type,
+                                .make_mixer = make_kimi_mixer,
+                                .make_block_ffn = make_kimi_ffn};
 constexpr std::string_view ling_ids[] = {"embed_tokens"};
 constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
                                    .ids = "word_embeddings",
+                                   .layer_types = delta_types,
+                                   .experts = &ling_experts,
+                                   .has_experts = has_experts_by_type,
+                                   .layer_rule = ling_type,
                                    .other_ids = ling_ids,
-                                   .make_mixer = make_ling_mixer,
-                                   .make_block_ffn = make_ling_ffn};
+                                   .make_mixer = make_ling_mixer};
 constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };
 
 constexpr FamilyRow rows[] = {qwen3_5,     with(qwen3_5, "qwen3_5", sees),

@@ -1,18 +1,22 @@
-// Encoders that differ from BERT in the order of norms, in shared blocks, in factorised embeddings
-// or in their positions.
+// BERT and encoders that differ from it in the order of norms, in shared blocks, in factorised
+// embeddings or in their positions.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace rows_encoder {
 namespace {
+
+constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
+    row.prefix = "roberta.";
+    row.adjust_model = adjust_roberta_model;
+});
 
 /// A group of blocks is used by several layers one after the other.
 std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
@@ -234,8 +238,21 @@ constexpr FamilyRow roformer = with(bert_row, "roformer", [](FamilyRow& row) {
     row.adjust = adjust_roformer;
 });
 
-constexpr FamilyRow rows[] = {albert,     distilbert, electra,  ernie, megatron, roberta_pre,
-                              roberta_xl, rembert,    layoutlm, mpnet, roformer};
+constexpr FamilyRow rows[] = {bert_row,
+                              roberta,
+                              with(roberta, "camembert"),
+                              with(roberta, "xlm-roberta"),
+                              albert,
+                              distilbert,
+                              electra,
+                              ernie,
+                              megatron,
+                              roberta_pre,
+                              roberta_xl,
+                              rembert,
+                              layoutlm,
+                              mpnet,
+                              roformer};
 
 }  // namespace
 }  // namespace rows_encoder

@@ -1,10 +1,8 @@
 // Gemma 1 to 3 and VaultGemma: norms are stored less one, embeddings are scaled by the square root
-// of the width. NanoChat, whose norms have no weights.
+// of the width. NanoChat, whose norms have no weights. T5Gemma 1 and 2: encoders and decoders made
+// of Gemma's blocks.
 #include <cmath>
 
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -31,16 +29,15 @@ constexpr FamilyRow gemma{.type = "gemma",
                           .adjust_model = adjust_gemma_model,
                           .adjust = adjust_gemma};
 
-void adjust_scale(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
-    const double scalar = reader.config.number("query_pre_attn_scalar");
-    if (!(scalar > 0)) reader.config.fail("query_pre_attn_scalar", "a number above 0");
+void set_scale(const ModelConfig& config, AttentionPart& part) {
+    const double scalar = config.number("query_pre_attn_scalar");
+    if (!(scalar > 0)) config.fail("query_pre_attn_scalar", "a number above 0");
     part.scale = 1 / std::sqrt(scalar);
 }
 
 void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("use_bidirectional_attention", false);
-    adjust_scale(reader, block);
+    set_scale(reader.config, attention_of(block));
     attention_of(block).softcap = bound_of(reader.config, "attn_logit_softcapping");
 }
 
@@ -59,7 +56,7 @@ constexpr FamilyRow gemma2 = with(vaultgemma, "gemma2", [](FamilyRow& row) {
 // window is of half the length to each side.
 void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
     reader.config.at("attn_logit_softcapping");
-    adjust_scale(reader, block);
+    set_scale(reader.config, attention_of(block));
     if (!reader.config.flag("use_bidirectional_attention")) return;
     auto& part = attention_of(block);
     part.causal = false;
@@ -89,16 +86,12 @@ constexpr FamilyRow gemma3 =
 /// Pairs turn the other way.
 void adjust_nanochat(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
-    NormSpec norm;
-    norm.eps = reader.config.number("rms_norm_eps");
-    part.query_norm = part.key_norm = norm;
+    part.query_norm = part.key_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     part.rotation->position_step = -1;
 }
 
 void adjust_nanochat_model(ModelReader& reader) {
-    NormSpec norm;
-    norm.eps = reader.config.number("rms_norm_eps");
-    reader.spec.embedding.norm = norm;
+    reader.spec.embedding.norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     reader.spec.logit_softcap = bound_of(reader.config, "final_logit_softcapping");
 }
 
@@ -111,7 +104,115 @@ constexpr FamilyRow nanochat{.type = "nanochat",
                              .adjust_model = adjust_nanochat_model,
                              .adjust = adjust_nanochat};
 
-constexpr FamilyRow rows[] = {gemma, vaultgemma, gemma2, gemma3_text, gemma3, nanochat};
+constexpr std::string_view no_prefix[] = {""};
+constexpr std::string_view encoder_prefixes[] = {"model.encoder.text_model.", "encoder.",
+                                                 "encoder.text_model."};
+constexpr std::string_view encoder_ids[] = {"decoder.embed_tokens"};
+constexpr std::string_view decoder_ids[] = {"encoder.embed_tokens",
+                                            "encoder.text_model.embed_tokens"};
+
+void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
+    auto& part = attention_of(block);
+    const double softcap = bound_of(reader.config, "attn_logit_softcapping");
+    set_scale(reader.config, part);
+    part.softcap = softcap;
+    if (block.cross) {
+        set_scale(reader.config, *block.cross);
+        block.cross->softcap = softcap;
+    }
+    if (!part.causal && part.window_left)  // both sides have the whole window
+        part.window_left = part.window_right = *part.window_left + 1;
+}
+
+void adjust_t5gemma2(BlockReader& reader, TransformerBlock& block) {
+    auto& part = attention_of(block);
+    reader.config.at("attn_logit_softcapping");  // has no effect
+    set_scale(reader.config, part);
+    part.joins_encoder = part.causal;
+    if (!part.causal && part.window_left) {  // the two sides share the window
+        const std::int64_t window = *part.window_left + 1;
+        part.window_left = (window + 1) / 2 - 1;
+        part.window_right = window / 2;
+    }
+}
+
+void adjust_t5gemma_encoder(ModelReader& reader) {
+    adjust_gemma_model(reader);
+    if (reader.config.at("pad_token_id").is_number_unsigned())
+        reader.spec.masked_id = reader.config.whole("pad_token_id");
+}
+
+/// The token at the end of an image has a vector of its own.
+void adjust_t5gemma2_model(ModelReader& reader) {
+    adjust_gemma_model(reader);
+    Parameter vector = reader.tensors.find(reader.ids() + ".eoi_embedding");
+    for (const std::string_view other : reader.row.other_ids)
+        if (vector == nullptr) vector = reader.tensors.find(std::string(other) + ".eoi_embedding");
+    if (vector == nullptr) vector = reader.tensors.get(reader.ids() + ".eoi_embedding");
+    reader.spec.embedding.replaced =
+        ReplacedToken{reader.source.whole->whole("eoi_token_index"), vector};
+}
+
+constexpr FamilyRow stack{.norm_plus_one = true,
+                          .attention_norm = "pre_self_attn_layernorm",
+                          .attention_post_norm = "post_self_attn_layernorm",
+                          .ffn_norm = "pre_feedforward_layernorm",
+                          .ffn_post_norm = "post_feedforward_layernorm",
+                          .windowed = Windowed::alternating,
+                          .activation = "hidden_activation",
+                          .ignored = rotary_buffers,
+                          .adjust_model = adjust_gemma_model,
+                          .adjust = adjust_t5gemma,
+                          .other_prefixes = no_prefix};
+constexpr FamilyRow t5gemma_decoder = with(stack, "t5gemma", [](FamilyRow& row) {
+    row.part = "decoder";
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_ids = decoder_ids;
+    row.final_norm = "decoder.norm";
+    row.head = "lm_head.out_proj";
+    row.cross = "cross_attn";
+    row.cross_norm = "pre_cross_attn_layernorm";
+    row.cross_post_norm = "post_cross_attn_layernorm";
+});
+constexpr FamilyRow t5gemma = with(stack, "t5gemma", [](FamilyRow& row) {
+    row.part = "encoder";
+    row.layer = "encoder.layers.#.";
+    row.ids = "encoder.embed_tokens";
+    row.other_ids = encoder_ids;
+    row.final_norm = "encoder.norm";
+    row.head = {};
+    row.causal = false;
+    row.adjust_model = adjust_t5gemma_encoder;
+    row.decoder = &t5gemma_decoder;
+});
+
+constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
+    row.windowed = Windowed::pattern;
+    row.query_norm = "self_attn.q_norm";
+    row.key_norm = "self_attn.k_norm";
+    row.adjust = adjust_t5gemma2;
+    row.adjust_model = adjust_t5gemma2_model;
+});
+constexpr FamilyRow t5gemma2_decoder = with(stack2, "t5gemma2", [](FamilyRow& row) {
+    row.part = "decoder";
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_ids = decoder_ids;
+    row.final_norm = "decoder.norm";
+    row.head = "lm_head.out_proj";
+});
+constexpr FamilyRow t5gemma2 = with(stack2, "t5gemma2", [](FamilyRow& row) {
+    row.part = "encoder.text_config";
+    row.prefix = "model.encoder.";
+    row.other_prefixes = encoder_prefixes;
+    row.head = {};
+    row.causal = false;
+    row.decoder = &t5gemma2_decoder;
+});
+
+constexpr FamilyRow rows[] = {gemma,  vaultgemma, gemma2,  gemma3_text,
+                              gemma3, nanochat,   t5gemma, t5gemma2};
 
 }  // namespace
 }  // namespace rows_gemma

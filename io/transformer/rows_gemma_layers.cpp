@@ -3,10 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/model.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
-#include "io/transformer/rows_latent.hpp"
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
 
@@ -14,27 +11,12 @@ namespace attn::io {
 namespace rows_gemma_layers {
 namespace {
 
-/// The type of a layer; every `every`-th is full where the config does not say.
-std::string type_of(const BlockReader& reader, std::size_t layer, std::size_t every) {
-    const ModelConfig& config = reader.config;
-    if (!config.gives("layer_types"))
-        return (layer + 1) % every == 0 ? "full_attention" : "sliding_attention";
-    const nlohmann::json& type = config.of_layer("layer_types", layer);
-    if (type != "full_attention" && type != "sliding_attention")
-        config.fail("layer_types", "a list of \"full_attention\" and \"sliding_attention\"");
-    return type.get<std::string>();
-}
-
 /// In Gemma 4 the last layer is full, whatever the config says.
-std::string gemma4_type(const BlockReader& reader, std::size_t layer) {
-    if (layer + 1 == reader.config.whole("num_hidden_layers")) return "full_attention";
-    return type_of(reader, layer, 6);
+std::string type_of(const BlockReader& reader, std::size_t layer) {
+    const bool is_last = layer + 1 == reader.config.whole("num_hidden_layers");
+    return is_last && reader.row.type.starts_with("gemma4") ? "full_attention"
+                                                            : reader.layer_type(layer);
 }
-std::string gemma3n_type(const BlockReader& reader, std::size_t layer) {
-    return type_of(reader, layer, 5);
-}
-
-using TypeOf = std::string (*)(const BlockReader& reader, std::size_t layer);
 
 std::size_t first_shared_layer(const BlockReader& reader) {
     const std::size_t layers = reader.config.whole("num_hidden_layers"),
@@ -46,19 +28,19 @@ std::size_t first_shared_layer(const BlockReader& reader) {
 }
 
 /// The last layer of the same type that has keys of its own.
-std::size_t source_of(const BlockReader& reader, TypeOf type, std::size_t layer) {
-    const std::string own = type(reader, layer);
+std::size_t source_of(const BlockReader& reader, std::size_t layer) {
+    const std::string own = type_of(reader, layer);
     for (std::size_t i = first_shared_layer(reader); i-- > 0;)
-        if (type(reader, i) == own) return i;
+        if (type_of(reader, i) == own) return i;
     reader.config.fail("num_kv_shared_layers",
                        "a layer of type " + own + " before those that share");
 }
 
 /// Whether a later layer takes this one's keys and values.
-bool is_source(const BlockReader& reader, TypeOf type) {
+bool is_source(const BlockReader& reader) {
     const std::size_t layers = reader.config.whole("num_hidden_layers");
     for (std::size_t i = first_shared_layer(reader); i < layers; ++i)
-        if (source_of(reader, type, i) == reader.layer) return true;
+        if (source_of(reader, i) == reader.layer) return true;
     return false;
 }
 
@@ -67,7 +49,7 @@ struct HeadSizes {
     bool value_is_key = false;
 };
 
-AttentionPart gemma_attention(const BlockReader& reader, TypeOf type, const HeadSizes& sizes) {
+AttentionPart gemma_attention(const BlockReader& reader, const HeadSizes& sizes) {
     const ModelConfig& config = reader.config;
     config.pass_known();
     AttentionPart part = reader.attention_of(sizes.kv_heads, sizes.width);
@@ -76,26 +58,22 @@ AttentionPart gemma_attention(const BlockReader& reader, TypeOf type, const Head
     part.query_norm = reader.norm("self_attn.q_norm");
     part.out = reader.linear("self_attn.o_proj", q);
     if (reader.layer >= first_shared_layer(reader)) {
-        part.shared_from = source_of(reader, type, reader.layer);
+        part.shared_from = source_of(reader, reader.layer);
         for (const char* name : {"k_proj.weight", "k_proj.bias", "v_proj.weight", "v_proj.bias",
                                  "k_norm.weight", "v_norm.weight"})
             reader.tensors.pass(reader.full(std::string("self_attn.") + name));
     } else {
-        part.is_shared = is_source(reader, type);
+        part.is_shared = is_source(reader);
         part.key = reader.linear("self_attn.k_proj", 0, kv);
         part.key_norm = reader.norm("self_attn.k_norm");
         part.value_is_key = sizes.value_is_key;
         if (!part.value_is_key) part.value = reader.linear("self_attn.v_proj", 0, kv);
-        part.value_norm = NormSpec{};
-        part.value_norm->eps = config.number("rms_norm_eps");
+        part.value_norm = NormSpec{.eps = config.number("rms_norm_eps")};
     }
     part.scale = 1;
-    const std::string own = type(reader, reader.layer);
+    const std::string own = type_of(reader, reader.layer);
     part.rotation = rotation_of(config, config.rope(own), part.d_k, Rope::half, reader.tokens);
-    const std::size_t window = config.whole("sliding_window");
-    if (own == "full_attention") return part;
-    if (window == 0) config.fail("sliding_window", "at least 1");
-    part.window_left = static_cast<std::int64_t>(window) - 1;
+    if (own != "full_attention") part.window_left = reader.window_left();
     return part;
 }
 
@@ -130,7 +108,7 @@ HeadSizes gemma4_sizes(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
     pass_keys(config,
               {"is_causal", "per_layer_config", "global_head_dim", "num_global_key_value_heads"});
-    const std::string type = gemma4_type(reader, reader.layer);
+    const std::string type = type_of(reader, reader.layer);
     const bool is_full = type == "full_attention", shares = config.flag("attention_k_eq_v");
     HeadSizes sizes{config.whole("num_key_value_heads"), config.whole("head_dim"),
                     is_full && shares};
@@ -165,7 +143,7 @@ constexpr ExpertNames expert_names{.router = "router.proj",
 
 void make_gemma4_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    AttentionPart part = gemma_attention(reader, gemma4_type, gemma4_sizes(reader));
+    AttentionPart part = gemma_attention(reader, gemma4_sizes(reader));
     const std::string sees = config.text("use_bidirectional_attention");
     if (sees == "all") {
         part.causal = false;
@@ -201,11 +179,10 @@ void make_gemma4_ffn(BlockReader& reader, TransformerBlock& block) {
     Experts part = reader.experts(expert_names);
     const std::size_t width = reader.width();
     part.normalise = true;
-    part.router_norm = NormSpec{};
-    part.router_norm->eps = config.number("rms_norm_eps");
-    part.router_scale = numbers_of(reader, "router.scale", width);
+    part.router_norm = NormSpec{.eps = config.number("rms_norm_eps")};
+    part.router_scale = reader.numbers("router.scale", width);
     for (double& scale : part.router_scale) scale /= std::sqrt(static_cast<double>(width));
-    part.expert_scale = numbers_of(reader, "router.per_expert_scale", part.count);
+    part.expert_scale = reader.numbers("router.per_expert_scale", part.count);
     block.dense = reader.feed_forward();
     block.expert_norm = reader.norm("pre_feedforward_layernorm_2");
     block.expert_post_norm = reader.norm("post_feedforward_layernorm_2");
@@ -269,7 +246,7 @@ TransformerBlock make_gemma3n(BlockReader& reader) {
     part.prediction =
         reader.linear("altup.prediction_coefs", part.streams, part.streams * part.streams);
     part.correction = reader.linear("altup.correction_coefs", part.streams, part.streams);
-    part.output_scale = numbers_of(reader, "altup.correct_output_scale", width);
+    part.output_scale = reader.numbers("altup.correct_output_scale", width);
     if (!config.flag("altup_correct_scale", true)) part.output_scale.clear();
     part.attention_norm = reader.norm("input_layernorm");
     part.attention_post_norm = reader.norm("post_attention_layernorm");
@@ -278,8 +255,8 @@ TransformerBlock make_gemma3n(BlockReader& reader) {
     part.left = reader.linear("laurel.linear_left", width, config.whole("laurel_rank"));
     part.right = reader.linear("laurel.linear_right", part.left.d_out, width);
     part.left_right_norm = reader.norm("laurel.post_laurel_norm");
-    part.attention = gemma_attention(
-        reader, gemma3n_type, {config.whole("num_key_value_heads"), config.whole("head_dim")});
+    part.attention =
+        gemma_attention(reader, {config.whole("num_key_value_heads"), config.whole("head_dim")});
     part.ffn = reader.feed_forward();
     require_size(config, "intermediate_size", reader.layer, part.ffn.down.weight,
                  part.ffn.down.d_in, "inputs");
@@ -300,6 +277,7 @@ constexpr FamilyRow gemma4{.type = "gemma4_text",
                            .attention_post_norm = "post_attention_layernorm",
                            .ffn_norm = "pre_feedforward_layernorm",
                            .ffn_post_norm = "post_feedforward_layernorm",
+                           .windowed = Windowed::pattern,
                            .activation = "hidden_activation",
                            .ignored = rotary_buffers,
                            .adjust_model = adjust_gemma4,
@@ -307,6 +285,7 @@ constexpr FamilyRow gemma4{.type = "gemma4_text",
                            .make_mixer = make_gemma4_mixer,
                            .make_block_ffn = make_gemma4_ffn};
 constexpr FamilyRow gemma3n = with(gemma4, "gemma3n_text", [](FamilyRow& row) {
+    row.window_pattern = 5;
     row.adjust_model = adjust_gemma3n;
     row.make_block = make_gemma3n;
 });

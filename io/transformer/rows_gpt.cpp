@@ -1,17 +1,61 @@
-// Decoders with LayerNorms and a plain feed-forward layer that followed GPT: GPT itself, GPT-Neo,
-// GPT-J, GPT-NeoX, CodeGen and GPT BigCode.
+// Decoders with a plain feed-forward layer: GPT, GPT-2 and those that followed, nanoGPT; and the
+// layout of Meta's llama/model.py, which writes no config.json either.
 #include <string>
 #include <vector>
 
 #include "core/operator/rope.hpp"
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace rows_gpt {
 namespace {
+
+constexpr std::string_view gpt2_buffers[] = {"attn.bias", "attn.masked_bias"};
+
+void adjust_gpt2(BlockReader& reader, TransformerBlock& block) {
+    auto& part = attention_of(block);
+    if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
+    if (reader.config.flag("scale_attn_by_inverse_layer_idx"))
+        part.scale /= static_cast<double>(reader.layer + 1);
+}
+
+constexpr FamilyRow gpt2{.type = "gpt2",
+                         .prefix = "transformer.",
+                         .layer = "h.#.",
+                         .ids = "wte",
+                         .positions = "wpe",
+                         .final_norm = "ln_f",
+                         .rms = false,
+                         .eps = "layer_norm_epsilon",
+                         .attention_norm = "ln_1",
+                         .ffn_norm = "ln_2",
+                         .joined = JoinedHeads::parts,
+                         .in_out = true,
+                         .query = "attn.c_attn",
+                         .out = "attn.c_proj",
+                         .rotary = Rotary::none,
+                         .gate = {},
+                         .up = "mlp.c_fc",
+                         .down = "mlp.c_proj",
+                         .activation = "activation_function",
+                         .ignored = gpt2_buffers,
+                         .adjust = adjust_gpt2,
+                         .inner_key = "n_inner"};
+
+constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
+constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
+
+// Its model.py has nn.Linear and nn.GELU(), and writes no config.json.
+constexpr FamilyRow nanogpt = with(gpt2, "nanogpt", [](FamilyRow& row) {
+    row.in_out = false;
+    row.eps = {};
+    row.eps_value = 1e-5;
+    row.activation = {};
+    row.ignored = causal_buffer_name;
+    row.adjust = nullptr;
+    row.inner_key = "intermediate_size";
+    row.other_prefixes = compiled_prefix;
+});
 
 constexpr std::string_view buffers[] = {
     "attn.bias",      "attn.masked_bias",      "attn.causal_mask",
@@ -91,11 +135,9 @@ std::string neo_type(const ModelConfig& config, std::size_t layer) {
 void adjust_neo(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     part.scale = 1;
-    const std::size_t window = reader.config.whole("window_size", 0);  // of local layers
-    if (neo_type(reader.config, reader.layer) == "local") {
-        if (window == 0) reader.config.fail("window_size", "at least 1");
-        part.window_left = static_cast<std::int64_t>(window) - 1;
-    }
+    reader.config.at("window_size");  // of local layers
+    if (neo_type(reader.config, reader.layer) == "local")
+        part.window_left = reader.window_left("window_size");
 }
 
 constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
@@ -203,7 +245,27 @@ constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& ro
     row.adjust_row = check_bigcode;
 });
 
-constexpr FamilyRow rows[] = {gpt, gpt_neo, gptj, codegen, gpt_neox, gpt_bigcode};
+constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
+
+constexpr FamilyRow meta{.type = "meta",
+                         .prefix = "",
+                         .ids = "tok_embeddings",
+                         .head = "output",
+                         .attention_norm = "attention_norm",
+                         .ffn_norm = "ffn_norm",
+                         .query = "attention.wq",
+                         .key = "attention.wk",
+                         .value = "attention.wv",
+                         .out = "attention.wo",
+                         .rotary = Rotary::interleaved,
+                         .gate = "feed_forward.w1",
+                         .up = "feed_forward.w3",
+                         .down = "feed_forward.w2",
+                         .ignored = meta_frequencies,
+                         .activation_name = "silu"};
+
+constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
+                              codegen, gpt_neox, gpt_bigcode, meta};
 
 }  // namespace
 }  // namespace rows_gpt

@@ -1,27 +1,12 @@
 // DeepSeek and related models: latent attention, and experts behind a router with groups.
-#include "io/transformer/rows_latent.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "core/base/error.hpp"
-#include "core/model/block.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
-
-std::vector<double> numbers_of(const BlockReader& reader, const std::string& name,
-                               std::size_t count) {
-    std::vector<double> values = elements_of(reader.tensors.get(reader.full(name)));
-    if (values.size() != count)
-        throw Error(ErrorKind::input, reader.tensors.find_array(reader.full(name))->place(),
-                    std::to_string(values.size()) + " elements; expected " + std::to_string(count) +
-                        " by the model's config.json");
-    return values;
-}
 
 AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
                                std::optional<Rope> pairs) {
@@ -85,29 +70,16 @@ AttentionPart latent_attention(const BlockReader& reader, const LatentNames& nam
     return part;
 }
 
-Experts grouped_experts(const BlockReader& reader, const ExpertNames& names,
-                        std::string_view bias) {
-    const ModelConfig& config = reader.config;
-    config.require("moe_layer_freq", 1);
-    pass_keys(config, {"n_shared_experts", "num_shared_experts"});
-    Experts part = reader.experts(names);
-    read_groups(reader, part, 0, 1);
-    part.factor = config.number("routed_scaling_factor", 1);
-    part.sum_eps = 1e-20;
-    if (!bias.empty())
-        part.choice_bias = elements_of(reader.tensors.get(reader.full(bias), {part.count}));
-    return part;
-}
-
 namespace rows_latent {
 namespace {
 
 constexpr LatentNames latent_names{};
-constexpr ExpertNames expert_names{.shared = "mlp.shared_experts",
-                                   .count = "n_routed_experts",
-                                   .scores = Experts::Scores::sigmoid};
-constexpr ExpertNames softmax_names{.shared = "mlp.shared_experts", .count = "n_routed_experts"};
-constexpr std::string_view choice_bias = "mlp.gate.e_score_correction_bias";
+constexpr ExpertNames softmax_names{.shared = "mlp.shared_experts",
+                                    .count = "n_routed_experts",
+                                    .factor = "routed_scaling_factor",
+                                    .sum_eps = 1e-20,
+                                    .least_in_group = 1};
+constexpr ExpertNames expert_names = with_groups(softmax_names);
 
 Rope rope_by_key(const ModelConfig& config) {
     return config.flag("rope_interleave", true) ? Rope::interleaved : Rope::half;
@@ -134,34 +106,36 @@ void make_pairs_attention(BlockReader& reader, TransformerBlock& block) {
     block.mixer = latent_attention(reader, latent_names, Rope::interleaved);
 }
 
-void make_dense(BlockReader& reader, TransformerBlock& block) {
-    pass_keys(reader.config, {"mlp_bias", "embedding_initializer_range"});
-    block.ffn = reader.feed_forward();
+void pass_dense_keys(const ModelConfig& config, FamilyRow&) {
+    pass_keys(config, {"mlp_bias", "embedding_initializer_range"});
 }
 
-void make_ffn(BlockReader& reader, TransformerBlock& block) {
-    const ModelConfig& config = reader.config;
+void check_mistral4(const ModelConfig& config, FamilyRow& row) {
+    pass_dense_keys(config, row);
+    config.require("moe_layer_freq", 1);
+}
+
+void check_deepseek3(const ModelConfig& config, FamilyRow& row) {
+    check_mistral4(config, row);
     config.require("scoring_func", "sigmoid");
     config.require("topk_method", "noaux_tc");
-    if (has_experts_by_type(reader))
-        block.ffn = grouped_experts(reader, expert_names, choice_bias);
-    else
-        make_dense(reader, block);
 }
 
-void make_deepseek2_ffn(BlockReader& reader, TransformerBlock& block) {
-    const ModelConfig& config = reader.config;
+void check_deepseek2(const ModelConfig& config, FamilyRow& row) {
+    check_mistral4(config, row);
     config.require("scoring_func", "softmax");
-    if (reader.layer < config.whole("first_k_dense_replace")) return make_dense(reader, block);
     const std::string method = config.text("topk_method", "greedy");
     if (method != "greedy" && method != "group_limited_greedy")
         config.fail("topk_method", "\"greedy\" or \"group_limited_greedy\"");
-    config.at("mlp_bias");
-    Experts part = grouped_experts(reader, softmax_names, {});
-    part.normalise = false;  // whatever norm_topk_prob says
-    part.groups_by_best = true;
-    if (method == "greedy") part.chosen_groups = part.groups;
-    block.ffn = std::move(part);
+}
+
+void adjust_deepseek2(BlockReader& reader, TransformerBlock& block) {
+    auto* const experts = std::get_if<Experts>(&block.ffn);
+    if (experts == nullptr) return;
+    experts->normalise = false;  // whatever norm_topk_prob says
+    experts->groups_by_best = true;
+    if (reader.config.text("topk_method", "greedy") == "greedy")
+        experts->chosen_groups = experts->groups;
 }
 
 void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
@@ -177,13 +151,6 @@ void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
     if (rope.contains("llama_4_scaling_beta") && !rope["llama_4_scaling_beta"].is_null())
         part.query_factor = position_factor(reader, rope);
     block.mixer = std::move(part);
-}
-
-void make_mistral4_ffn(BlockReader& reader, TransformerBlock& block) {
-    if (has_experts_by_type(reader))
-        block.ffn = grouped_experts(reader, softmax_names, {});
-    else
-        make_dense(reader, block);
 }
 
 void make_minicpm3_attention(BlockReader& reader, TransformerBlock& block) {
@@ -280,28 +247,35 @@ void make_glm_dsa_attention(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr FamilyRow deepseek_v3{.type = "deepseek_v3",
+                                .experts = &expert_names,
                                 .ignored = rotary_buffers,
-                                .make_mixer = make_attention,
-                                .make_block_ffn = make_ffn};
+                                .has_experts = has_experts_by_type,
+                                .adjust_row = check_deepseek3,
+                                .make_mixer = make_attention};
 constexpr FamilyRow deepseek_v2 = with(deepseek_v3, "deepseek_v2", [](FamilyRow& row) {
+    row.experts = &softmax_names;
+    row.has_experts = has_experts_after_dense;
+    row.adjust = adjust_deepseek2;
+    row.adjust_row = check_deepseek2;
     row.make_mixer = make_pairs_attention;
-    row.make_block_ffn = make_deepseek2_ffn;
 });
 constexpr FamilyRow deepseek_v32 = with(deepseek_v3, "deepseek_v32", [](FamilyRow& row) {
     row.make_mixer = make_deepseek32_attention;
 });
 constexpr FamilyRow glm_moe_dsa = with(
     deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) { row.make_mixer = make_glm_dsa_attention; });
-constexpr FamilyRow youtu =
-    with(deepseek_v3, "youtu", [](FamilyRow& row) { row.make_block_ffn = make_dense; });
-constexpr FamilyRow mistral4 = with(deepseek_v3, "mistral4", [](FamilyRow& row) {
-    row.make_mixer = make_mistral4_attention;
-    row.make_block_ffn = make_mistral4_ffn;
+constexpr FamilyRow youtu = with(deepseek_v3, "youtu", [](FamilyRow& row) {
+    row.experts = nullptr;
+    row.adjust_row = pass_dense_keys;
 });
-constexpr FamilyRow minicpm3 = with(deepseek_v3, "minicpm3", [](FamilyRow& row) {
+constexpr FamilyRow mistral4 = with(deepseek_v3, "mistral4", [](FamilyRow& row) {
+    row.experts = &softmax_names;
+    row.adjust_row = check_mistral4;
+    row.make_mixer = make_mistral4_attention;
+});
+constexpr FamilyRow minicpm3 = with(youtu, "minicpm3", [](FamilyRow& row) {
     row.adjust_model = adjust_minicpm3;
     row.make_mixer = make_minicpm3_attention;
-    row.make_block_ffn = make_dense;
 });
 
 constexpr FamilyRow rows[] = {

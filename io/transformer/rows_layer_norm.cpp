@@ -1,14 +1,9 @@
 // Rotary decoders with LayerNorms: Phi, StableLM, StarCoder 2, Persimmon, Nemotron, OLMo and DBRX.
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

@@ -1,32 +1,325 @@
-// Llama and related models: RMS norms before both parts, rotary heads, a gated feed-forward layer.
+// Llama with small changes: other activations, layers without rotation, windows, norms of heads or
+// after both parts.
 #include <cmath>
 
-#include "io/transformer/block_reader.hpp"
-#include "io/transformer/family_row.hpp"
-#include "io/transformer/model.hpp"
+#include "io/transformer/rotation.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
 namespace rows_llama {
 namespace {
 
-constexpr FamilyRow llama{.type = "llama", .ignored = rotary_buffers};
 constexpr FamilyRow mistral =
-    with(llama, "mistral", [](FamilyRow& row) { row.windowed = Windowed::all; });
+    with(llama_row, "mistral", [](FamilyRow& row) { row.windowed = Windowed::all; });
 constexpr FamilyRow qwen2 =
-    with(llama, "qwen2", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
+    with(llama_row, "qwen2", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
 constexpr FamilyRow qwen3 = with(qwen2, "qwen3", [](FamilyRow& row) {
     row.query_norm = "self_attn.q_norm";
     row.key_norm = "self_attn.k_norm";
 });
 
-constexpr ExpertNames qwen_experts{};
+constexpr ExpertNames plain_experts{};
 constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
-    row.experts = &qwen_experts;
+    row.experts = &plain_experts;
     row.has_experts = has_experts_by_step;
 });
 
-constexpr FamilyRow rows[] = {llama, mistral, qwen2, qwen3, qwen3_moe};
+constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.gate = {}; });
+constexpr FamilyRow seed_oss = with(llama_row, "seed_oss");
+constexpr FamilyRow internlm3 = with(llama_row, "internlm3");
+constexpr FamilyRow helium =
+    with(llama_row, "helium", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
+constexpr FamilyRow ministral =
+    with(llama_row, "ministral", [](FamilyRow& row) { row.windowed = Windowed::all; });
+
+// Apertus: xIELU with its own numbers.
+double softplus_of(const BlockReader& reader, const char* name) {
+    const std::vector<double> values = elements_of(reader.tensors.get(reader.full(name)));
+    if (values.size() != 1) reader.config.fail("hidden_act", "one number in each tensor of xielu");
+    return softplus(values.front());
+}
+
+void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
+    reader.config.require("qk_norm", true);
+    reader.config.require("post_norm", false);
+    if (is_attention_alone(block) || reader.config.text("hidden_act") != "xielu") return;
+    double beta = 0.5, eps = -1e-6;
+    for (const auto& [name, value] :
+         {std::pair{"mlp.act_fn.beta", &beta}, std::pair{"mlp.act_fn.eps", &eps}})
+        if (const std::vector<double> own = elements_of(reader.tensors.find(reader.full(name)));
+            own.size() == 1)
+            *value = own.front();
+    std::get<FeedForward>(block.ffn).activation_numbers = {
+        softplus_of(reader, "mlp.act_fn.alpha_p"), beta + softplus_of(reader, "mlp.act_fn.alpha_n"),
+        beta, eps};
+}
+
+constexpr FamilyRow apertus = with(head_norms_row, "apertus", [](FamilyRow& row) {
+    row.attention_norm = "attention_layernorm";
+    row.ffn_norm = "feedforward_layernorm";
+    row.gate = {};
+    row.adjust = adjust_apertus;
+});
+
+// SmolLM 3: some layers have no rotation, and these may have a window.
+std::string smollm3_type(const BlockReader& reader, std::size_t layer) {
+    const bool slides = reader.config.flag("use_sliding_window") &&
+                        !reader.config.at("sliding_window").is_null() &&
+                        is_without_rotation(reader, layer);
+    return slides ? "sliding_attention" : "full_attention";
+}
+
+void adjust_smollm3(BlockReader& reader, TransformerBlock& block) {
+    if (is_without_rotation(reader, reader.layer)) attention_of(block).rotation.reset();
+}
+
+constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = smollm3_type;
+    row.adjust = adjust_smollm3;
+});
+
+std::string cwm_type(const BlockReader&, std::size_t layer) {
+    return layer % 4 == 0 ? "full_attention" : "sliding_attention";
+}
+
+constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = cwm_type;
+});
+
+// Phi 3: joined projections.
+void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
+    reader.config.require("full_attn_mod", 1);
+    reader.config.require("interpolate_factor", 1);
+    nlohmann::json rope = reader.config.rope();
+    if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
+    rope["rope_type"] = "longrope";  // an older name of it
+    AttentionPart& part = attention_of(block);
+    part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+}
+
+constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
+    row.joined = JoinedHeads::parts;
+    row.query = "self_attn.qkv_proj";
+    row.gate = {};
+    row.up = "mlp.gate_up_proj";
+    row.ffn_joined = FeedForward::Joined::gate_first;
+    row.windowed = Windowed::all;
+    row.adjust = adjust_phi3;
+});
+
+// Ministral 3: queries grow with the position.
+void adjust_ministral3(BlockReader& reader, TransformerBlock& block) {
+    attention_of(block).query_factor = position_factor(reader, reader.config.rope());
+}
+
+constexpr FamilyRow ministral3 =
+    with(ministral, "ministral3", [](FamilyRow& row) { row.adjust = adjust_ministral3; });
+
+// Hunyuan: norms of heads after their rotation.
+void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
+    for (const char* key : {"use_qk_norm", "use_rotary_pos_emb"}) reader.config.require(key, true);
+    for (const char* key : {"use_cla", "use_mla"}) reader.config.require(key, false);
+    reader.config.require("norm_type", "rms");
+    // Of parts that are off, or the same as other keys.
+    pass_keys(reader.config, {"attention_head_dim",  "cla_share_factor",
+                              "kv_lora_rank",        "q_lora_rank",
+                              "qk_nope_head_dim",    "qk_rope_head_dim",
+                              "v_head_dim",          "add_classification_head",
+                              "class_num",           "pool_type",
+                              "mask_init_id",        "dense_list",
+                              "num_media_embeds",    "moe_layer_num_skipped",
+                              "num_shared_expert",   "use_mixed_mlp_moe",
+                              "norm_topk_prob",      "n_group",
+                              "topk_group",          "routed_scaling_factor",
+                              "group_limited_greedy"});
+    AttentionPart& part = attention_of(block);
+    nlohmann::json rope = reader.config.rope();
+    const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
+    const bool has_alpha = rope.value("rope_type", nlohmann::json("default")) == "dynamic" &&
+                           alpha.is_number() && alpha.get<double>() != 0;
+    if (has_alpha && rope["rope_theta"].is_number()) {
+        const auto width = static_cast<double>(part.d_k);
+        rope["rope_theta"] =
+            rope["rope_theta"].get<double>() * std::pow(alpha.get<double>(), width / (width - 2));
+        rope["rope_type"] = "default";
+        part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+    }
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
+}
+
+constexpr FamilyRow hunyuan_v1_dense = with(llama_row, "hunyuan_v1_dense", [](FamilyRow& row) {
+    row.query_norm = "self_attn.query_layernorm";
+    row.key_norm = "self_attn.key_layernorm";
+    row.norms_after_rotation = true;
+    row.adjust = adjust_hunyuan;
+});
+
+constexpr ExpertNames hunyuan_experts{.router = "mlp.gate.wg",
+                                      .shared = "mlp.shared_mlp",
+                                      .count = "num_experts",
+                                      .chosen = "moe_topk",
+                                      .normalise = true};
+constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", [](FamilyRow& row) {
+    row.experts = &hunyuan_experts;
+    row.has_experts = [](const BlockReader&) { return true; };
+});
+
+constexpr std::string_view hy_v3_bias[] = {"mlp.expert_bias", "mlp.e_score_correction_bias"};
+constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts",
+                                    .scores = Experts::Scores::sigmoid,
+                                    .normalise = true,
+                                    .shared_count = "num_shared_experts",
+                                    .choice_bias = hy_v3_bias,
+                                    .factor = "router_scaling_factor",
+                                    .sum_eps = 1e-20};
+constexpr ExpertNames hy_v3_experts = [] {
+    ExpertNames names = hy_v3_library;
+    names.router = "mlp.router.gate";
+    names.shared = "mlp.shared_mlp";
+    return names;
+}();
+
+void adjust_hy_v3(BlockReader& reader, TransformerBlock& block) {
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
+    for (const char* key :
+         {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
+        reader.config.require(key, true);
+    // Of the precision of sums, and of widths that the tensors show.
+    pass_keys(reader.config, {"enable_moe_fp32_combine", "enable_attention_fp32_softmax",
+                              "enable_lm_head_fp32", "use_grouped_mm", "expert_hidden_dim"});
+}
+
+constexpr FamilyRow hy_v3 = with(head_norms_row, "hy_v3", [](FamilyRow& row) {
+    row.experts = &hy_v3_experts;
+    row.other_experts = &hy_v3_library;
+    row.has_experts = has_experts_by_type;
+    row.adjust = adjust_hy_v3;
+});
+
+// ERNIE 4.5: pairs of neighbours turn.
+constexpr FamilyRow ernie4_5 =
+    with(llama_row, "ernie4_5", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
+
+constexpr std::string_view ernie_bias[] = {"mlp.moe_statics.e_score_correction_bias",
+                                           "mlp.gate.moe_statics.e_score_correction_bias"};
+constexpr ExpertNames ernie_experts{.shared = "mlp.shared_experts",
+                                    .count = "moe_num_experts",
+                                    .chosen = "moe_k",
+                                    .normalise = true,
+                                    .shared_count = "moe_num_shared_experts",
+                                    .choice_bias = ernie_bias};
+
+bool has_ernie_experts(const BlockReader& reader) {
+    const std::size_t every = reader.config.whole("moe_layer_interval", 1);
+    if (every == 0) reader.config.fail("moe_layer_interval", "at least 1");
+    const nlohmann::json& last = reader.config.at("moe_layer_end_index");
+    return (reader.layer + 1) % every == 0 &&
+           reader.layer >= reader.config.whole("moe_layer_start_index", 1) &&
+           (last.is_null() || last == -1 ||
+            reader.layer <= reader.config.whole("moe_layer_end_index"));
+}
+
+void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
+    const double least = reader.config.number("moe_norm_min", 1e-12);
+    reader.config.require("moe_gate", "topk");
+    reader.config.require("moe_use_aux_free", true);
+    pass_keys(reader.config, {"use_flash_attention", "moe_capacity", "freq_allocation"});
+    auto* const experts = std::get_if<Experts>(&block.ffn);
+    if (experts == nullptr) return;
+    experts->normalise = true;
+    experts->sum_least = least;
+}
+
+constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {
+    row.experts = &ernie_experts;
+    row.has_experts = has_ernie_experts;
+    row.adjust = adjust_ernie_moe;
+});
+
+void adjust_olmoe(BlockReader& reader, TransformerBlock& block) {
+    AttentionPart& part = attention_of(block);
+    part.clip = bound_of(reader.config, "clip_qkv");
+    part.clips_after_norm = true;
+}
+
+std::string olmo3_type(const BlockReader&, std::size_t layer) {
+    return (layer + 1) % 4 != 0 ? "sliding_attention" : "full_attention";
+}
+
+constexpr FamilyRow olmo2 =
+    with(norms_after_row, "olmo2", [](FamilyRow& row) { row.norms_whole = true; });
+constexpr FamilyRow olmo3 = with(olmo2, "olmo3", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = olmo3_type;
+});
+constexpr FamilyRow olmoe = with(head_norms_row, "olmoe", [](FamilyRow& row) {
+    row.norms_whole = true;
+    row.experts = &plain_experts;
+    row.has_experts = [](const BlockReader&) { return true; };
+    row.adjust = adjust_olmoe;
+});
+constexpr FamilyRow flex_olmo = with(olmo2, "flex_olmo", [](FamilyRow& row) {
+    row.experts = &plain_experts;
+    row.has_experts = [](const BlockReader&) { return true; };
+});
+
+// EXAONE 4: norms of single heads; layers without a window have no rotation.
+std::string exaone_type(const BlockReader& reader, std::size_t layer) {
+    if (reader.config.at("sliding_window").is_null()) return "full_attention";
+    const std::size_t every = reader.config.whole("sliding_window_pattern");
+    return every == 0 || (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+}
+
+void adjust_exaone(BlockReader& reader, TransformerBlock& block) {
+    const bool has_windows = !reader.config.at("sliding_window").is_null();
+    if (has_windows && reader.layer_type() != "sliding_attention")
+        attention_of(block).rotation.reset();
+}
+
+constexpr ExpertNames exaone_experts = with_groups(
+    {.shared = "mlp.shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
+
+constexpr FamilyRow exaone4 = with(norms_after_row, "exaone4", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = exaone_type;
+    row.adjust = adjust_exaone;
+});
+constexpr FamilyRow exaone_moe = with(head_norms_row, "exaone_moe", [](FamilyRow& row) {
+    row.windowed = Windowed::all;
+    row.layer_rule = exaone_type;
+    row.experts = &exaone_experts;
+    row.has_experts = has_experts_by_type;
+    row.adjust = adjust_exaone;
+});
+
+constexpr FamilyRow rows[] = {llama_row,
+                              mistral,
+                              qwen2,
+                              qwen3,
+                              qwen3_moe,
+                              arcee,
+                              seed_oss,
+                              internlm3,
+                              helium,
+                              ministral,
+                              apertus,
+                              smollm3,
+                              cwm,
+                              phi3,
+                              ministral3,
+                              hunyuan_v1_dense,
+                              hunyuan_v1_moe,
+                              hy_v3,
+                              ernie4_5,
+                              ernie4_5_moe,
+                              olmo2,
+                              olmo3,
+                              olmoe,
+                              flex_olmo,
+                              exaone4,
+                              exaone_moe};
 
 }  // namespace
 }  // namespace rows_llama

@@ -1,7 +1,7 @@
-// Models with attention of their own: Llama 4, AFMoE, Doge, DiffLlama.
+// Llama 4, AFMoE, Doge and DiffLlama with attention of their own, and the text models of other
+// vision-language models. For text, all axes of their rotation are equal.
 #include <cmath>
 
-#include "io/transformer/model.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -9,16 +9,14 @@ namespace rows_llama4 {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
-constexpr ExpertNames llama4_experts{.router = "feed_forward.router",
-                                     .gate = "feed_forward.experts.#.gate_proj",
-                                     .up = "feed_forward.experts.#.up_proj",
-                                     .down = "feed_forward.experts.#.down_proj",
-                                     .stacked_gate_up = "feed_forward.experts.gate_up_proj",
-                                     .stacked_down = "feed_forward.experts.down_proj",
-                                     .stacked_in_out = true,
-                                     .shared = "feed_forward.shared_expert",
-                                     .count = "num_local_experts",
-                                     .scores = Experts::Scores::sigmoid};
+constexpr ExpertNames llama4_experts = [] {
+    ExpertNames names = feed_forward_experts;
+    names.stacked_in_out = true;
+    names.shared = "feed_forward.shared_expert";
+    names.count = "num_local_experts";
+    names.scores = Experts::Scores::sigmoid;
+    return names;
+}();
 
 bool has_llama4_experts(const BlockReader& reader) {
     const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
@@ -84,10 +82,15 @@ constexpr FamilyRow llama4 = with(llama4_text, "llama4", [](FamilyRow& row) {
 });
 
 // AFMoE: a gate of the context, and rotation in layers with a window alone.
+constexpr std::string_view afmoe_bias[] = {"mlp.expert_bias"};
 constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
                                     .shared = "mlp.shared_experts",
+                                    .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
-                                    .shared_count = "num_shared_experts"};
+                                    .shared_count = "num_shared_experts",
+                                    .choice_bias = afmoe_bias,
+                                    .factor = "route_scale",
+                                    .sum_eps = 1e-20};
 
 std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.whole("global_attn_every_n_layers", 4);
@@ -110,8 +113,6 @@ void adjust_afmoe(BlockReader& reader, TransformerBlock& block) {
     for (const char* key : {"score_func", "scoring_func"}) reader.config.require(key, "sigmoid");
     for (const char* key : {"n_group", "topk_group"}) reader.config.require(key, 1);
     reader.config.require("route_norm", true);
-    use_sigmoid_router(reader, block, {"mlp.expert_bias"}, "route_scale");
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
 }
 
 constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
@@ -165,10 +166,8 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
     const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(reader.layer));
     part.difference = product("self_attn.lambda_q1", "self_attn.lambda_k1") -
                       product("self_attn.lambda_q2", "self_attn.lambda_k2") + start;
-    NormSpec norm;
-    norm.eps = reader.config.number("rms_norm_eps");
-    norm.weight_factor = 1 - start;
-    part.out_norm = norm;
+    part.out_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
+    part.out_norm->weight_factor = 1 - start;
     part.out_norm_per_head = true;
     reader.config.at("lambda_std_dev");  // of the start of training
 }
@@ -176,7 +175,53 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow diffllama =
     with(llama_row, "diffllama", [](FamilyRow& row) { row.adjust = adjust_diffllama; });
 
-constexpr FamilyRow rows[] = {llama4, llama4_text, afmoe, doge, diffllama};
+constexpr FamilyRow qwen2_vl_text =
+    with(llama_row, "qwen2_vl_text", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
+constexpr FamilyRow qwen2_vl =
+    with(qwen2_vl_text, "qwen2_vl", [](FamilyRow& row) { row.part = "text_config"; });
+constexpr FamilyRow qwen3_vl_text = with(head_norms_row, "qwen3_vl_text");
+constexpr FamilyRow qwen3_vl = with(qwen3_vl_text, "qwen3_vl", [](FamilyRow& row) {
+    row.part = "text_config";
+    row.prefix = "model.language_model.";
+});
+
+constexpr ExpertNames qwen3_experts{.normalise = true, .stacked_by_shape = true};
+constexpr FamilyRow qwen3_vl_moe_text =
+    with(head_norms_row, "qwen3_vl_moe_text", [](FamilyRow& row) {
+        row.experts = &qwen3_experts;
+        row.has_experts = has_experts_by_step;
+        row.adjust = [](BlockReader&, TransformerBlock& block) {
+            if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
+        };
+    });
+constexpr FamilyRow qwen3_vl_moe = with(qwen3_vl_moe_text, "qwen3_vl_moe", [](FamilyRow& row) {
+    row.part = "text_config";
+    row.prefix = "model.language_model.";
+});
+
+/// Whose text part is a model of another family.
+constexpr FamilyRow llava = with(llama_row, "llava", [](FamilyRow& row) {
+    row.part = "text_config";
+    row.prefix = "language_model.model.";
+});
+
+constexpr FamilyRow rows[] = {llama4,
+                              llama4_text,
+                              afmoe,
+                              doge,
+                              diffllama,
+                              qwen2_vl,
+                              qwen2_vl_text,
+                              with(qwen2_vl, "qwen2_5_vl"),
+                              with(qwen2_vl_text, "qwen2_5_vl_text"),
+                              qwen3_vl,
+                              qwen3_vl_text,
+                              qwen3_vl_moe,
+                              qwen3_vl_moe_text,
+                              llava,
+                              with(llava, "internvl"),
+                              with(llava, "smolvlm"),
+                              with(llava, "mistral3")};
 
 }  // namespace
 }  // namespace rows_llama4

@@ -1,10 +1,8 @@
 // Encoders with rotary heads: ESM, EuroBERT, ModernBERT, Nomic, GTE, Jina.
 #include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "io/transformer/bert_row.hpp"
 #include "io/transformer/rotation.hpp"
 #include "io/transformer/shared_rows.hpp"
@@ -115,12 +113,10 @@ constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
 });
 
 /// Where layer_types is missing, all but every n-th layer slide.
-bool slides(const BlockReader& reader) {
-    const ModelConfig& config = reader.config;
-    const std::size_t every = config.whole("global_attn_every_n_layers", 3);
-    if (config.gives("layer_types")) return reader.layer_type() == "sliding_attention";
-    if (every == 0) config.fail("global_attn_every_n_layers", "at least 1");
-    return reader.layer % every != 0;
+std::string modernbert_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t every = reader.config.whole("global_attn_every_n_layers", 3);
+    if (every == 0) reader.config.fail("global_attn_every_n_layers", "at least 1");
+    return layer % every != 0 ? "sliding_attention" : "full_attention";
 }
 void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
@@ -132,14 +128,12 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
          "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
          "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
          "repad_logits_with_grad"});  // those of heads, and of the program that runs the model
-    const bool is_sliding = slides(reader);
-    part.rotation =
-        rotation_of(config, config.rope(is_sliding ? "sliding_attention" : "full_attention"),
-                    part.d_k, Rope::half, reader.tokens);
+    const std::string type = reader.layer_type();
+    part.rotation = rotation_of(config, config.rope(type), part.d_k, Rope::half, reader.tokens);
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =
         config.gives("sliding_window") ? config.whole("sliding_window") : half;
-    if (!is_sliding) return;
+    if (type != "sliding_attention") return;
     if (part.causal && window == 0) config.fail("local_attention", "at least 2");
     part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
     if (!part.causal) part.window_right = part.window_left;
@@ -164,7 +158,8 @@ constexpr FamilyRow modernbert{.type = "modernbert",
                                .ffn_joined = FeedForward::Joined::gate_first,
                                .activation = "hidden_activation",
                                .ignored = inverse_frequencies,
-                               .adjust = adjust_modernbert};
+                               .adjust = adjust_modernbert,
+                               .layer_rule = modernbert_type};
 constexpr FamilyRow modernbert_decoder = with(modernbert, "modernbert-decoder", [](FamilyRow& row) {
     row.causal = true;
     row.joined = JoinedHeads::separate;

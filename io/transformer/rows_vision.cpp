@@ -7,10 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.hpp"
 #include "core/model/resize.hpp"
+#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/vision_reader.hpp"
 
 namespace attn::io {
 namespace rows_vision {

@@ -30,45 +30,6 @@ bool has_experts_by_step(const BlockReader& reader) {
     return reader.config.whole("num_experts") > 0 && (reader.layer + 1) % step == 0;
 }
 
-void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
-                        std::initializer_list<std::string_view> bias, std::string_view factor) {
-    const double weight = factor.empty() ? 1 : reader.config.number(std::string(factor), 1);
-    auto* const experts = std::get_if<Experts>(&block.ffn);
-    if (experts == nullptr) return;
-    experts->scores = Experts::Scores::sigmoid;
-    experts->sum_eps = 1e-20;
-    experts->factor = weight;
-    for (const std::string_view name : bias)
-        if (experts->choice_bias.empty())
-            experts->choice_bias = elements_of(reader.tensors.find(reader.full(name)));
-    if (experts->choice_bias.empty()) reader.tensors.get(reader.full(*bias.begin()));  // fails
-    if (experts->choice_bias.size() != experts->count)
-        reader.config.fail("num_experts", "the number of elements of the router's bias, " +
-                                              std::to_string(experts->choice_bias.size()));
-}
-
-void use_grouped_router(BlockReader& reader, TransformerBlock& block) {
-    use_sigmoid_router(reader, block,
-                       {"mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"},
-                       "routed_scaling_factor");
-    pass_keys(reader.config, {"n_group", "topk_group"});
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) read_groups(reader, *experts, 1, 2);
-}
-
-void read_groups(const BlockReader& reader, Experts& part, std::size_t chosen, std::size_t least) {
-    const ModelConfig& config = reader.config;
-    part.groups = config.whole("n_group", 1);
-    part.chosen_groups = config.whole("topk_group", chosen == 0 ? part.groups : chosen);
-    const std::size_t each = part.groups == 0 ? 0 : part.count / part.groups;
-    if (each < least || part.count % part.groups != 0)
-        config.fail("n_group", "a divisor of the number of experts " + std::to_string(part.count) +
-                                   " that leaves at least " + std::to_string(least) +
-                                   " in each group");
-    if (part.chosen_groups == 0 || part.chosen_groups > part.groups ||
-        part.chosen_groups * each < part.chosen)
-        config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
-}
-
 std::function<double(double)> position_factor(const BlockReader& reader,
                                               const nlohmann::json& rope) {
     const auto number = [&](const char* key) {
@@ -82,6 +43,16 @@ std::function<double(double)> position_factor(const BlockReader& reader,
     return [beta, length](double position) {
         return 1 + beta * std::log1p(std::floor(position / length));
     };
+}
+
+NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
+                       std::size_t width) {
+    NormSpec norm;
+    norm.is_rms = false;
+    norm.eps = eps;
+    norm.weight = tensors.get(name + ".weight", {width});
+    norm.bias = tensors.bias_of(name, {width});
+    return norm;
 }
 
 void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys) {

@@ -1,13 +1,16 @@
-// Rows and functions that several files share.
+// What files of rows include: the readers, and the rows and functions that several of them share.
 #pragma once
 
 #include <functional>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::io {
 
@@ -49,20 +52,57 @@ bool has_experts_by_type(const BlockReader& reader);
 /// Every decoder_sparse_step-th layer that is not in mlp_only_layers.
 bool has_experts_by_step(const BlockReader& reader);
 
-/// The groups of experts of n_group and topk_group (default `chosen`), each of at least `least`
-/// experts.
-void read_groups(const BlockReader& reader, Experts& part, std::size_t chosen, std::size_t least);
-
 /// Llama 4's factor on queries by their position, from llama_4_scaling_beta of the rotary settings.
 std::function<double(double)> position_factor(const BlockReader& reader,
                                               const nlohmann::json& rope);
 
-/// A sigmoid router with a bias for the choice only, and a factor on the normalised weights. The
-/// bias is the first of these tensors in the file.
-void use_sigmoid_router(BlockReader& reader, TransformerBlock& block,
-                        std::initializer_list<std::string_view> bias, std::string_view factor);
-/// The same with groups of experts, as in DeepSeek V3.
-void use_grouped_router(BlockReader& reader, TransformerBlock& block);
+/// Experts in a module block_sparse_moe (Mixtral), or feed_forward (Llama 4).
+inline constexpr ExpertNames sparse_experts{
+    .router = "block_sparse_moe.gate",
+    .gate = "block_sparse_moe.experts.#.w1",
+    .up = "block_sparse_moe.experts.#.w3",
+    .down = "block_sparse_moe.experts.#.w2",
+    .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
+    .stacked_down = "block_sparse_moe.experts.down_proj"};
+inline constexpr ExpertNames feed_forward_experts{
+    .router = "feed_forward.router",
+    .gate = "feed_forward.experts.#.gate_proj",
+    .up = "feed_forward.experts.#.up_proj",
+    .down = "feed_forward.experts.#.down_proj",
+    .stacked_gate_up = "feed_forward.experts.gate_up_proj",
+    .stacked_down = "feed_forward.experts.down_proj"};
+
+/// The bias of DeepSeek V3's router, as files and as the library have it.
+inline constexpr std::string_view correction_bias[] = {"mlp.gate.e_score_correction_bias",
+                                                       "mlp.e_score_correction_bias"};
+
+/// DeepSeek V3's router: a sigmoid, groups, a bias for the choice, a factor on the weights.
+constexpr ExpertNames with_groups(ExpertNames names,
+                                  std::span<const std::string_view> bias = correction_bias) {
+    names.scores = Experts::Scores::sigmoid;
+    names.choice_bias = bias;
+    names.factor = "routed_scaling_factor";
+    names.sum_eps = 1e-20;
+    names.least_in_group = 2;
+    return names;
+}
+
+/// The tensor names of latent attention.
+struct LatentNames {
+    std::string_view query = "self_attn.q_proj", query_down = "self_attn.q_a_proj",
+                     query_norm = "self_attn.q_a_layernorm", query_up = "self_attn.q_b_proj",
+                     key_down = "self_attn.kv_a_proj_with_mqa",
+                     key_norm = "self_attn.kv_a_layernorm", key_up = "self_attn.kv_b_proj",
+                     out = "self_attn.o_proj";
+};
+
+/// Latent attention from the keys of DeepSeek's configs; `pairs` is its rotary embedding, or none.
+AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
+                               std::optional<Rope> pairs);
+
+/// A LayerNorm of this width that the row does not describe.
+NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
+                       std::size_t width);
 
 /// Marks keys as read that occur in published files but have no effect in transformers.
 void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);

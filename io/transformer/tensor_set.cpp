@@ -107,7 +107,7 @@ Parameter TensorSet::find_whole(const std::string& name) const {
 Parameter TensorSet::get(const std::string& name, const std::vector<std::size_t>& shape) const {
     Parameter tensor = find(name);
     if (tensor == nullptr)
-        throw MissingTensor(
+        throw IncompleteModel(
             ErrorKind::input, file_->name,
             "no tensor \"" + prefix_ + name +
                 "\"; expected a tensor with this name, which the model's family and "

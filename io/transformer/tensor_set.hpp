@@ -16,8 +16,9 @@
 
 namespace attn::io {
 
-/// The error of a tensor that the file lacks.
-class MissingTensor : public Error {
+/// The error of a model that cannot be computed as a whole, though a layer of it may be: the file
+/// lacks a tensor, or blocks attend to the states of another model.
+class IncompleteModel : public Error {
     using Error::Error;
 };
 

@@ -1,16 +1,28 @@
-// Shared by image models: patches, and the image sizes in their configs.
+// Reads the inputs of audio models, convolutions, and of image models: patches, and the image sizes
+// in their configs.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <string>
 
+#include "core/model/products.hpp"
 #include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {
+
+/// name.weight, (output channels, input channels per group, taps), and name.bias if there is one. A
+/// size of 0 accepts the tensor's. Errors: kind input if the weight is missing or has another
+/// shape.
+Convolution convolution_of(const TensorSet& tensors, const std::string& name, std::size_t d_in,
+                           std::size_t taps, std::size_t groups = 1);
+
+/// The same for a weight-normalized convolution: directions, and one magnitude per tap.
+Convolution normed_convolution_of(const TensorSet& tensors, const std::string& name,
+                                  std::size_t d_in, std::size_t taps, std::size_t groups);
 
 /// Marks the keys as read that do not affect the hidden states.
 void pass_vision_keys(const ModelConfig& config);
