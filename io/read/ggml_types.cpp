@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/memory.hpp"
-#include "io/read/ggml_blocks.hpp"
 
 namespace attn::io {
 namespace {
