@@ -14,7 +14,7 @@
 #include "io/file/durable_file.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/array_archive.hpp"
+#include "io/write/array_bytes.hpp"
 
 namespace attn::cli {
 namespace {
@@ -34,7 +34,7 @@ std::string text_of(const IndexLine& line) {
         arrays += arrays.back() == '[' ? "{" : ",{";
         io::append_member(arrays, "name", array.name);
         io::append_member(arrays, "entry", entry_name(line.record, array.name));
-        io::append_member(arrays, "dtype", array.type.dtype);
+        io::append_member(arrays, "dtype", io::name_of(array.type.element));
         io::append_member(arrays, "shape", array.type.shape);
         io::append_member(arrays, "offset", array.offset);
         io::append_member(arrays, "bytes", array.type.size());
@@ -91,11 +91,10 @@ std::optional<IndexLine> read_index_line(const io::JsonDocument& document,
         line.record = document.read_value(*record).get<std::uint64_t>();
         line.file = document.read_value(*file).get<std::string>();
         for (const nlohmann::json& array : document.read_value(*arrays)) {
-            std::optional<io::ArrayBytes> type =
-                io::described_as(array.at("dtype").get<std::string>(),
-                                 array.at("shape").get<std::vector<std::size_t>>());
+            const auto type = io::type_of_descr(array.at("dtype").get<std::string>());
             if (!type) return {};
-            line.arrays.push_back({array.at("name").get<std::string>(), std::move(*type),
+            line.arrays.push_back({array.at("name").get<std::string>(),
+                                   {*type, array.at("shape").get<std::vector<std::size_t>>()},
                                    array.value("saturated", std::uint64_t{0}),
                                    array.at("offset").get<std::uint64_t>()});
         }
@@ -125,7 +124,7 @@ std::string problem_of(const PartLayout& layout, const IndexLine& line, std::uin
 
 bool holds(const PartLayout& layout, const IndexLine& line, const PackedArrays& packed) {
     const auto is_same = [](const PackedArray& a, const PackedArray& b) {
-        return a.name == b.name && a.type.dtype == b.type.dtype && a.type.shape == b.type.shape;
+        return a.name == b.name && a.type.element == b.type.element && a.type.shape == b.type.shape;
     };
     if (!std::equal(line.arrays.begin(), line.arrays.end(), packed.arrays.begin(),
                     packed.arrays.end(), is_same))

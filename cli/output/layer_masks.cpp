@@ -45,7 +45,7 @@ EntryMasks masks_of(const NamedArray& array, const std::vector<LayerMask>& atten
     };
     if (array.layer)
         add(*array.layer);
-    else if (is_stacked)
+    else if (is_stacked || layers.size() == 1)
         std::for_each(layers.begin(), layers.end(), add);
     return entries;
 }
@@ -55,16 +55,19 @@ EntryMasks masks_of(const NamedArray& array, const std::vector<LayerMask>& atten
 io::MaskedOf masked_in_layers(std::vector<LayerMask> attentions, std::vector<std::size_t> layers,
                               std::vector<std::size_t> chosen) {
     const auto held = std::make_shared<const std::vector<LayerMask>>(std::move(attentions));
-    return [held, layers = std::move(layers),
+    const std::size_t batch = held->empty() ? 1 : held->front().batch;
+    return [held, batch, layers = std::move(layers),
             chosen = std::move(chosen)](const NamedArray& array) -> io::IsMasked {
-        return [held, chosen, entries = masks_of(array, *held, layers)](
+        return [held, batch, chosen, entries = masks_of(array, *held, layers)](
                    std::size_t entry, std::size_t head, std::size_t query, std::size_t key) {
-            const LayerMask* const of =
-                entry < entries.masks.size() ? entries.masks[entry] : nullptr;
+            if (entries.masks.empty()) return false;
+            const std::size_t place = std::min(entry / batch, entries.masks.size() - 1);
+            const LayerMask* const of = entries.masks[place];
             if (of == nullptr) return false;
             return io::in_heads(head, of->heads, [&](std::size_t h) {
                 const std::size_t own = h < chosen.size() ? chosen[h] : h;
-                return !of->mask->allows(0, own, query, entries.first_keys[entry] + key);
+                return !of->mask->allows(entry % batch, own, query,
+                                         entries.first_keys[place] + key);
             });
         };
     };

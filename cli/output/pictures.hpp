@@ -70,16 +70,18 @@ private:
 /// Errors: OutOfMemory.
 void stack_layers(io::Report& report, const std::vector<std::size_t>& layers);
 
-/// The mask of one attention of a model.
+/// The mask of one attention of a model, or of one of several results, which count as its layers.
 struct LayerMask {
     std::string part;  ///< the prefix of its arrays: "encoder_", "decoder_", "cross_" or none
     std::size_t layer = 0;
     std::size_t heads = 1, kv_len = 0;
     std::shared_ptr<const Mask> mask;
+    std::size_t batch = 1;
 };
 
 /// The masked cells of the arrays of these attentions: of an array of one layer, or stacked along
-/// an axis "layer", whose entries are `layers`. The arrays have `chosen` heads; empty: all.
+/// an axis "layer", whose entries are `layers`; any other array is that of the only layer. The
+/// arrays have `chosen` heads; empty: all.
 io::MaskedOf masked_in_layers(std::vector<LayerMask> attentions, std::vector<std::size_t> layers,
                               std::vector<std::size_t> chosen);
 

@@ -113,31 +113,40 @@ void check_same(const json& found, const json& made, const std::string& name,
     }
 }
 
-}  // namespace
-
-Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location) {
-    const json& layout = *head.layout;
-    if (!layout.is_object())
-        fail(location,
-             "has no layout, which describes its arrays; expected a result of this version "
-             "of attn, or its question: attn explain " +
-                 std::string(row_of(settings.mode).name) + " INPUT");
+/// The plan of these settings and the operands of a described layout. Its shapes and layout must be
+/// those of the description; the arrays of a model's layer have axes of their own.
+Plan plan_of_description(Settings& settings, const json& shapes, const json& layout, bool is_layer,
+                         const std::string& place) {
     settings.kernel = "auto";  // regardless of what computed the result
     PlanOptions streamed;
     streamed.stream = true;
     Plan plan = [&] {
         try {
             check_array_names(settings.emit);
-            const OperandShapes operands = LayoutReader(layout, location).read(settings.mode);
-            return make_plan(std::move(settings), operands, streamed);
+            const OperandShapes operands = LayoutReader(layout, place).read(settings.mode);
+            if (is_layer && operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
+            return make_plan(settings, operands, streamed);
         } catch (const SettingError& error) {
-            fail(location, std::string("config and layout.operands contradict each other: ") +
-                               error.where() + ": " + error.what());
+            fail(place, std::string("config and layout.operands contradict each other: ") +
+                            error.where() + ": " + error.what());
         }
     }();
-    check_same(*head.shapes, io::parse_own(shapes_json(plan.shapes())), "shapes", location);
-    check_same(layout, io::parse_own(layout_json(plan)), "layout", location);
+    json made = io::parse_own(layout_json(plan));
+    if (is_layer) made.erase("axes");
+    check_same(shapes, io::parse_own(shapes_json(plan.shapes())), "shapes", place);
+    check_same(layout, made, "layout", place);
     return plan;
+}
+
+}  // namespace
+
+Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location) {
+    if (!head.layout->is_object())
+        fail(location,
+             "has no layout, which describes its arrays; expected a result of this version "
+             "of attn, or its question: attn explain " +
+                 std::string(row_of(settings.mode).name) + " INPUT");
+    return plan_of_description(settings, *head.shapes, *head.layout, false, location);
 }
 
 std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
@@ -169,23 +178,8 @@ std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const Laye
     for (const char* key : {"dtype", "head"})
         if (const json value = member(*head.config, key); !value.is_null()) apply(key, value);
     if (settings.causal.value_or(false)) settings.causal_align = CausalAlign::bottom_right;
-    settings.kernel = "auto";
-    PlanOptions streamed;
-    streamed.stream = true;
-    try {
-        const OperandShapes operands = LayoutReader(layout, place).read(Mode::sdpa);
-        if (operands.mask_is_boolean) settings.mask_true = MaskTrue::keep;
-        Plan plan = make_plan(settings, operands, streamed);
-        json made = io::parse_own(layout_json(plan));
-        made.erase("axes");  // the layer's arrays have axes of their own
-        check_same(member(described, "shapes"), io::parse_own(shapes_json(plan.shapes())), "shapes",
-                   place);
-        check_same(layout, made, "layout", place);
-        return PlannedLayer{std::move(builder.request), std::move(plan)};
-    } catch (const SettingError& error) {
-        fail(place, std::string("config and layout.operands contradict each other: ") +
-                        error.where() + ": " + error.what());
-    }
+    Plan plan = plan_of_description(settings, member(described, "shapes"), layout, true, place);
+    return PlannedLayer{std::move(builder.request), std::move(plan)};
 }
 
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {

@@ -1,4 +1,4 @@
-#include "cli/plot/chosen.hpp"
+#include "cli/plot/drawing.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "cli/plot/drawn_result.hpp"
+#include "cli/plot/drawing.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/output.hpp"
-#include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
 #include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
@@ -198,11 +197,6 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     return report;
 }
 
-LayerRules rules_of(const std::optional<Plan>& plan) {
-    if (!plan) return {};
-    return {std::make_shared<const Mask>(settings_mask(*plan)), plan->batch};
-}
-
 std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                                       const std::vector<std::size_t>& layers,
                                       const std::string& place) {
@@ -235,8 +229,8 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
     return masks;
 }
 
-io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
-                       const std::string& place) {
+io::MaskedOf masked_in(const io::Report& report, std::vector<LayerMask> masks,
+                       std::vector<std::size_t> layers, const std::string& place) {
     const std::size_t first = report.first_query;
     if (const NamedArray* mask = array_named("mask", report.arrays)) {
         check_mask(*mask, report, place);
@@ -247,17 +241,8 @@ io::MaskedOf masked_in(const io::Report& report, std::vector<LayerRules> layers,
                 });
             });
     }
-    const auto has_rules = [](const LayerRules& layer) {
-        return layer.rules != nullptr && !layer.rules->rules().empty();
-    };
-    if (std::none_of(layers.begin(), layers.end(), has_rules)) return nullptr;
-    // The rules of a config apply to all heads.
-    return io::of_every_array(
-        [layers = std::move(layers)](std::size_t entry, std::size_t, std::size_t q, std::size_t k) {
-            const std::size_t batch = std::max<std::size_t>(layers.front().batch, 1);
-            const LayerRules& layer = layers[std::min(entry / batch, layers.size() - 1)];
-            return layer.rules != nullptr && !layer.rules->allows(entry % batch, 0, q, k);
-        });
+    if (masks.empty()) return nullptr;
+    return masked_in_layers(std::move(masks), std::move(layers), report.heads);
 }
 
 }  // namespace attn::cli

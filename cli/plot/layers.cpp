@@ -1,17 +1,17 @@
-#include "cli/plot/layers.hpp"
+#include "cli/plot/drawing.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "cli/output/pictures.hpp"
-#include "cli/plot/chosen.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
+#include "core/layer/mask_rows.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
@@ -252,11 +252,9 @@ public:
             name_selected();
         }
         io::Report& report = drawing_.report;
-        if (!naming_.layers.empty() && report.layers.empty()) keep_chosen_layers();
-        if (!masks_.empty() && array_named("mask", report.arrays) == nullptr)
-            report.masked_of = masked_in_layers(std::move(masks_), report.layers, report.heads);
-        else
-            report.masked_of = masked_in(report, std::move(rules_), drawing_.place);
+        const std::vector<std::size_t> layers =
+            report.layers.empty() ? kept_results() : report.layers;
+        report.masked_of = masked_in(report, std::move(masks_), layers, drawing_.place);
         return std::move(drawing_);
     }
 
@@ -272,7 +270,9 @@ private:
         if (!report.layers.empty()) stack_layers(report, report.layers);
         if (!report.layers.empty())
             masks_ = masks_of_model(result.head(), report.layers, result.place());
-        rules_.push_back(rules_of(plan));
+        else if (plan)
+            add_mask(*plan);
+        ++results_;
         if (stack_) {
             const std::string selected = selected_in(result);
             names_.add(result, selected_.empty() ? "" : selected);
@@ -299,13 +299,21 @@ private:
         stack_.emplace(drawing_, count, result.bytes(), kept, selected_);
     }
 
-    void keep_chosen_layers() {
+    /// What the settings of a result mask, in all heads.
+    void add_mask(const Plan& plan) {
+        Mask mask = settings_mask(plan);
+        if (mask.rules().empty()) return;
+        masks_.push_back({"", results_, 1, plan.kv_len,
+                          std::make_shared<const Mask>(std::move(mask)), plan.batch});
+    }
+
+    /// The results whose layers are drawn; of one result, its number.
+    std::vector<std::size_t> kept_results() {
+        std::vector<std::size_t> all(results_);
+        std::iota(all.begin(), all.end(), std::size_t{0});
+        if (naming_.layers.empty()) return all;
         const auto kept = keep_layers(drawing_.report, naming_.layers, drawing_.place);
-        if (rules_.size() < 2) return;
-        std::vector<LayerRules> rules;
-        rules.reserve(kept.size());
-        for (const std::size_t position : kept) rules.push_back(rules_[position]);
-        rules_ = std::move(rules);
+        return results_ < 2 ? all : kept;
     }
 
     /// The array and layer that FILE:NAME.N selects in a model's result.
@@ -371,8 +379,8 @@ private:
     ThreadPool& workers_;
     Drawing drawing_;
     std::optional<Stack> stack_;
-    std::vector<LayerRules> rules_;  // of each result
-    std::vector<LayerMask> masks_;   // of the layers of a model's result
+    std::size_t results_ = 0;
+    std::vector<LayerMask> masks_;  // of each result, or of the layers of a model's result
     LayerNames names_;
     std::string selected_;  // in the first result, if only that array is drawn; else empty
 };

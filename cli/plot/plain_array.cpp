@@ -1,4 +1,4 @@
-#include "cli/plot/plain_array.hpp"
+#include "cli/plot/drawing.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/output/pictures.hpp"
-#include "cli/plot/chosen.hpp"
-#include "cli/plot/layers.hpp"
+#include "cli/plot/drawing.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/output_file.hpp"

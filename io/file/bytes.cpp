@@ -18,6 +18,16 @@ namespace {
 
 constexpr std::size_t largest_pipe = std::size_t{1} << 30;
 
+/// Twice the room, of which the first `size` bytes are used, or `smallest`; returns it.
+std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t smallest) {
+    AlignedArray<char> larger;
+    const std::size_t room = std::max(smallest, 2 * size);
+    larger.reserve(room);
+    if (size != 0) std::memcpy(larger.data(), memory.data(), size);
+    memory.swap(larger);
+    return room;
+}
+
 }  // namespace
 
 std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access,
@@ -39,7 +49,7 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     } else {
         bytes->read_to_end(check);
     }
-    if (Gunzip::starts(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
+    if (Inflater::starts_as_gzip(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
         bytes->decompress(check);
     if (bytes->size_ == 0 && access.expected != nullptr)
         throw Error(ErrorKind::input, bytes->name_,
@@ -51,13 +61,7 @@ void Bytes::read_to_end(Check check) {
     constexpr std::size_t smallest = 65536, largest_read = std::size_t{1} << 20;
     std::size_t room = 0, size = 0;
     for (;;) {
-        if (size == room) {
-            AlignedArray<char> larger;
-            room = std::max(smallest, 2 * room);
-            larger.reserve(room);
-            if (size != 0) std::memcpy(larger.data(), memory_.data(), size);
-            memory_.swap(larger);
-        }
+        if (size == room) room = grow(memory_, size, smallest);
         const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room - size, largest_read));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && is_later(errno) && !access_.regular_only) {
@@ -67,7 +71,7 @@ void Bytes::read_to_end(Check check) {
         if (got < 0) fail_to_read(name_, errno);
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
-        if (check != nullptr && !Gunzip::starts({memory_.data(), size}))
+        if (check != nullptr && !Inflater::starts_as_gzip({memory_.data(), size}))
             check(name_, {memory_.data(), size}, size - static_cast<std::size_t>(got));
         if (size > largest_pipe)
             throw Error(ErrorKind::input, name_,
@@ -79,7 +83,7 @@ void Bytes::read_to_end(Check check) {
 }
 
 /// Decompresses from the compressed byte `at` on; returns the number of bytes, 0 at the end.
-std::size_t Bytes::decompress_to(char* to, std::size_t room, Gunzip& gunzip,
+std::size_t Bytes::decompress_to(char* to, std::size_t room, Inflater& gunzip,
                                  std::uint64_t& at) const {
     constexpr std::size_t piece = std::size_t{1} << 16;
     std::span<char> rest(to, room);
@@ -95,7 +99,7 @@ std::size_t Bytes::decompress_to(char* to, std::size_t room, Gunzip& gunzip,
 
 void Bytes::decompress(Check check) {
     constexpr std::size_t smallest = std::size_t{1} << 18;
-    Gunzip gunzip;
+    Inflater gunzip(Inflater::Form::gzip);
     AlignedArray<char> text;
     std::size_t room = 0, size = 0;
     std::uint64_t at = 0;
@@ -103,13 +107,7 @@ void Bytes::decompress(Check check) {
         if (size > largest_pipe)
             throw Error(ErrorKind::input, name_,
                         "is a gzip file of more than 1 GiB; expected less, or the file inside");
-        if (size == room) {
-            AlignedArray<char> larger;
-            room = std::max(smallest, 2 * room);
-            larger.reserve(room);
-            if (size != 0) std::memcpy(larger.data(), text.data(), size);
-            text.swap(larger);
-        }
+        if (size == room) room = grow(text, size, smallest);
         count = decompress_to(text.data() + size, room - size, gunzip, at);
         if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
     }
@@ -136,8 +134,8 @@ std::string Bytes::start_of(const std::string& path, const Access& access, std::
     const auto at_most = [&](std::size_t n) {
         return static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size_, n));
     };
-    if (!Gunzip::starts(bytes.read(0, at_most(2)))) return bytes.read(0, at_most(count));
-    Gunzip gunzip;
+    if (!Inflater::starts_as_gzip(bytes.read(0, at_most(2)))) return bytes.read(0, at_most(count));
+    Inflater gunzip(Inflater::Form::gzip);
     std::uint64_t at = 0;
     std::string start(count, '\0');
     start.resize(bytes.decompress_to(start.data(), count, gunzip, at));

@@ -12,7 +12,7 @@
 
 #include "core/base/memory.hpp"
 #include "io/file/access.hpp"
-#include "io/file/gunzip.hpp"
+#include "io/file/inflater.hpp"
 #include "io/file/mapping.hpp"
 
 namespace attn::io {
@@ -59,7 +59,8 @@ private:
     Bytes() = default;
     void read_to_end(Check check);
     void decompress(Check check);
-    std::size_t decompress_to(char* to, std::size_t room, Gunzip& gunzip, std::uint64_t& at) const;
+    std::size_t decompress_to(char* to, std::size_t room, Inflater& gunzip,
+                              std::uint64_t& at) const;
 
     std::string name_;
     Access access_;

@@ -99,8 +99,8 @@ Next LineReader::read_more(bool may_wait) {
 void LineReader::find_gzip() {
     if (!is_start_ || (buffer_.size() < 2 && !at_end_)) return;
     is_start_ = false;
-    if (longest_ == any_length || !Gunzip::starts(buffer_)) return;
-    gunzip_ = std::make_unique<Gunzip>();
+    if (longest_ == any_length || !Inflater::starts_as_gzip(buffer_)) return;
+    gunzip_ = std::make_unique<Inflater>(Inflater::Form::gzip);
     compressed_ = std::exchange(buffer_, {});
     compressed_at_end_ = std::exchange(at_end_, false);
     looked_at_ = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/file/gunzip.hpp"
+#include "io/file/inflater.hpp"
 
 namespace attn::io {
 
@@ -70,8 +70,8 @@ private:
     std::size_t number_ = 0;
     std::size_t looked_at_ = 0;  // bytes of `buffer_` that were checked to be text
     bool is_regular_ = false, at_end_ = false;
-    std::unique_ptr<Gunzip> gunzip_;  // of a gzip file, once its first bytes are read
-    std::string compressed_;          // bytes of it that are not decompressed yet
+    std::unique_ptr<Inflater> gunzip_;  // of a gzip file, once its first bytes are read
+    std::string compressed_;            // bytes of it that are not decompressed yet
     bool is_start_ = true, compressed_at_end_ = false, is_damaged_ = false;
 };
 

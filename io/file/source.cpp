@@ -150,6 +150,10 @@ std::string one_line(std::string_view text) {
     return printable(text);
 }
 
+std::string quoted_name(std::string_view name) {
+    return "\"" + one_line(shortened(name)) + "\"";
+}
+
 std::string shortened(std::string_view text, std::size_t longest) {
     if (text.size() <= longest) return std::string(text);
     std::size_t cut = longest;

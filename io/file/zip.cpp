@@ -3,9 +3,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
-#include <new>
 #include <set>
 #include <utility>
 
@@ -20,6 +17,12 @@ constexpr std::uint32_t local_mark = 0x04034b50, directory_mark = 0x02014b50, en
                         descriptor_mark = 0x08074b50;
 constexpr std::size_t local_size = 30, directory_size = 46, end_size = 22, end64_size = 56,
                       locator_size = 20;
+
+/// The CRC-32 of bytes after others, whose own is `crc`.
+std::uint32_t checksum(std::uint32_t crc, std::string_view bytes) {
+    return static_cast<std::uint32_t>(
+        ::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
 
 /// Little-endian numbers at an offset in a record.
 class Record {
@@ -262,67 +265,40 @@ std::vector<ZipEntry> read_zip_directory(const Bytes& bytes) {
     return DirectoryReader(bytes).read();
 }
 
-struct ZipStream::Inflater {
-    Inflater() {
-        constexpr int raw = -MAX_WBITS;  // neither zlib's header nor its checksum
-        if (::inflateInit2(&state, raw) != Z_OK) throw std::bad_alloc();
-    }
-    Inflater(const Inflater&) = delete;
-    Inflater& operator=(const Inflater&) = delete;
-    ~Inflater() { ::inflateEnd(&state); }
-
-    z_stream state{};
-    std::array<char, 65536> packed{};
-};
-
 ZipStream::ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place)
     : bytes_(std::move(bytes)), entry_(entry), place_(std::move(place)) {
-    if (entry.deflated) inflater_ = std::make_unique<Inflater>();
+    if (!entry.deflated) return;
+    inflater_ = std::make_unique<Inflater>(Inflater::Form::deflate);
+    packed_.resize(std::size_t{1} << 16);
 }
-
-ZipStream::~ZipStream() = default;
 
 void ZipStream::read(std::size_t count, char* to) {
     if (count > entry_.size - taken_)
         throw Error(ErrorKind::input, place_, "ends early; the file is damaged");
-    if (inflater_ == nullptr) {
+    if (inflater_ == nullptr)
         bytes_->read(entry_.offset + taken_, count, to);
-    } else {
-        z_stream& state = inflater_->state;
-        for (std::size_t done = 0; done < count;) {
-            if (state.avail_in == 0) {
-                const std::size_t piece = static_cast<std::size_t>(
-                    std::min<std::uint64_t>(inflater_->packed.size(), entry_.packed - read_));
-                bytes_->read(entry_.offset + read_, piece, inflater_->packed.data());
-                read_ += piece;
-                state.next_in = reinterpret_cast<Bytef*>(inflater_->packed.data());
-                state.avail_in = static_cast<uInt>(piece);
-            }
-            constexpr std::size_t most = std::size_t{1} << 30;
-            const std::size_t room = std::min(most, count - done);
-            state.next_out = reinterpret_cast<Bytef*>(to + done);
-            state.avail_out = static_cast<uInt>(room);
-            const int outcome = ::inflate(&state, Z_NO_FLUSH);
-            const std::size_t got = room - state.avail_out;
-            done += got;
-            const bool ended = outcome == Z_STREAM_END ||
-                               (got == 0 && state.avail_in == 0 && read_ == entry_.packed);
-            if (outcome == Z_MEM_ERROR) throw std::bad_alloc();
-            if ((outcome != Z_OK && outcome != Z_STREAM_END && outcome != Z_BUF_ERROR) ||
-                (ended && done < count))
-                throw Error(ErrorKind::input, place_,
-                            "deflated data that is damaged or ends early; expected the whole file");
-        }
-    }
+    else
+        inflate({to, count});
     taken_ += count;
-    for (std::size_t done = 0; done < count;) {
-        const std::size_t piece = std::min(count - done, std::size_t{1} << 30);
-        crc_ = static_cast<std::uint32_t>(
-            ::crc32(crc_, reinterpret_cast<const Bytef*>(to + done), static_cast<uInt>(piece)));
-        done += piece;
-    }
+    crc_ = checksum(crc_, {to, count});
     if (taken_ == entry_.size && crc_ != entry_.crc32)
         throw Error(ErrorKind::input, place_, "fails its checksum; the file is damaged");
+}
+
+void ZipStream::inflate(std::span<char> to) {
+    while (!to.empty()) {
+        if (input_.empty() && !inflater_->has_more()) {
+            const auto piece = static_cast<std::size_t>(
+                std::min<std::uint64_t>(packed_.size(), entry_.packed - read_));
+            bytes_->read(entry_.offset + read_, piece, packed_.data());
+            read_ += piece;
+            input_ = std::string_view(packed_).substr(0, piece);
+        }
+        const bool has_ended = input_.empty() && !inflater_->has_more();
+        if (has_ended || !inflater_->inflate(input_, to))
+            throw Error(ErrorKind::input, place_,
+                        "deflated data that is damaged or ends early; expected the whole file");
+    }
 }
 
 void ZipWriter::begin(const std::string& name, std::uint64_t size) {
@@ -331,13 +307,8 @@ void ZipWriter::begin(const std::string& name, std::uint64_t size) {
 }
 
 void ZipWriter::write(std::string_view piece) {
-    std::uint32_t& checksum = entries_.back().crc32;
-    for (std::string_view rest = piece; !rest.empty();) {
-        const std::size_t step = std::min(rest.size(), std::size_t{1} << 30);
-        checksum = static_cast<std::uint32_t>(::crc32(
-            checksum, reinterpret_cast<const Bytef*>(rest.data()), static_cast<uInt>(step)));
-        rest.remove_prefix(step);
-    }
+    std::uint32_t& crc = entries_.back().crc32;
+    crc = checksum(crc, piece);
     put(piece);
 }
 

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/file/bytes.hpp"
+#include "io/file/inflater.hpp"
 #include "io/file/output.hpp"
 
 namespace attn::io {
@@ -32,22 +34,20 @@ class ZipStream {
 public:
     /// `place` is for errors.
     ZipStream(std::shared_ptr<const Bytes> bytes, const ZipEntry& entry, std::string place);
-    ZipStream(const ZipStream&) = delete;
-    ZipStream& operator=(const ZipStream&) = delete;
-    ~ZipStream();
 
     /// The next `count` bytes. The last one also verifies the checksum. Errors: kind input if there
     /// are fewer, or the data is damaged.
     void read(std::size_t count, char* to);
 
 private:
-    struct Inflater;
-    void check_end();
+    void inflate(std::span<char> to);
 
     std::shared_ptr<const Bytes> bytes_;
     const ZipEntry entry_;
     std::string place_;
     std::unique_ptr<Inflater> inflater_;  // null if the entry is stored
+    std::string packed_;                  // a piece of the file
+    std::string_view input_;              // of it, not decompressed yet
     std::uint64_t taken_ = 0;             // bytes returned
     std::uint64_t read_ = 0;              // bytes read from the file
     std::uint32_t crc_ = 0;

@@ -18,7 +18,6 @@
 #include "core/base/thread_pool.hpp"
 #include "io/file/bytes.hpp"
 #include "io/file/zip.hpp"
-#include "io/read/dequantiser.hpp"
 #include "io/read/element_type.hpp"
 #include "io/read/number_array.hpp"
 

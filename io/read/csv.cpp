@@ -138,27 +138,21 @@ struct IntegerPair {
         const std::size_t label = line.find_last_of(" \t|") + 1;  // npos + 1 is 0
         const bool is_labelled = cell_of(line.substr(0, label)) == Cell::word;
         if (is_labelled) line.remove_prefix(label);
-        const std::string_view number = line;
-        const auto take_sign = [&] {
-            const bool has_sign = line.starts_with('-') || line.starts_with('+');
-            line.remove_prefix(has_sign ? 1 : 0);
-            return has_sign;
+        const auto without_sign = [](std::string_view number) {
+            return number.substr(number.starts_with('-') || number.starts_with('+') ? 1 : 0);
         };
-        const auto take_digits = [&] {
-            const std::size_t end = std::min(line.find_first_not_of("0123456789"), line.size());
-            const std::string_view digits = line.substr(0, end);
-            line.remove_prefix(end);
-            return digits;
+        const auto are_digits = [](std::string_view text) {
+            return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
         };
-        const bool has_first_sign = take_sign();
-        const std::string_view first = take_digits();
-        if (first.empty() || !line.starts_with(',')) return;
-        line.remove_prefix(1);
-        has_second_sign = take_sign();
-        const std::string_view second = take_digits();
-        is_pair = !second.empty() && line.empty();
-        if (is_labelled) is_pair = is_decimal = has_decimal_comma(number);
-        is_decimal = is_decimal || (has_first_sign && first == "0") ||
+        const std::size_t comma = std::min(line.find(','), line.size());
+        const std::string_view after = line.substr(std::min(comma + 1, line.size())),
+                               first = without_sign(line.substr(0, comma)),
+                               second = without_sign(after);
+        if (!are_digits(first) || comma == line.size()) return;
+        has_second_sign = second.size() != after.size();
+        is_pair = are_digits(second);
+        if (is_labelled) is_pair = is_decimal = has_decimal_comma(line);
+        is_decimal = is_decimal || (first.size() != comma && first == "0") ||
                      (second.size() > 1 && second[0] == '0');
     }
 };

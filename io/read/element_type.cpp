@@ -35,6 +35,10 @@ constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "bool", "b1", 
                                            {ElementType::float32, "float32", "f4", "F32", 4},
                                            {ElementType::float64, "float64", "f8", "F64", 8}}};
 
+constexpr const TypeNames& names_of(ElementType type) {
+    return types[static_cast<std::size_t>(type)];
+}
+
 /// A number of a small type, converted by `to_float`.
 template <class Bits, float (*to_float)(Bits)>
 struct SmallFloat {
@@ -91,7 +95,19 @@ bool is_float(ElementType type) {
 }
 
 std::size_t size_of(ElementType type) {
-    return types[static_cast<std::size_t>(type)].size;
+    return names_of(type).size;
+}
+
+std::string_view name_of(ElementType type) {
+    return names_of(type).name;
+}
+
+std::string descr_of(ElementType type) {
+    return (size_of(type) == 1 ? "|" : "<") + std::string(names_of(type).descr);
+}
+
+std::string_view safetensors_name_of(ElementType type) {
+    return names_of(type).safetensors;
 }
 
 std::optional<ElementType> type_of_descr(std::string_view descr) {

@@ -1,9 +1,10 @@
-// The element types of array files, and their conversion to numbers.
+// The element types of array files, and the numbers that elements are read as.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace attn::io {
@@ -35,11 +36,15 @@ bool is_float(ElementType type);
 /// Bytes of one element.
 std::size_t size_of(ElementType type);
 
-/// NumPy's description of a type without its byte order: "f4", "b1".
+/// NumPy's name of a type, or its description without the byte order: "float32", "f4", "b1".
 std::optional<ElementType> type_of_descr(std::string_view descr);
+std::string_view name_of(ElementType type);
+/// The description of little-endian elements: "<f4", "|b1".
+std::string descr_of(ElementType type);
 
 /// safetensors' name of a type: "F32", "BOOL".
 std::optional<ElementType> type_of_safetensors(std::string_view name);
+std::string_view safetensors_name_of(ElementType type);
 
 /// Whether elements in the file have the memory layout of T.
 template <class T>
@@ -57,5 +62,16 @@ double rounding_error(std::uint64_t integer);
 template <class T>
 void decode_rounding_errors(ElementType type, bool big_endian, const char* from, std::size_t count,
                             T* to);
+
+/// Elements that are computed from what a file stores: blocks of few bits, numbers with separate
+/// scales, rows in another order.
+class Dequantiser {
+public:
+    virtual ~Dequantiser() = default;
+
+    /// Elements [first, first + count), all of them in the array, in row-major order. Several
+    /// threads may call it at once. Errors: those of reading the file.
+    virtual void read(std::size_t first, std::size_t count, float* to) const = 0;
+};
 
 }  // namespace attn::io

@@ -1,8 +1,10 @@
-#include "io/read/ggml_blocks.hpp"
-
+// Decoding of ggml's blocks of few bits to float32.
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "core/base/low_precision.hpp"
+#include "io/read/ggml_types.hpp"
 
 namespace attn::io {
 namespace {

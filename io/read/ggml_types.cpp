@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/read/ggml_blocks.hpp"
+#include "core/base/memory.hpp"
 
 namespace attn::io {
 namespace {

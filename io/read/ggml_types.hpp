@@ -10,18 +10,22 @@
 #include <string_view>
 
 #include "io/file/bytes.hpp"
-#include "io/read/dequantiser.hpp"
 #include "io/read/element_type.hpp"
 
 namespace attn::io {
+
+/// Decodes whole blocks to float32. Products and sums are those of ggml, in its order, so that the
+/// numbers have the same bits.
+using DecodeBlocks = void(const std::uint8_t* from, std::size_t blocks, float* to);
+DecodeBlocks decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0, decode_q2_k,
+    decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_iq4_nl, decode_iq4_xs, decode_mxfp4;
 
 struct GgmlType {
     std::uint32_t number;
     std::string_view name;
     std::size_t values, bytes;        ///< of a block; 0: unknown
     std::optional<ElementType> type;  ///< of types that store elements one by one
-    /// Decodes whole blocks to float32, exactly as ggml does; null if it is not supported.
-    void (*decode)(const std::uint8_t* from, std::size_t blocks, float* to);
+    DecodeBlocks* decode;             ///< null: of elements one by one, or not supported
 
     bool is_readable() const { return type || decode != nullptr; }
 };

@@ -79,8 +79,8 @@ private:
                            std::to_string(count_));
         for (StoredArray& array : read.tensors) {
             if (!names_.insert(array.name).second)
-                fail(path, "tensor \"" + one_line(shortened(array.name)) +
-                               "\" is also in another part; expected it once");
+                fail(path, "tensor " + quoted_name(array.name) +
+                               " is also in another part; expected it once");
             file_.arrays.push_back(std::move(array));
         }
     }

@@ -41,10 +41,6 @@ enum class ValueType : std::uint32_t {
 /// The fewest bytes of a value of each type: a string has its length, an array its type and length.
 constexpr std::array<std::uint64_t, 13> value_bytes{1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-std::string in_quotes(std::string_view name) {
-    return "\"" + one_line(shortened(std::string(name))) + "\"";
-}
-
 /// The bytes of a file in order. Every length is checked before memory is allocated for it.
 class Cursor {
 public:
@@ -121,7 +117,7 @@ private:
             fail(what_ + " has " + std::to_string(name.size()) + " bytes; expected 1 to " +
                  std::to_string(max_name_length));
         if (find_invalid_utf8(name) != std::string_view::npos)
-            fail(what_ + " is " + in_quotes(name) + "; expected UTF-8");
+            fail(what_ + " is " + quoted_name(name) + "; expected UTF-8");
         return name;
     }
 
@@ -159,8 +155,8 @@ private:
         what_ = "key " + std::to_string(file_.metadata.size() + 1);
         std::string key = name();
         if (file_.metadata.contains(key))
-            fail("the key " + in_quotes(key) + " twice; expected once");
-        what_ = "the value of " + in_quotes(key);
+            fail("the key " + quoted_name(key) + " twice; expected once");
+        what_ = "the value of " + quoted_name(key);
         const ValueType type = value_type();
         json read = value(type, 0);
         if (key == "general.alignment") alignment_type_ = type;
@@ -240,7 +236,7 @@ private:
         StoredArray array;
         what_ = "the name of tensor " + std::to_string(file_.tensors.size() + 1);
         array.name = name();
-        const std::string shown = "tensor " + in_quotes(array.name);
+        const std::string shown = "tensor " + quoted_name(array.name);
         if (!names_.insert(array.name).second) fail(shown + " twice; expected once");
         what_ = "the description of " + shown;
         constexpr std::uint64_t max_rank = 4;
@@ -287,7 +283,7 @@ private:
         std::vector<const StoredArray*> in_order;
         for (StoredArray& array : file_.tensors) {
             if (array.offset > data || array.size > data - array.offset)
-                fail("tensor " + in_quotes(array.name) + " takes " + std::to_string(array.size) +
+                fail("tensor " + quoted_name(array.name) + " takes " + std::to_string(array.size) +
                      " bytes from byte " + std::to_string(array.offset) + " of " +
                      std::to_string(data) + " bytes of data; the file is cut short or damaged");
             in_order.push_back(&array);
@@ -312,19 +308,20 @@ private:
     /// type or shape in the header would read other bytes than the writer wrote.
     void check_sizes(std::span<const StoredArray* const> in_order, std::uint64_t data) const {
         if (in_order.front()->offset != 0)
-            fail("tensor " + in_quotes(in_order.front()->name) + " begins at byte " +
+            fail("tensor " + quoted_name(in_order.front()->name) + " begins at byte " +
                  std::to_string(in_order.front()->offset) + " of the data; expected one at byte 0");
         for (std::size_t i = 0; i < in_order.size(); ++i) {
             const StoredArray& array = *in_order[i];
             const bool is_last = i + 1 == in_order.size();
             const std::uint64_t place = (is_last ? data : in_order[i + 1]->offset) - array.offset;
             if (place < array.size)
-                fail("tensors " + in_quotes(array.name) + " and " +
-                     in_quotes(in_order[i + 1]->name) + " overlap; expected tensors side by side");
+                fail("tensors " + quoted_name(array.name) + " and " +
+                     quoted_name(in_order[i + 1]->name) +
+                     " overlap; expected tensors side by side");
             const GgmlType* const type = find_ggml_type(array.type_name);
             const bool has_size = type != nullptr && type->bytes != 0;
             if (has_size && place - array.size >= alignment_)
-                fail("tensor " + in_quotes(array.name) + " of type " + array.type_name +
+                fail("tensor " + quoted_name(array.name) + " of type " + array.type_name +
                      " and shape " + shape_text(array.shape) + " takes " +
                      std::to_string(array.size) + " bytes; expected " + std::to_string(place) +
                      ", up to the " + (is_last ? "end of the file" : "next tensor"));

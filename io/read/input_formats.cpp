@@ -108,7 +108,7 @@ const StoredArray& stored_array(const InputFile& file) {
         for (const StoredArray& array : all.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(file.array, names);
         throw Error(ErrorKind::input, file.name,
-                    "has no array \"" + one_line(shortened(file.array)) + "\"; " +
+                    "has no array " + quoted_name(file.array) + "; " +
                         (near.empty() ? "there are " + list_of(all.arrays)
                                       : "did you mean " + one_line(shortened(near)) + "?"));
     }

@@ -13,7 +13,6 @@
 #include "core/base/text_table.hpp"
 #include "io/read/json_array.hpp"
 #include "io/read/json_cursor.hpp"
-#include "io/read/json_rows.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

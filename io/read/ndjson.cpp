@@ -5,7 +5,6 @@
 
 #include "core/base/error.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/json_rows.hpp"
 
 namespace attn::io {
 namespace {

@@ -242,10 +242,6 @@ Array<T> in_row_major(const Array<T>& columns) {
     return rows;
 }
 
-}  // namespace
-
-namespace {
-
 /// All elements in stored order, piece by piece on the workers. They are read as Read, so that the
 /// check applies to the stored values, and then rounded to T.
 template <class Read, class T>

@@ -195,18 +195,16 @@ void ResultView::find_arrays() {
                     : stored != nullptr  ? stored->arrays.size() == 1 && stored->metadata == nullptr
                                          : !file_.holds_object();
     if (is_one_array_) {
-        std::string name = file_.array.empty() ? "array" : file_.array;
-        std::optional<Precision> type;
-        if (stored != nullptr) {
-            const StoredArray* found =
-                file_.array.empty() ? stored->arrays.data() : stored->find(file_.array);
-            if (found != nullptr) dtype_ = dtype_of(*found);
-            if (found != nullptr) type = precision_of(*found);
+        ArrayView view{file_.array.empty() ? "array" : file_.array};
+        const StoredArray* const found = stored == nullptr     ? nullptr
+                                         : file_.array.empty() ? stored->arrays.data()
+                                                               : stored->find(file_.array);
+        if (found != nullptr) {
+            view.dtype = dtype_ = dtype_of(*found);
+            view.type = precision_of(*found);
             if (file_.array.empty() && scope_ == Scope::whole && file_.format->named)
-                name = found->name;
+                view.name = found->name;
         }
-        ArrayView view{std::move(name), dtype_};
-        view.type = type;
         return add_array(std::move(view));
     }
     if (head_.has_config())

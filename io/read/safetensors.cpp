@@ -76,8 +76,8 @@ private:
     [[noreturn]] static void fail(const JsonDocument& document, const JsonMember& member,
                                   const std::string& expected) {
         throw Error(ErrorKind::input, document.place(member),
-                    "\"" + one_line(shortened(member.key)) + "\" is " +
-                        one_line(shortened(document.text(member))) + "; expected " + expected);
+                    quoted_name(member.key) + " is " + one_line(shortened(document.text(member))) +
+                        "; expected " + expected);
     }
 
     void read_metadata(const Source& source, const JsonDocument& document,
@@ -123,7 +123,7 @@ private:
 
     void check_size(Tensor const& tensor, std::uint64_t data) const {
         const StoredArray& array = tensor.array;
-        const std::string name = "\"" + one_line(shortened(array.name)) + "\"";
+        const std::string name = quoted_name(array.name);
         const std::string offsets =
             "[" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) + "]";
         if (tensor.begin > tensor.end)
@@ -158,7 +158,7 @@ private:
         std::uint64_t end = 0;
         std::string before = "the header";
         for (const Tensor* tensor : by_place) {
-            const std::string name = "\"" + one_line(shortened(tensor->array.name)) + "\"";
+            const std::string name = quoted_name(tensor->array.name);
             if (tensor->begin < end)
                 fail(before + " and " + name + " overlap; expected tensors side by side");
             if (tensor->begin > end)
@@ -215,8 +215,7 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
                            shard.find('\0') == std::string::npos;
         if (!plain)
             throw Error(ErrorKind::input, names.place(member),
-                        "\"" + one_line(shortened(name)) + "\" is in " +
-                            io::shortened(file.dump(-1, ' ', true)) +
+                        quoted_name(name) + " is in " + io::shortened(file.dump(-1, ' ', true)) +
                             "; expected the name of a file in the folder of the index");
         const std::string shard_path = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
@@ -227,7 +226,7 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
         const auto array = found->second.find(name);
         if (array == found->second.end())
             throw Error(ErrorKind::input, shard_path,
-                        "has no tensor \"" + one_line(shortened(name)) + "\", although " + path +
+                        "has no tensor " + quoted_name(name) + ", although " + path +
                             " lists it; expected the files that the index was made for");
         all.arrays.push_back(array->second);
     }

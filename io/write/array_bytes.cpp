@@ -14,56 +14,32 @@
 namespace attn::io {
 
 std::uint64_t ArrayBytes::size() const {
-    std::uint64_t bytes = element;
+    std::uint64_t bytes = size_of(element);
     for (std::size_t extent : shape) bytes *= extent;
     return bytes;
 }
 
 namespace {
 
-struct ElementRow {
-    std::string_view dtype, descr, safetensors;
-    std::size_t size;
-};
-
-constexpr std::array<ElementRow, 5> element_rows{{{"float32", "<f4", "F32", sizeof(float)},
-                                                  {"float64", "<f8", "F64", sizeof(double)},
-                                                  {"int64", "<i8", "I64", sizeof(std::int64_t)},
-                                                  {"float16", "<f2", "F16", sizeof(std::uint16_t)},
-                                                  {"bfloat16", "", "BF16", sizeof(std::uint16_t)}}};
-
-ArrayBytes array_bytes_of(const ElementRow& row, std::vector<std::size_t> shape = {}) {
-    return {row.dtype, row.descr, row.safetensors, row.size, std::move(shape)};
-}
-
 template <class T>
-ArrayBytes bytes_of_type() {
-    if constexpr (std::is_same_v<T, float>) return array_bytes_of(element_rows[0]);
-    if constexpr (std::is_same_v<T, double>) return array_bytes_of(element_rows[1]);
-    if constexpr (std::is_same_v<T, std::int64_t>) return array_bytes_of(element_rows[2]);
-}
+constexpr ElementType element_type = std::is_same_v<T, float>    ? ElementType::float32
+                                     : std::is_same_v<T, double> ? ElementType::float64
+                                                                 : ElementType::int64;
 
-ArrayBytes bytes_of_stored(const StoredType& type) {
-    return array_bytes_of(element_rows[type.kind == StoredKind::float16 ? 3 : 4]);
+ElementType type_of(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    if (stored && is_real(array))
+        return stored->type.kind == StoredKind::float16 ? ElementType::float16
+                                                        : ElementType::bfloat16;
+    if (array.stream)
+        return std::visit([]<class T>(const RowStream<T>&) { return element_type<T>; },
+                          *array.stream);
+    return std::visit([]<class T>(const Array<T>&) { return element_type<T>; }, array.values);
 }
 
 }  // namespace
 
 ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    ArrayBytes bytes =
-        stored && is_real(array) ? bytes_of_stored(stored->type)
-        : array.stream
-            ? std::visit([]<class T>(const RowStream<T>&) { return bytes_of_type<T>(); },
-                         *array.stream)
-            : std::visit([]<class T>(const Array<T>&) { return bytes_of_type<T>(); }, array.values);
-    bytes.shape = shape_of(array);
-    return bytes;
-}
-
-std::optional<ArrayBytes> described_as(std::string_view dtype, std::vector<std::size_t> shape) {
-    for (const ElementRow& row : element_rows)
-        if (row.dtype == dtype) return array_bytes_of(row, std::move(shape));
-    return std::nullopt;
+    return {type_of(array, stored), shape_of(array)};
 }
 
 namespace {

@@ -1,30 +1,18 @@
 #include "io/write/array_words.hpp"
 
-#include <type_traits>
-#include <variant>
-
 #include "io/text/number_text.hpp"
+#include "io/write/array_bytes.hpp"
 
 namespace attn::io {
 namespace {
-
-template <class T>
-WordType words_of_type() {
-    WordType words;
-    words.width = 8 * static_cast<int>(sizeof(T));
-    words.is_float = std::is_floating_point_v<T>;
-    return words;
-}
 
 WordType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
     if (stored && is_real(array)) {
         const StoredType& type = stored->type;
         return {type.width(), false, !type.is_integer(), type};
     }
-    if (array.stream)
-        return std::visit([]<class T>(const RowStream<T>&) { return words_of_type<T>(); },
-                          *array.stream);
-    return std::visit([]<class T>(const Array<T>&) { return words_of_type<T>(); }, array.values);
+    const ElementType type = describe(array, {}).element;
+    return {8 * static_cast<int>(size_of(type)), is_float(type), false, {}};
 }
 
 std::string meaning_of(const WordType& words) {

@@ -1,7 +1,6 @@
 // NumPy's npy, one array; and npz, a zip file of npy files with the config as metadata.
 #include "io/file/zip.hpp"
 #include "io/read/npy.hpp"
-#include "io/write/array_archive.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 
@@ -9,7 +8,7 @@ namespace attn::io {
 void write_npy(Output& out, const Report& report, const NumberStyle&) {
     const NamedArray& array = report.arrays.front();
     const ArrayBytes bytes = describe(array, report.stored);
-    out << npy_header(bytes.descr, bytes.shape);
+    out << npy_header(descr_of(bytes.element), bytes.shape);
     write_bytes(array, report.stored, report.workers,
                 [&](std::string_view piece) { out << piece; });
 }
@@ -31,15 +30,14 @@ void write_npz(Output& out, const Report& report, const NumberStyle&) {
     std::vector<ArchiveEntry> entries = entries_of(report);
     const std::string head = report.head.empty() ? "" : metadata_text(report);
     if (!head.empty())
-        entries.push_back(
-            {std::string(npz_metadata), {"uint8", "|u1", "U8", 1, {head.size()}}, head});
+        entries.push_back({std::string(npz_metadata), {ElementType::uint8, {head.size()}}, head});
     write_npz_archive(out, entries);
 }
 
 void write_npz_archive(Output& out, std::span<ArchiveEntry> entries) {
     ZipWriter zip(out);
     for (ArchiveEntry& entry : entries) {
-        const std::string header = npy_header(entry.type.descr, entry.type.shape);
+        const std::string header = npy_header(descr_of(entry.type.element), entry.type.shape);
         zip.begin(entry.name + ".npy", header.size() + entry.type.size());
         zip.write(header);
         entry.offset = zip.position();

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "io/write/array_archive.hpp"
+#include "io/write/array_bytes.hpp"
 #include "io/write/report.hpp"
 
 namespace attn::io {
@@ -48,7 +48,7 @@ void write_memh(Output& out, const Report& report, const NumberStyle& style);
 
 using Writer = void (*)(Output&, const Report&, const NumberStyle&);
 
-/// Writes the arrays of many results (array_archive.hpp).
+/// Writes the arrays of many results (array_bytes.hpp).
 using ArchiveWriter = void (*)(Output&, std::span<ArchiveEntry>);
 
 /// Which types of --store a format holds, each with those before it.

@@ -9,7 +9,6 @@
 #include "core/base/error.hpp"
 #include "io/read/array_file.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/array_archive.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 
@@ -29,7 +28,7 @@ std::string safetensors_header(std::string text, std::span<const ArchiveEntry* c
         if (text.size() > 1) text += ',';
         append_json_string(text, entry->name);
         text += ":{";
-        append_member(text, "dtype", entry->type.safetensors);
+        append_member(text, "dtype", safetensors_name_of(entry->type.element));
         append_member(text, "shape", entry->type.shape);
         append_member(text, "data_offsets", std::array{begin, end});
         text += '}';
@@ -50,7 +49,7 @@ void write_entries(Output& out, std::string metadata, std::span<ArchiveEntry> en
     std::vector<ArchiveEntry*> order;
     for (ArchiveEntry& entry : entries) order.push_back(&entry);
     std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-        return a->type.element > b->type.element;
+        return size_of(a->type.element) > size_of(b->type.element);
     });
     const std::string header =
         safetensors_header(std::move(metadata), {order.begin(), order.end()});

@@ -20,14 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-ArrayRules anything() {
-    ArrayRules rules;
-    rules.dtype = Dtype::float64;
-    rules.nonfinite = rules.boolean = true;
-    rules.lowest_rank = 0;
-    rules.highest_rank = 8;
-    return rules;
-}
+const ArrayRules anything = ArrayRules::anything(8);
 
 ArrayFile open_bytes(const InputFormat& format, const std::string& bytes) {
     return format.open(Bytes::of("damaged", bytes));
@@ -53,12 +46,11 @@ TEST_CASE("array files: every array of NumPy and safetensors has the values that
         REQUIRE(array != nullptr);
         CHECK(array->shape == entry["shape"].get<std::vector<std::size_t>>());
         if (array->elements() == 0) {
-            CHECK(error_of([&] {
-                      read_numbers(*array, anything());
-                  }).find("at least one element") != std::string::npos);
+            CHECK(error_of([&] { read_numbers(*array, anything); }).find("at least one element") !=
+                  std::string::npos);
             continue;
         }
-        const NumberArray read = read_numbers(*array, anything());
+        const NumberArray read = read_numbers(*array, anything);
         if (!entry.contains("values")) continue;
         const std::vector<double> values = flat(entry["values"]);
         REQUIRE(read.values.size() == values.size());
@@ -75,7 +67,7 @@ TEST_CASE("array files: arrays without numbers are refused by name, their neighb
         const InputFile file = open_input_file(path);
         const StoredArray* array = file.arrays->find(entry.value("array", ""));
         REQUIRE(array != nullptr);
-        CHECK(error_of([&] { read_numbers(*array, anything()); }).find("elements of type") !=
+        CHECK(error_of([&] { read_numbers(*array, anything); }).find("elements of type") !=
               std::string::npos);
     }
 }
@@ -85,7 +77,7 @@ TEST_CASE("array files: rows from the middle are those of the whole") {
         const InputFile file = open_input_file(data_path(std::string("arrays/") + name));
         for (const StoredArray& array : file.arrays->arrays) {
             if (array.elements() < 4 || array.fortran_order) continue;
-            const NumberArray whole = read_numbers(array, anything());
+            const NumberArray whole = read_numbers(array, anything);
             read_elements<double>(
                 array, 2, 2, [&](std::size_t before, std::span<const double> some) {
                     for (std::size_t i = 0; i < some.size(); ++i)

@@ -26,16 +26,6 @@ const std::vector<double> one_to_four{1, 2, 3, 4};
 
 }  // namespace
 
-TEST_CASE("csv: what programs write: everything quoted, R's row names, Excel's sep") {
-    for (const char* text : {"\"1\",\"2\"\n\"3\",\"4\"\n", "\"x1\",\"x2\"\n\"a\",1,2\n\"b\",3,4\n",
-                             "\"x1\",\"x2\"\n\"1\",1,2\n\"2\",3,4\n", "sep=;\n1;2\n3;4\n",
-                             "1,2,\n3,4,\n", "word,x1,x2\n2020,1,2\n2021,3,4\n"}) {
-        CAPTURE(text);
-        CHECK(read(text).matrix.shape() == std::vector<std::size_t>{2, 2});
-        CHECK(numbers_of(read(text).matrix.values) == one_to_four);
-    }
-}
-
 TEST_CASE("csv: rows of empty fields are refused") {
     const std::string gap = "a row of empty fields; expected numbers, or no such line";
     CHECK(error(",\n1,2\n3,4\n") == "f.csv:1: " + gap);

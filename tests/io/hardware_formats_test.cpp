@@ -146,25 +146,7 @@ TEST_CASE("hardware formats: every type, rank and way an array is made, to the b
     std::mt19937_64 random(7);
     check_own_type<float>("float", random);
     check_own_type<double>("double", random);
-}
-
-TEST_CASE("hardware formats: arrays of integers") {
-    std::mt19937_64 random(10);
-    for (const Shape& shape : shapes) {
-        const auto values = make_values<std::int64_t>(shape, random, false);
-        const test::Decoded header = decode_c(text_of(write_c, report_of("n", values)));
-        const Words& c = header.words;
-        const Words memh = decode_memh(text_of(write_memh, report_of("n", values))).words;
-        CHECK(header.type.starts_with("static const int64_t n["));
-        REQUIRE(c.size() == values.size());
-        REQUIRE(memh.size() == values.size());
-        int wrong = 0;
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            wrong += number_of_c<std::int64_t>(c[i]) == values.data()[i] ? 0 : 1;
-            wrong += number_of_hex<std::int64_t>(memh[i]) == values.data()[i] ? 0 : 1;
-        }
-        CHECK(wrong == 0);
-    }
+    check_own_type<std::int64_t>("int64_t", random);
 }
 
 TEST_CASE("hardware formats: stored types have the words of the rounded numbers") {

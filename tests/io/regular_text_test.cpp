@@ -5,7 +5,7 @@
 
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
-#include "io/read/json_rows.hpp"
+#include "io/read/json_array.hpp"
 #include "io/read/ndjson.hpp"
 #include "tests/support/support.hpp"
 

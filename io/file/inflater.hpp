@@ -1,4 +1,4 @@
-// Decompresses gzip, in pieces as they come.
+// Decompresses what is deflated, in pieces as they come.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,20 @@
 
 namespace attn::io {
 
-/// One file of gzip: any number of members, one after the other, and zeros after the last. Each
-/// member's checksum and length are checked (RFC 1952).
-class Gunzip {
+class Inflater {
 public:
-    Gunzip();
-    Gunzip(const Gunzip&) = delete;
-    Gunzip& operator=(const Gunzip&) = delete;
-    ~Gunzip();
+    enum class Form {
+        deflate,  ///< data alone (RFC 1951), as in zip
+        /// A file: any number of members, one after the other, and zeros after the last. Each
+        /// member's checksum and length are checked (RFC 1952).
+        gzip
+    };
+    explicit Inflater(Form form);
+    Inflater(const Inflater&) = delete;
+    Inflater& operator=(const Inflater&) = delete;
+    ~Inflater();
 
-    static bool starts(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
+    static bool starts_as_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
     /// Decompresses the start of `input` into the start of `to` and shortens both, until one of
     /// them is used up. False if the input is damaged: see `fault`.
@@ -30,12 +34,13 @@ public:
     /// Bytes of input that were decompressed.
     std::uint64_t consumed() const { return consumed_; }
 
-    /// What is wrong after `inflate` returned false, and what was expected; if it did not, what is
-    /// wrong if the input ends here. Empty if nothing is.
+    /// Of gzip: what is wrong after `inflate` returned false, and what was expected; if it did not,
+    /// what is wrong if the input ends here. Empty if nothing is.
     std::string fault() const;
 
 private:
     struct Stream;
+    Form form_;
     std::unique_ptr<Stream> stream_;
     std::uint64_t consumed_ = 0;
     std::size_t members_ = 0;  // that ended

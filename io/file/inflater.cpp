@@ -1,4 +1,4 @@
-#include "io/file/gunzip.hpp"
+#include "io/file/inflater.hpp"
 
 #include <zlib.h>
 
@@ -8,7 +8,7 @@
 
 namespace attn::io {
 
-struct Gunzip::Stream {
+struct Inflater::Stream {
     z_stream state{};
     bool is_open = false;
 
@@ -17,19 +17,24 @@ struct Gunzip::Stream {
     }
 };
 
-Gunzip::Gunzip() : stream_(std::make_unique<Stream>()) {
-    constexpr int gzip_alone = 16 + MAX_WBITS;
-    if (inflateInit2(&stream_->state, gzip_alone) != Z_OK) throw std::bad_alloc();
+Inflater::Inflater(Form form) : form_(form), stream_(std::make_unique<Stream>()) {
+    constexpr int gzip_alone = 16 + MAX_WBITS, raw = -MAX_WBITS;
+    if (inflateInit2(&stream_->state, form == Form::gzip ? gzip_alone : raw) != Z_OK)
+        throw std::bad_alloc();
     stream_->is_open = true;
 }
 
-Gunzip::~Gunzip() = default;
+Inflater::~Inflater() = default;
 
-bool Gunzip::inflate(std::string_view& input, std::span<char>& to) {
+bool Inflater::inflate(std::string_view& input, std::span<char>& to) {
     constexpr std::size_t most = std::numeric_limits<uInt>::max();
     z_stream& state = stream_->state;
     while (damage_.empty() && !to.empty() && (!input.empty() || has_more_)) {
         if (!in_member_) {
+            if (form_ == Form::deflate && members_ != 0) {
+                damage_ = "other bytes after the end";
+                continue;
+            }
             in_padding_ = members_ != 0 && input.front() == '\0';
             if (in_padding_) {
                 input.remove_prefix(1);
@@ -62,7 +67,7 @@ bool Gunzip::inflate(std::string_view& input, std::span<char>& to) {
     return damage_.empty();
 }
 
-std::string Gunzip::fault() const {
+std::string Inflater::fault() const {
     if (damage_ == "incorrect header check" && members_ != 0)
         return "other bytes after the end of the gzip data; expected only gzip, or zeros";
     if (!damage_.empty())
