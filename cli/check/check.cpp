@@ -3,18 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <new>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "cli/check/report.hpp"
-#include "cli/check/search_progress.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "core/check/exact.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/screen.hpp"
 #include "io/read/input_file.hpp"
@@ -98,6 +98,35 @@ void check_top(const Request& request, const TheirFile& file) {
             request, "top",
             "requires top_keys or top_weights; expected one of them in " + file.path);
 }
+
+/// The progress of a search: one line on standard error, rewritten at most ten times per second and
+/// cleared at the end. Nothing if standard error is not a terminal, or if the search is quick.
+class SearchProgress {
+public:
+    SearchProgress() = default;
+    SearchProgress(const SearchProgress&) = delete;
+    SearchProgress& operator=(const SearchProgress&) = delete;
+    ~SearchProgress() {
+        if (shown_) std::fputs("\r\033[K", stderr);
+    }
+
+    void show(std::size_t changes, std::size_t done, std::size_t of) {
+        using namespace std::chrono_literals;
+        const Clock::time_point now = Clock::now();
+        if (!on_terminal_ || now - last_ < 100ms) return;
+        std::fprintf(stderr, "\r\033[K%s", search_progress_text(changes, done, of).c_str());
+        std::fflush(stderr);
+        last_ = now;
+        shown_ = true;
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    const bool on_terminal_ = ::isatty(STDERR_FILENO) != 0;
+    bool shown_ = false;
+    Clock::time_point last_ = Clock::now();
+};
 
 }  // namespace
 
@@ -201,8 +230,8 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     std::vector<std::size_t> places;  // of each in `given`
     for (std::size_t i = 0; i < given.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[i];
-        const bool holds_keys = array.id == "argmax_key" || array.id == "top_keys";
-        if (!array.layout || holds_keys || problem_.plan.shown.averages(array.id)) continue;
+        if (!array.layout || holds_keys(array.id) || problem_.plan.shown.averages(array.id))
+            continue;
         theirs.push_back(in_layout(given[i], *array.layout, problem_.plan, array.type));
         places.push_back(i);
     }

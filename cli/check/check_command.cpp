@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/check/check.hpp"
-#include "cli/check/check_records.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/question/saved_question.hpp"

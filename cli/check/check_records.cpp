@@ -1,11 +1,12 @@
-#include "cli/check/check_records.hpp"
-
+// `attn check REQUESTS.ndjson --against RESULTS.ndjson`: a verdict for each request.
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/check/check.hpp"
 #include "cli/check/report.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request_builder.hpp"

@@ -1,12 +1,15 @@
-#include "cli/check/printed_digits.hpp"
-
+// How many digits a program printed its numbers with.
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string_view>
 
+#include "cli/check/read_theirs.hpp"
+#include "core/base/precision.hpp"
 #include "io/read/number_array.hpp"
 
 namespace attn::cli {

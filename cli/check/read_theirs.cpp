@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "cli/check/printed_digits.hpp"
+#include "cli/args/names.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/did_you_mean.hpp"
@@ -18,25 +18,6 @@
 
 namespace attn::cli {
 namespace {
-
-/// Names that other programs have for arrays of attn: ONNX, PyTorch, transformers, FlashAttention.
-struct OtherName {
-    std::string_view theirs;
-    ArrayId ours;
-};
-constexpr OtherName other_names[] = {
-    {"Y", "context_vectors"},
-    {"output", "context_vectors"},
-    {"out", "context_vectors"},
-    {"attn_output", "context_vectors"},
-    {"context", "context_vectors"},
-    {"attn_weights", "attention_weights"},
-    {"attn_output_weights", "attention_weights"},
-    {"attention_probs", "attention_weights"},
-    {"attentions", "attention_weights"},
-    {"softmax_lse", "logsumexp"},
-    {"lse", "logsumexp"},
-};
 
 constexpr std::string_view nameless = "array";  // as ResultView calls it
 
@@ -140,11 +121,10 @@ private:
         const auto ours = find_array(name);
         if (ours && (Evaluator::has(*ours) || view_.head().has_layout()))
             return exists(*ours) && !is_said(*ours) ? ours : std::nullopt;
-        for (const OtherName& other : other_names)
-            if (other.theirs == name && view_.find(other.ours.row().name) == nullptr &&
-                !is_said(other.ours) && exists(other.ours))
-                return other.ours;
-        return std::nullopt;
+        const NameRow* const other = find_other_name("result", " " + name + " ");
+        if (other == nullptr || view_.find(other->of) != nullptr) return std::nullopt;
+        const auto meant = find_array(other->of);
+        return exists(*meant) && !is_said(*meant) ? meant : std::nullopt;
     }
 
     std::vector<std::string> names_of_view() const {
@@ -208,8 +188,7 @@ private:
     /// The --precision of attn's own text.
     std::optional<int> stated_decimals(ArrayId ours) const {
         const auto decimals = view_.head().number("precision");
-        if (!decimals || !view_.is_text() || ours == "argmax_key" || ours == "top_keys")
-            return std::nullopt;
+        if (!decimals || !view_.is_text() || holds_keys(ours)) return std::nullopt;
         return static_cast<int>(std::min<std::uint64_t>(*decimals, 400));
     }
 

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/base/precision.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/check/their_array.hpp"
 #include "core/plan/plan.hpp"
@@ -43,5 +45,16 @@ struct TheirOptions {
 /// ResultView.
 TheirFile read_theirs(const io::InputFile& file, const TheirOptions& options, const Plan& plan,
                       ThreadPool& pool);
+
+/// What the text of an array tells about the numbers that were printed.
+struct TextNumbers {
+    /// Empty: enough digits for the numbers to be exact in their type.
+    std::optional<PrintedDigits> printed;
+    /// That the digits suffice for, float32 or float64.
+    Precision type = Precision::float64;
+};
+
+/// Of JSON or CSV. Every word that begins like a number counts as one.
+TextNumbers text_numbers(std::string_view text);
 
 }  // namespace attn::cli

@@ -9,7 +9,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check/matches.hpp"
 #include "cli/request/request.hpp"
 #include "io/file/source.hpp"
 #include "io/text/columns.hpp"
@@ -29,6 +28,11 @@ std::string brief_number(double value) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.3g", value);
     return text.data();
+}
+
+/// A number from 0.
+std::string size_of_error(double value) {
+    return std::isinf(value) ? "inf" : brief_number(value);
 }
 
 /// With enough digits to see a difference of few units.
@@ -62,7 +66,7 @@ std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns
         std::vector<std::string> row{std::string(array_name(array)), verdict_of_row(array)};
         if (array.layout)
             for (const double x : {array.max_abs, array.ulp, array.bound, array.rms})
-                row.push_back(std::isinf(x) ? "inf" : brief_number(x));
+                row.push_back(size_of_error(x));
         row.resize(cells.front().size());
         cells.push_back(std::move(row));
     }
@@ -109,6 +113,53 @@ std::string first_departure(const ProgramJudgement& program) {
     return {};
 }
 
+/// Whether two matches differ from the question in the same conventions.
+bool changes_the_same(const Match& a, const Match& b) {
+    return std::equal(
+        a.changes.begin(), a.changes.end(), b.changes.begin(), b.changes.end(),
+        [](const Change& x, const Change& y) { return x.convention == y.convention; });
+}
+
+/// "--rope interleaved and --window 127,0 (asked: half, 128,0)".
+std::string changes_text(const Match& match) {
+    std::string found, asked, before;
+    for (const Change& change : match.changes) {
+        // One flag may be of two conventions: both sides of a window.
+        if (!change.flag.empty() && change.flag == before) continue;
+        before = change.flag;
+        found += (found.empty() ? "" : " and ") +
+                 (change.flag.empty() ? std::string(change.convention->beginning) + change.found
+                                      : change.flag);
+        asked += (asked.empty() ? "" : ", ") + change.asked;
+    }
+    return found + " (asked: " + asked + ")";
+}
+
+std::string match_text(const Match& match) {
+    return changes_text(match) + ": " + size_of_error(match.ulp) + " ulp";
+}
+
+/// The best one, then one line for each set of conventions that others change; one that says so if
+/// there is none.
+std::string matches_text(const std::vector<Match>& matches) {
+    if (matches.empty()) return "no change of conventions reproduces it\n";
+    std::string text = "matches with " + match_text(matches.front()) + "\n";
+    std::vector<bool> is_listed(matches.size());
+    for (std::size_t i = 1; i < matches.size(); ++i) {
+        if (is_listed[i]) continue;
+        std::size_t others = 0;
+        for (std::size_t k = i + 1; k < matches.size(); ++k) {
+            if (is_listed[k] || !changes_the_same(matches[k], matches[i])) continue;
+            is_listed[k] = true;
+            ++others;
+        }
+        text += "indistinguishable: " + match_text(matches[i]);
+        if (others != 0) text += "; and " + std::to_string(others) + " more such changes";
+        text += "\n";
+    }
+    return text;
+}
+
 std::string text_of_program(const ProgramJudgement& program, std::size_t columns) {
     std::string text = io::one_line(program.path) + ": " +
                        std::string(name_of(verdict_names, program.verdict)) + "\n" +
@@ -129,8 +180,7 @@ std::string ranking_of(const std::vector<ProgramJudgement>& ranked) {
     for (const ProgramJudgement& program : ranked) {
         double bound = 0;
         for (const ArrayJudgement& array : program.arrays) bound = std::max(bound, array.bound);
-        cells.push_back({io::printable(program.path),
-                         std::isinf(bound) ? "inf" : brief_number(bound),
+        cells.push_back({io::printable(program.path), size_of_error(bound),
                          std::string(name_of(verdict_names, program.verdict))});
     }
     return io::align_columns(cells);
@@ -173,6 +223,18 @@ ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given)
     return entry;
 }
 
+ordered_json match_json(const Match& match) {
+    ordered_json changes = ordered_json::array();
+    for (const Change& change : match.changes)
+        changes.push_back(
+            {{"convention", change.convention->name},
+             {"asked", change.asked},
+             {"found", change.found},
+             {"flag", change.flag.empty() ? ordered_json() : ordered_json(change.flag)}});
+    return {{"changes", std::move(changes)},
+            {"ulp", std::isfinite(match.ulp) ? ordered_json(match.ulp) : ordered_json()}};
+}
+
 ordered_json json_of_program(const ProgramJudgement& program) {
     ordered_json entry{{"file", program.path},
                        {"verdict", name_of(verdict_names, program.verdict)},
@@ -191,6 +253,14 @@ ordered_json json_of_program(const ProgramJudgement& program) {
 }
 
 }  // namespace
+
+std::string search_progress_text(std::size_t changes, std::size_t done, std::size_t of) {
+    const std::string kind = changes == 1   ? "single changes"
+                             : changes == 2 ? "pairs of changes"
+                             : changes == 3 ? "triples of changes"
+                                            : std::to_string(changes) + " changes";
+    return kind + ": " + std::to_string(done) + " of " + std::to_string(of);
+}
 
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {
     std::string text = ranked.size() > 1 ? ranking_of(ranked) : "";

@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/compare/compared_arrays.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"

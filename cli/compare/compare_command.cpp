@@ -14,9 +14,7 @@ namespace {
 
 constexpr int found_difference = 1;
 
-enum class CompareForm { table, json };
-constexpr Names<CompareForm, 2> compare_forms{
-    {{CompareForm::table, "table"}, {CompareForm::json, "json"}}};
+constexpr Names<bool, 2> compare_forms{{{false, "table"}, {true, "json"}}};  // whether it is JSON
 
 /// tf32 is a way to multiply numbers of float32.
 constexpr Names<Precision, 4> ulp_types = [] {
@@ -43,8 +41,7 @@ int run_compare(const Args& args) {
     request.tolerance.equal_nan = args.has("equal_nan");
     request.common = args.has("common");
     if (const auto dtype = args.place("dtype")) request.dtype = ulp_types[*dtype].first;
-    if (const auto form = args.place("format"))
-        request.json = compare_forms[*form].first == CompareForm::json;
+    if (const auto form = args.place("format")) request.json = compare_forms[*form].first;
     request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes;
     const bool are_equal = compare(request, notes);

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/compare/compared_arrays.hpp"
+#include "cli/compare/compare.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/screen.hpp"

@@ -1,11 +1,14 @@
-#include "cli/compare/compared_arrays.hpp"
-
+// The arrays of two results, paired and compared.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/compare/compare.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"

@@ -9,7 +9,8 @@
 #include <variant>
 
 #include "core/base/error.hpp"
-#include "core/check/evaluate.hpp"
+#include "core/check/problem.hpp"
+#include "core/check/their_array.hpp"
 #include "core/layer/mask_rows.hpp"
 
 namespace attn::cli {
@@ -223,7 +224,7 @@ void check_finite(const ProgramArray& array) {
 void add_expected(Repro& program, const Problem& problem, const Result& result, ThreadPool& pool) {
     for (const ArrayId id : {ArrayId("attention_weights"), ArrayId("context_vectors")}) {
         const NamedArray& array = *array_named(id.row().name, result.arrays);
-        const auto extent = extent_of(program.plan, id);
+        const auto extent = shape_of_all_axes(program.plan, id);
         ProgramArray expected{
             array.name,
             {extent.begin(), extent.end()},

@@ -5,11 +5,13 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.hpp"
+#include "core/check/departures.hpp"
 #include "core/check/evaluate.hpp"
 #include "core/check/their_array.hpp"
 
@@ -113,5 +115,17 @@ private:
     std::vector<std::vector<Asked>> asked_;
     std::vector<TheirRow> probes_;
 };
+
+/// Of the scale, the rotary base and the soft cap, where the question has them and the arrays have
+/// enough numbers that depend on them: the one that lets the question come nearest to the arrays,
+/// if nothing else differs. First the shortest decimal within its uncertainty, then the number
+/// itself. Whether they reproduce the arrays is not known.
+std::vector<Alternative> fitted_numbers(const Comparison& comparison);
+
+/// The question with the dropout mask that their attention_weights show, weights that are 0 while
+/// the question's are not, and with the factor of the others. Nothing if there are none, if the
+/// question has dropout itself, or if the array does not hold all weights.
+std::optional<Problem> with_seen_dropout(const Problem& problem,
+                                         const std::vector<TheirArray>& arrays);
 
 }  // namespace attn

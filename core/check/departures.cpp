@@ -8,8 +8,8 @@
 
 namespace attn {
 
-void Alternatives::add(std::string found, std::function<void(Conventions&)> change,
-                       std::size_t max_changes) {
+void Alternatives::add(std::string found, std::size_t max_changes,
+                       std::function<void(Conventions&)> change) {
     Conventions changed = problem.asked;
     change(changed);
     if (tried_.insert(std::move(changed)).second)

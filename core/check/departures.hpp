@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/check/problem.hpp"
@@ -41,8 +43,21 @@ public:
     }
 
     /// Unless it does nothing, or what an earlier one does.
-    void add(std::string found, std::function<void(Conventions&)> change,
-             std::size_t max_changes = 3);
+    void add(std::string found, std::size_t max_changes, std::function<void(Conventions&)> change);
+    void add(std::string found, std::function<void(Conventions&)> change) {
+        add(std::move(found), 3, std::move(change));
+    }
+    /// The same, of one member, or of one in a group of them.
+    template <class Of, class Value>
+    void set(std::string found, Value Of::*member, std::type_identity_t<Value> value,
+             std::size_t max_changes = 3) {
+        add(std::move(found), max_changes, [=](Conventions& c) { c.*member = value; });
+    }
+    template <class Of, class Group, class Value>
+    void set(std::string found, Group Of::*group, Value Group::*member,
+             std::type_identity_t<Value> value, std::size_t max_changes = 3) {
+        add(std::move(found), max_changes, [=](Conventions& c) { c.*group.*member = value; });
+    }
 
 private:
     const ConventionRow& convention_;

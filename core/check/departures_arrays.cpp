@@ -20,13 +20,14 @@ std::string words_of_tensors(const Tensors& tensors) {
     return words;
 }
 
-/// Calls use(tensors, max_changes) for each of the tensors for which `is_in` is true, then all of
-/// them, then all but `out`, then any others.
-template <class IsIn, class Use>
-void for_each_subset(IsIn is_in, Use use) {
+/// Turns the flag of each of these tensors, then of all of them, then of all but `out`, then of any
+/// others.
+void add_subsets(Alternatives& to, const PerTensor<bool>& tensors,
+                 PerTensor<bool> Conventions::*flags, std::string_view before,
+                 std::string_view after) {
     std::vector<Tensor> all;
-    for (const Tensor tensor : {Tensor::query, Tensor::key, Tensor::value, Tensor::out})
-        if (is_in(tensor)) all.push_back(tensor);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (tensors[i]) all.push_back(static_cast<Tensor>(i));
     for (int rank = 0; rank < 4; ++rank)
         for (std::size_t bits = 1; bits < std::size_t{1} << all.size(); ++bits) {
             std::vector<Tensor> some;
@@ -36,7 +37,11 @@ void for_each_subset(IsIn is_in, Use use) {
                             : some.size() == all.size()                      ? 1
                             : some.size() == 3 && some.back() != Tensor::out ? 2
                                                                              : 3;
-            if (own == rank) use(some, rank < 3 ? 3 : 2);
+            if (own != rank) continue;
+            to.add(std::string(before) + words_of_tensors(some) + std::string(after),
+                   rank < 3 ? 3 : 2, [=](auto& c) {
+                       for (const Tensor tensor : some) (c.*flags)[index_of(tensor)] ^= true;
+                   });
         }
 }
 
@@ -54,23 +59,17 @@ void transpositions(Alternatives& to) {
     const Problem& problem = to.problem;
     const Plan& plan = problem.plan;
     to.asked("as given");
-    for_each_subset([&](Tensor tensor) { return is_square(problem, tensor); },
-                    [&](const std::vector<Tensor>& tensors, std::size_t most) {
-                        to.add(
-                            words_of_tensors(tensors) + " transposed",
-                            [=](auto& c) {
-                                for (const Tensor tensor : tensors)
-                                    c.transposed[index_of(tensor)] ^= true;
-                            },
-                            most);
-                    });
+    PerTensor<bool> square{};
+    for (std::size_t i = 0; i < square.size(); ++i)
+        square[i] = is_square(problem, static_cast<Tensor>(i));
+    add_subsets(to, square, &Conventions::transposed, "", " transposed");
     if (problem.heads_in == HeadsIn::axis && plan.d_k > 1 && plan.kv_len - plan.past_len > 1)
         to.add("key reshaped to (d_k, tokens) without transposing",
                [](auto& c) { c.transposed[index_of(Tensor::key)] = true; });
     to.asked("as given", 1);
     const auto& mask = problem.masks[0];
     if (mask && mask->shape[2] == mask->shape[3] && mask->shape[3] > 1)
-        to.add("mask transposed", [](auto& c) { c.mask_transposed = true; });
+        to.set("mask transposed", &Conventions::mask_transposed, true);
 }
 
 bool same_sources(const Problem& problem) {
@@ -96,22 +95,18 @@ void head_splits(Alternatives& to) {
     const bool is_joined = !plan.shown.separate_heads, has_columns = plan.projects || plan.packed;
     if (plan.heads == 1 || plan.independent_heads()) return;
     const auto add = [&](HeadSplit split, std::size_t most = 3) {
-        to.add(
-            words_of_split(split), [=](auto& c) { c.split = split; }, most);
+        to.set(words_of_split(split), &Conventions::split, split, most);
     };
     // Programs forget both transposes, or none.
     const auto add_both = [&](const char* words, HeadSplit split, HeadSplit merged) {
-        to.add(
-            words,
-            [=](auto& c) {
-                c.split = split;
-                c.merged = merged;
-            },
-            2);
+        to.add(words, 2, [=](auto& c) {
+            c.split = split;
+            c.merged = merged;
+        });
     };
     const auto add_merged = [&](HeadSplit merged) {
         to.asked(words_of_split(columns), 1);
-        to.add("outputs " + words_of_split(merged), [=](auto& c) { c.merged = merged; });
+        to.set("outputs " + words_of_split(merged), &Conventions::merged, merged);
         to.asked(words_of_split(columns));
     };
     to.asked(words_of_split(columns));
@@ -134,16 +129,7 @@ void head_splits(Alternatives& to) {
 
 void biases(Alternatives& to) {
     to.asked("added");
-    for_each_subset([&](Tensor tensor) { return to.problem.asked.adds_bias[index_of(tensor)]; },
-                    [&](const std::vector<Tensor>& tensors, std::size_t most) {
-                        to.add(
-                            "left out: " + words_of_tensors(tensors),
-                            [=](auto& c) {
-                                for (const Tensor tensor : tensors)
-                                    c.adds_bias[index_of(tensor)] = false;
-                            },
-                            most);
-                    });
+    add_subsets(to, to.problem.asked.adds_bias, &Conventions::adds_bias, "left out: ", "");
 }
 
 /// Swaps first, then the same tensor in several places, then rotations.
@@ -178,9 +164,8 @@ void exchanges(Alternatives& to) {
     to.asked(asked);
     for (const Used& used : other_uses)
         if (all(used, [&](Tensor tensor, Tensor place) { return fits(problem, place, tensor); }))
-            to.add(
-                words_of_tensors(used), [=](auto& c) { c.used = used; },
-                &used < other_uses + 3 ? 3 : 2);
+            to.set(words_of_tensors(used), &Conventions::used, used,
+                   &used < other_uses + 3 ? 3 : 2);
     if (!plan.projects || same_sources(problem) || !projection[0] || !projection[1] ||
         projection[0]->d_in != projection[1]->d_in)
         return;
@@ -189,12 +174,11 @@ void exchanges(Alternatives& to) {
         if (plan.heads == plan.kv_heads && all(used, [&](Tensor tensor, Tensor place) {
                 return projection[index_of(tensor)]->d_out == projection[index_of(place)]->d_out;
             }))
-            to.add(
-                "weights of " + words_of_tensors(used), [=](auto& c) { c.projected_by = used; }, 2);
+            to.set("weights of " + words_of_tensors(used), &Conventions::projected_by, used, 2);
     if (plan.q_len != plan.kv_len - plan.past_len) return;
     to.asked("queries from the input, keys and values from the context", 2);
     const auto from = [&](Tensor query, Tensor key, const char* words) {
-        to.add(words, [=](auto& c) { c.projected_from = {query, key, key}; });
+        to.set(words, &Conventions::projected_from, Used{query, key, key});
     };
     from(Tensor::key, Tensor::query, "queries from the context, keys and values from the input");
     from(Tensor::query, Tensor::query, "all from the input");
@@ -206,9 +190,9 @@ void dropouts(Alternatives& to) {
     if (problem.asked.drops) {
         const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);
         to.asked(asked);
-        to.add("p = 0", [](auto& c) { c.drops = false; });
-        to.add(asked + ", kept weights not divided by 1 - p",
-               [](auto& c) { c.rescales_dropout = false; });
+        to.set("p = 0", &Conventions::drops, false);
+        to.set(asked + ", kept weights not divided by 1 - p", &Conventions::rescales_dropout,
+               false);
     }
     if (problem.asked.drops || problem.dropout_kept.empty()) return;
     // Of a mask that their weights show; the factor is known only if nothing else differs.
@@ -285,9 +269,8 @@ void precisions(Alternatives& to) {
             std::vector<Conventions::Rounding> roundings;
             for (const Rounded array : some.arrays)
                 if (is_made(array)) roundings.push_back({array, precision});
-            to.add(
-                std::string(some.words) + " in " + std::string(row_of(precision).name),
-                [=](auto& c) { c.roundings = roundings; }, 2);
+            to.set(std::string(some.words) + " in " + std::string(row_of(precision).name),
+                   &Conventions::roundings, roundings, 2);
         }
 }
 
@@ -298,7 +281,7 @@ void mask_methods(Alternatives& to) {
                                      "weights times the mask, not renormalized"};
     to.asked(words[static_cast<std::size_t>(problem.asked.blocking)]);
     for (const Blocking blocking : {Blocking::before, Blocking::renormalize, Blocking::after})
-        to.add(words[static_cast<std::size_t>(blocking)], [=](auto& c) { c.blocking = blocking; });
+        to.set(words[static_cast<std::size_t>(blocking)], &Conventions::blocking, blocking);
     for (const std::size_t i : {0U, 1U}) {
         const std::string name = i == 0 ? "mask " : "key_padding_mask ";
         const auto use = [&](const char* said, BooleanUse as) {
@@ -320,7 +303,7 @@ void mask_methods(Alternatives& to) {
     to.asked("mask of each entry for all its heads", 3);
     if (problem.masks[0] && problem.masks[0]->shape[0] == plan.batch && plan.batch > 1 &&
         plan.heads > 1)
-        to.add("masks tiled over entries and heads", [](auto& c) { c.mask_tiled = true; });
+        to.set("masks tiled over entries and heads", &Conventions::mask_tiled, true);
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
@@ -336,7 +319,7 @@ std::string method_flag(const Problem& problem, const Conventions& found) {
 void output_projections(Alternatives& to) {
     const auto& out = to.problem.projection[index_of(Tensor::out)];
     to.asked("applied");
-    if (out && out->d_in == out->d_out) to.add("left out", [](auto& c) { c.projects_out = false; });
+    if (out && out->d_in == out->d_out) to.set("left out", &Conventions::projects_out, false);
 }
 
 /// None for given weights, of which all must be used; for --init mha, which always has the

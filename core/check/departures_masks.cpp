@@ -76,14 +76,14 @@ constexpr std::pair<double, std::string_view> masked_value_rows[] = {
 
 void masked_values(Alternatives& to) {
     to.asked("0 for queries without keys");
-    to.add("NaN for queries without keys", [](auto& c) { c.empty_rows_are_nan = true; });
+    to.set("NaN for queries without keys", &Conventions::empty_rows_are_nan, true);
     to.asked("-inf");
     // Without excluded keys in the question, these matter only with another change.
     const std::size_t most =
         excludes_keys(to.problem, to.problem.asked) ? std::size(masked_value_rows) : 1;
     for (std::size_t i = 0; i < most; ++i) {
         const auto& [value, words] = masked_value_rows[i];
-        to.add(std::string(words), [x = value](auto& c) { c.masked_value = x; });
+        to.set(std::string(words), &Conventions::masked_value, value);
         if (value <= -1)
             to.add(std::string(words) + " added", [x = value](auto& c) {
                 c.masked_value = x;
@@ -115,26 +115,28 @@ void causal_alignments(Alternatives& to) {
           bottom_right_offset(problem, {}), Offset{0},
           problem.plan.past_len != 0 ? Offset{tokens - queries} : band.offset}) {
         const std::string words = words_of_offset(problem, offset);
-        to.add(words, [=](auto& c) { c.band.offset = offset; });
+        to.set(words, &Conventions::band, &BandConvention::offset, offset);
         if (!has_both || offset == band.offset) continue;
-        to.add(words + " for the window only", [=](auto& c) { c.band.window_offset = offset; });
+        to.set(words + " for the window only", &Conventions::band, &BandConvention::window_offset,
+               offset);
         to.add(words + " except for the window", [=](auto& c) {
             c.band.window_offset = c.band.offset;
             c.band.offset = offset;
         });
     }
     to.asked("keys up to the query's position", 1);
-    to.add("keys before the query's position", [](auto& c) { c.band.causal_shift = -1; });
-    to.add("keys up to the one after the query's position",
-           [](auto& c) { c.band.causal_shift = 1; });
+    to.set("keys before the query's position", &Conventions::band, &BandConvention::causal_shift,
+           -1);
+    to.set("keys up to the one after the query's position", &Conventions::band,
+           &BandConvention::causal_shift, 1);
     to.asked(words_of_offset(problem, band.offset));
     for (const std::int64_t shift : {-1, 1}) {
         if (!has_both) continue;
         Offset offset = band.offset;
         for (std::int64_t& one : offset) one += shift;
-        to.add(shift < 0 ? "window from the position before the query's"
+        to.set(shift < 0 ? "window from the position before the query's"
                          : "window from the position after the query's",
-               [=](auto& c) { c.band.window_offset = offset; });
+               &Conventions::band, &BandConvention::window_offset, offset);
     }
 }
 
@@ -148,7 +150,7 @@ std::string alignment_flag(const Problem& problem, const Conventions& found) {
 void causal_masks(Alternatives& to) {
     const bool causal = to.problem.asked.band.causal;
     to.asked(causal ? "on" : "off");
-    to.add(causal ? "off" : "on", [=](auto& c) { c.band.causal = !causal; });
+    to.set(causal ? "off" : "on", &Conventions::band, &BandConvention::causal, !causal);
     for (const bool later : {false, true})
         to.add(later ? "later keys only" : "the query's position and later keys", [=](auto& c) {
             c.band.causal = c.band.causal_reversed = true;
@@ -176,9 +178,7 @@ void add_sides(Alternatives& to, std::int64_t BandConvention::*side, const Sizes
     constexpr std::int64_t few_keys = 16;
     const auto keys = static_cast<std::int64_t>(to.problem.plan.kv_len);
     const auto add = [&](std::int64_t size, std::size_t most) {
-        if (size >= -1)
-            to.add(
-                "", [=](auto& c) { c.band.*side = size; }, most);
+        if (size >= -1) to.set("", &Conventions::band, side, size, most);
     };
     for (const std::int64_t size : triples) add(size, 3);
     for (const std::int64_t size : pairs) add(size, 2);
@@ -194,8 +194,7 @@ void left_windows(Alternatives& to) {
     pairs.push_back(0);
     add_sides(to, &BandConvention::left, {std::max<std::int64_t>(left - 1, 0), left + 1, -1},
               pairs);
-    to.add(
-        "", [](auto& c) { std::swap(c.band.left, c.band.right); }, 2);
+    to.add("", 2, [](auto& c) { std::swap(c.band.left, c.band.right); });
 }
 
 void right_windows(Alternatives& to) {

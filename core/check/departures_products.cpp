@@ -63,17 +63,13 @@ void scales(Alternatives& to) {
             }))
             continue;
         tried.push_back(value);
-        to.add(
-            found, [=](auto& c) { c.scale = value; }, to.list.size() < 8 ? 3 : 2);
+        to.set(found, &Conventions::scale, value, to.list.size() < 8 ? 3 : 2);
     }
     if (asked > 0)
-        to.add(
-            words + " after the softmax",
-            [=](auto& c) {
-                c.scale = 1;
-                c.weight_factor = asked;
-            },
-            2);
+        to.add(words + " after the softmax", 2, [=](auto& c) {
+            c.scale = 1;
+            c.weight_factor = asked;
+        });
 }
 
 std::string scale_flag(const Problem&, const Conventions& found) {
@@ -90,16 +86,13 @@ void rope_pairs(Alternatives& to) {
     to.asked(asked ? name_of_pairs(*asked) : "none");
     for (const Rope pairs : {Rope::half, Rope::interleaved})
         if (asked || d_k >= 2)
-            to.add(
-                name_of_pairs(pairs),
-                [=](auto& c) {
-                    c.rope.pairs = pairs;
-                    if (asked) return;
-                    c.rope.base = 10000;
-                    c.rope.dims = d_k - d_k % 2;
-                },
-                asked ? 3 : 2);
-    to.add("none", [](auto& c) { c.rope.pairs.reset(); });
+            to.add(name_of_pairs(pairs), asked ? 3 : 2, [=](auto& c) {
+                c.rope.pairs = pairs;
+                if (asked) return;
+                c.rope.base = 10000;
+                c.rope.dims = d_k - d_k % 2;
+            });
+    to.set("none", &Conventions::rope, &RopeConvention::pairs, std::nullopt);
 }
 
 std::string pairs_flag(const Problem& problem, const Conventions& found) {
@@ -116,15 +109,14 @@ void rope_bases(Alternatives& to) {
     if (!rope.pairs) return;
     to.asked(shortest_decimal(rope.base));
     const auto add = [&](double base, std::size_t most) {
-        to.add(
-            shortest_decimal(base), [=](auto& c) { c.rope.base = base; }, most);
+        to.set(shortest_decimal(base), &Conventions::rope, &RopeConvention::base, base, most);
     };
     // RoFormer, Llama 3, Qwen 2, ModernBERT and Gemma 3, and others.
     for (const double base : {1e4, 5e5, 1e6}) add(base, 3);
     for (const double base : {1e5, 1.6e5, 1e3, 1e2, 1.5e5, 5e6, 1e7, 8e6, 2.5e5, 2e4, 5e4})
         add(base, 2);
     to.asked("scaled", 1);
-    to.add("not scaled", [](auto& c) { c.rope.scaling.clear(); });
+    to.set("not scaled", &Conventions::rope, &RopeConvention::scaling, {});
 }
 
 std::string base_flag(const Problem& problem, const Conventions& found) {
@@ -146,17 +138,16 @@ void rope_widths(Alternatives& to) {
                              rope.dims < 2 ? 0 : rope.dims - 2}) {
         dims -= dims % 2;
         if (dims != 0 && dims <= d_k)
-            to.add(std::to_string(dims), [=](auto& c) { c.rope.dims = dims; });
+            to.set(std::to_string(dims), &Conventions::rope, &RopeConvention::dims, dims);
     }
     to.asked(asked, 1);
-    if (rope.dims != d_k)
-        return to.add(asked + ", frequencies by d_k",
-                      [=](auto& c) { c.rope.frequency_dims = d_k; });
+    const auto by = [&](const std::string& words, std::size_t dims, std::size_t most) {
+        to.set(asked + ", frequencies by " + words, &Conventions::rope,
+               &RopeConvention::frequency_dims, dims, most);
+    };
+    if (rope.dims != d_k) return by("d_k", d_k, 3);
     for (const std::size_t dims : {d_k / 2, 2 * d_k, to.problem.plan.heads * d_k})
-        if (dims >= 2 && dims != d_k)
-            to.add(
-                asked + ", frequencies by " + std::to_string(dims),
-                [=](auto& c) { c.rope.frequency_dims = dims; }, 2);
+        if (dims >= 2 && dims != d_k) by(std::to_string(dims), dims, 2);
 }
 
 std::string width_flag(const Problem&, const Conventions& found) {
@@ -175,13 +166,10 @@ void rope_positions(Alternatives& to) {
     };
     to.asked(words(query, key));
     const auto add = [&](std::int64_t q, std::int64_t k, std::size_t most = 3) {
-        to.add(
-            words(q, k),
-            [=](auto& c) {
-                c.rope.first_query = q;
-                c.rope.first_key = k;
-            },
-            most);
+        to.add(words(q, k), most, [=](auto& c) {
+            c.rope.first_query = q;
+            c.rope.first_key = k;
+        });
     };
     add(query + 1, key + 1);
     add(1, 1);
@@ -206,13 +194,10 @@ void rope_uses(Alternatives& to) {
     if (!to.problem.asked.rope.pairs) return;
     to.asked("queries and keys");
     const auto add = [&](const char* words, int query, int key, std::size_t most = 3) {
-        to.add(
-            words,
-            [=](auto& c) {
-                c.rope.query_times = query;
-                c.rope.key_times = key;
-            },
-            most);
+        to.add(words, most, [=](auto& c) {
+            c.rope.query_times = query;
+            c.rope.key_times = key;
+        });
     };
     add("queries only", 1, 0);
     add("keys only", 0, 1);
@@ -223,14 +208,14 @@ void rope_uses(Alternatives& to) {
     add("queries backwards, and keys", -1, 1, 2);
     to.asked("queries and keys", 1);
     if (to.problem.plan.d_v >= to.problem.asked.rope.dims)
-        to.add("queries, keys and values", [](auto& c) { c.rope.value_times = 1; });
+        to.set("queries, keys and values", &Conventions::rope, &RopeConvention::value_times, 1);
 }
 
 void head_groups(Alternatives& to) {
     if (to.problem.plan.kv_heads == 1 || to.problem.plan.kv_heads == to.problem.plan.heads) return;
     to.asked("blocks");
-    to.add("interleaved", [](auto& c) { c.groups = HeadGroups::interleaved; });
-    to.add("the first key head for all", [](auto& c) { c.groups = HeadGroups::first; });
+    to.set("interleaved", &Conventions::groups, HeadGroups::interleaved);
+    to.set("the first key head for all", &Conventions::groups, HeadGroups::first);
 }
 
 constexpr ConventionRow conventions_of_products[] = {

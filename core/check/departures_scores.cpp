@@ -13,12 +13,11 @@ namespace {
 void softcaps(Alternatives& to) {
     const double asked = to.problem.asked.softcap;
     to.asked(asked == 0 ? "off" : shortest_decimal(asked));
-    to.add("off", [](auto& c) { c.softcap = 0; });
+    to.set("off", &Conventions::softcap, 0);
     if (asked != 0)
-        to.add("tanh(x / c) without the factor c", [](auto& c) { c.softcap_multiplies = false; });
+        to.set("tanh(x / c) without the factor c", &Conventions::softcap_multiplies, false);
     for (const double cap : {50.0, 30.0, 20.0, 15.0, 10.0, 5.0, 100.0})
-        to.add(
-            shortest_decimal(cap), [=](auto& c) { c.softcap = cap; }, 2);
+        to.set(shortest_decimal(cap), &Conventions::softcap, cap, 2);
 }
 
 std::string softcap_flag(const Problem&, const Conventions& found) {
@@ -66,20 +65,17 @@ void score_orders(Alternatives& to) {
         const std::string words = words_of(active);
         if (std::find(tried.begin(), tried.end(), active) != tried.end()) continue;
         tried.push_back(active);
-        to.add(words, [=](auto& c) { c.order = order; });
+        to.set(words, &Conventions::order, order);
     }
 }
 
 void alibi_signs(Alternatives& to) {
     const AlibiConvention asked = to.problem.asked.alibi;
     to.asked(asked.is_on ? "far keys smaller" : "off");
-    to.add(
-        "far keys larger",
-        [=](auto& c) {
-            c.alibi.is_on = true;
-            c.alibi.sign = -asked.sign;
-        },
-        asked.is_on ? 3 : 2);
+    to.add("far keys larger", asked.is_on ? 3 : 2, [=](auto& c) {
+        c.alibi.is_on = true;
+        c.alibi.sign = -asked.sign;
+    });
 }
 
 void alibi_slopes(Alternatives& to) {
@@ -99,37 +95,26 @@ void alibi_slopes(Alternatives& to) {
                               : own == asked ? "as given"
                                              : formulas[own == from_one ? 0 : 2].second;
     const std::size_t most = on ? 3 : 2;
+    const auto add = [&](const char* found, auto member, auto value) {
+        to.add(found, most, [=](auto& c) {
+            c.alibi.is_on = true;
+            c.alibi.*member = value;
+        });
+    };
     to.asked(words);
-    to.add(on ? "off" : "on", [=](auto& c) { c.alibi.is_on = !on; });
+    to.set(on ? "off" : "on", &Conventions::alibi, &AlibiConvention::is_on, !on);
     for (const auto& [formula, found] : formulas)
         if (formula != own && !(formula == published && is_power) &&
             !(formula == reversed && plan.heads == 1))
-            to.add(
-                found,
-                [slopes = formula](auto& c) {
-                    c.alibi.is_on = true;
-                    c.alibi.slopes = slopes;
-                },
-                most);
+            add(found, &AlibiConvention::slopes, formula);
     to.asked(words, 1);
-    to.add(
-        "times the scale", [](auto& c) { c.alibi.is_on = c.alibi.is_scaled = true; }, most);
+    add("times the scale", &AlibiConvention::is_scaled, true);
     if (on && to.problem.asked.softcap != 0)
-        to.add("times the scale, before the cap", [](auto& c) {
-            c.order = {ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap, ScoreStage::bias,
-                       ScoreStage::block};
-        });
-    const auto add = [&](const char* found, AlibiDistance distance) {
-        to.add(
-            found,
-            [=](auto& c) {
-                c.alibi.is_on = true;
-                c.alibi.distance = distance;
-            },
-            most);
-    };
-    add("-|key - query|", AlibiDistance::absolute);
-    add("by the key's index alone", AlibiDistance::from_start);
+        to.set("times the scale, before the cap", &Conventions::order,
+               Order{ScoreStage::alibi, ScoreStage::scale, ScoreStage::softcap, ScoreStage::bias,
+                     ScoreStage::block});
+    add("-|key - query|", &AlibiConvention::distance, AlibiDistance::absolute);
+    add("by the key's index alone", &AlibiConvention::distance, AlibiDistance::from_start);
 }
 
 std::string slopes_flag(const Problem& problem, const Conventions& found) {
@@ -148,26 +133,25 @@ std::string slopes_flag(const Problem& problem, const Conventions& found) {
 void sinks(Alternatives& to) {
     const std::vector<double>& asked = to.problem.asked.sink;
     to.asked(asked.empty() ? "none" : listed_numbers(asked));
-    const auto add = [&](const char* words, std::vector<double> sink, std::size_t most = 3) {
-        to.add(
-            words, [=](auto& c) { c.sink = sink; }, most);
+    const auto set = [&](const char* words, std::vector<double> sink) {
+        to.set(words, &Conventions::sink, std::move(sink));
     };
-    if (asked.empty()) return add("0", {0}, 2);
+    if (asked.empty()) return to.set("0", &Conventions::sink, {0}, 2);
     const auto changed = [&](auto change) {
         std::vector<double> sink = asked;
         for (double& one : sink) one = change(one);
         return sink;
     };
-    add("left out", {});
+    set("left out", {});
     to.add("times the scale", [](auto& c) {
         for (double& one : c.sink) one *= c.scale;
     });
-    add("that of the first head", {asked[0]});
-    add("of the heads in the opposite order", {asked.rbegin(), asked.rend()});
-    add("0", changed([](double) { return 0; }));
-    add("negated", changed([](double s) { return -s; }));
+    set("that of the first head", {asked[0]});
+    set("of the heads in the opposite order", {asked.rbegin(), asked.rend()});
+    set("0", changed([](double) { return 0; }));
+    set("negated", changed([](double s) { return -s; }));
     if (std::all_of(asked.begin(), asked.end(), [](double s) { return s > 0; }))
-        add("added to the denominator as it is", changed([](double s) { return std::log(s); }));
+        set("added to the denominator as it is", changed([](double s) { return std::log(s); }));
 }
 
 std::string sink_flag(const Problem&, const Conventions& found) {
@@ -192,18 +176,15 @@ void valid_keys(Alternatives& to) {
     const auto add = [&](const std::string& words, const Lengths& other, std::size_t most,
                          std::size_t most_of_both) {
         if (has_lengths && other == lengths) return;
-        to.add(
-            words, [=](auto& c) { c.kv_lengths = other; }, most);
+        to.set(words, &Conventions::kv_lengths, other, most);
         if (!moves) return;
         Conventions changed = own;
         changed.kv_lengths = other;
-        to.add(
-            words + ", for the alignment too",
-            [=, offset = bottom_right_offset(problem, changed)](auto& c) {
-                c.kv_lengths = other;
-                c.band.offset = offset;
-            },
-            most_of_both);
+        to.add(words + ", for the alignment too", most_of_both,
+               [=, offset = bottom_right_offset(problem, changed)](auto& c) {
+                   c.kv_lengths = other;
+                   c.band.offset = offset;
+               });
     };
     const auto add_changed = [&](std::size_t most, auto change) {
         Lengths other = lengths;
@@ -227,7 +208,7 @@ void valid_keys(Alternatives& to) {
         add(listed_numbers(reversed), reversed, 2, 2);
         add_changed(2, [=](std::int64_t length) { return kv_len - length; });
         to.asked(asked, 1);
-        to.add("the last ones, not the first", [](auto& c) { c.lengths_from_end = true; });
+        to.set("the last ones, not the first", &Conventions::lengths_from_end, true);
         to.asked(asked);
         if (*least == *largest && *least < plan.kv_len)
             to.add("keys after the valid ones", [first = *least](auto& c) {
@@ -236,14 +217,12 @@ void valid_keys(Alternatives& to) {
             });
     }
     to.asked(asked, 2);
-    to.add("without the cached keys", [past = plan.past_len](auto& c) { c.first_key = past; });
-    if (plan.kv_len > 1)
-        to.add(
-            "without the first key", [](auto& c) { c.first_key = 1; }, 2);
+    to.set("without the cached keys", &Conventions::first_key, plan.past_len);
+    if (plan.kv_len > 1) to.set("without the first key", &Conventions::first_key, 1, 2);
     if (plan.q_len != plan.kv_len || !(has_lengths || problem.masks[1])) return;
     to.asked("padding of keys", 3);
-    to.add("padding of queries", [](auto& c) { c.padding = PaddingAxis::queries; });
-    to.add("padding of keys and queries", [](auto& c) { c.padding = PaddingAxis::both; });
+    to.set("padding of queries", &Conventions::padding, PaddingAxis::queries);
+    to.set("padding of keys and queries", &Conventions::padding, PaddingAxis::both);
 }
 
 std::string lengths_flag(const Problem& problem, const Conventions& found) {
@@ -262,16 +241,13 @@ void softmax_axes(Alternatives& to) {
     // One row requires the scores of all queries.
     const double products = static_cast<double>(plan.q_len) * static_cast<double>(plan.kv_len) *
                             static_cast<double>(plan.d_k);
-    const auto add = [&](const char* words, SoftmaxAxis axis, std::size_t most = 3) {
-        to.add(
-            words, [=](auto& c) { c.axis = axis; }, most);
-    };
     to.asked("keys");
-    if (plan.q_len > 1) add("queries", SoftmaxAxis::queries, products > 0x1p20 ? 2 : 3);
-    if (plan.heads > 1) add("heads", SoftmaxAxis::heads);
+    if (plan.q_len > 1)
+        to.set("queries", &Conventions::axis, SoftmaxAxis::queries, products > 0x1p20 ? 2 : 3);
+    if (plan.heads > 1) to.set("heads", &Conventions::axis, SoftmaxAxis::heads);
     to.asked("keys", 1);
     // The default axis of PyTorch's softmax for three.
-    if (plan.batch > 1) add("batch entries", SoftmaxAxis::batch);
+    if (plan.batch > 1) to.set("batch entries", &Conventions::axis, SoftmaxAxis::batch);
 }
 
 constexpr ConventionRow conventions_of_scores[] = {

@@ -5,21 +5,6 @@
 
 namespace attn {
 
-std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array) {
-    const auto size = [&](Axis axis) {
-        switch (axis) {
-            case Axis::heads: return plan.shown.averages(array) ? std::size_t{1} : plan.heads;
-            case Axis::kv_heads: return plan.kv_heads;
-            default: return static_cast<std::size_t>(plan.size_of<std::uint64_t>(axis));
-        }
-    };
-    const std::array<Axis, 5>& axes = array.row().axes;
-    std::array<std::size_t, 4> extent{size(axes[0]), size(axes[1]), size(axes[2]), size(axes[3])};
-    extent[3] *= size(axes[4]);
-    if (plan.is_transposed(array)) std::swap(extent[2], extent[3]);
-    return extent;
-}
-
 bool Evaluator::has(ArrayId array) {
     return Candidate::fill_of(array) != nullptr;
 }

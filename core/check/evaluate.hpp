@@ -13,11 +13,6 @@
 
 namespace attn {
 
-/// (batch, heads, rows, columns) of an array of the question as Candidate::row counts them: all
-/// heads, whichever are chosen; the columns of `states` are d_k * d_v; a weight that is stored as
-/// (d_in, d_out) has rows of d_out.
-std::array<std::size_t, 4> extent_of(const Plan& plan, ArrayId array);
-
 /// One number for each key, with errors that are independent of those of other keys, and errors
 /// that come from the query.
 struct KeyNumbers {

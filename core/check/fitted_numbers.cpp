@@ -1,5 +1,4 @@
-#include "core/check/fitted_numbers.hpp"
-
+// Numbers of conventions that no list has, fitted to another program's arrays.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -8,6 +7,10 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "core/check/comparison.hpp"
 
 namespace attn {
 namespace {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/tensor.hpp"
 #include "core/base/ulp.hpp"
 
 namespace attn {
@@ -15,55 +16,53 @@ namespace {
 constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr std::size_t no_offset = std::numeric_limits<std::size_t>::max();
 
-bool holds_keys(ArrayId array) {
-    return array == "argmax_key" || array == "top_keys";
-}
-
 std::string count_text(std::size_t count, std::size_t of) {
     return std::to_string(count) + " of " + std::to_string(of);
 }
 
 }  // namespace
 
-/// What is known of some rows of an array.
+/// What is known of some elements of an array.
 struct Judge::Tally {
+    struct Element {
+        double theirs = 0, truth = 0;
+    };
+    struct Range {
+        double smallest = no_limit, largest = -no_limit;
+
+        void add(const Range& other) {
+            smallest = std::min(smallest, other.smallest);
+            largest = std::max(largest, other.largest);
+        }
+    };
+
     std::size_t count = 0, finite = 0;
     double max_abs = 0, sum_of_squares = 0, bound = 0;
-    double theirs_at_max = 0, truth_at_max = 0;
+    Element at_max;
     std::size_t first = no_offset;  // the smallest offset in theirs of an element out of its bound
-    double theirs_first = 0, truth_first = 0;
+    Element at_first;
     std::size_t nan = 0, infinite = 0;  // in theirs alone
     std::size_t unlike = 0;             // finite in one of the two alone
     std::size_t zeros = 0;
-    double smallest_truth = no_limit, largest_truth = -no_limit;
-    double smallest_theirs = no_limit, largest_theirs = -no_limit;
+    Range theirs, truth;
 
-    void add(double theirs, double truth, double bound_here, bool is_right, std::size_t offset) {
-        ++count;
-        zeros += theirs == 0 ? 1U : 0U;
-        nan += std::isnan(theirs) && !std::isnan(truth) ? 1U : 0U;
-        infinite += std::isinf(theirs) && !std::isinf(truth) ? 1U : 0U;
-        unlike += std::isfinite(theirs) != std::isfinite(truth) ? 1U : 0U;
-        smallest_truth = std::min(smallest_truth, truth);
-        largest_truth = std::max(largest_truth, truth);
-        smallest_theirs = std::min(smallest_theirs, theirs);
-        largest_theirs = std::max(largest_theirs, theirs);
-        if (!is_right && offset < first) {
-            first = offset;
-            theirs_first = theirs;
-            truth_first = truth;
-        }
-        if (!std::isfinite(theirs) || !std::isfinite(truth)) return;
-        ++finite;
-        const double error = std::abs(theirs - truth);
-        sum_of_squares += error * error;
-        if (error > 0 && bound_here > 0) bound = std::max(bound, error / bound_here);
-        if (error > 0 && bound_here == 0) bound = no_limit;
-        if (error > max_abs || finite == 1) {
-            max_abs = error;
-            theirs_at_max = theirs;
-            truth_at_max = truth;
-        }
+    static Tally of(const Element& x, double bound, bool is_right, std::size_t offset) {
+        Tally one;
+        one.count = 1;
+        one.zeros = x.theirs == 0 ? 1 : 0;
+        one.nan = std::isnan(x.theirs) && !std::isnan(x.truth) ? 1 : 0;
+        one.infinite = std::isinf(x.theirs) && !std::isinf(x.truth) ? 1 : 0;
+        one.unlike = std::isfinite(x.theirs) != std::isfinite(x.truth) ? 1 : 0;
+        one.theirs = {x.theirs, x.theirs};
+        one.truth = {x.truth, x.truth};
+        one.at_first = one.at_max = x;
+        if (!is_right) one.first = offset;
+        if (!std::isfinite(x.theirs) || !std::isfinite(x.truth)) return one;
+        one.finite = 1;
+        one.max_abs = std::abs(x.theirs - x.truth);
+        one.sum_of_squares = one.max_abs * one.max_abs;
+        if (one.max_abs > 0) one.bound = bound == 0 ? no_limit : one.max_abs / bound;
+        return one;
     }
 
     void add(const Tally& other) {
@@ -72,21 +71,17 @@ struct Judge::Tally {
         nan += other.nan;
         infinite += other.infinite;
         unlike += other.unlike;
-        smallest_truth = std::min(smallest_truth, other.smallest_truth);
-        largest_truth = std::max(largest_truth, other.largest_truth);
-        smallest_theirs = std::min(smallest_theirs, other.smallest_theirs);
-        largest_theirs = std::max(largest_theirs, other.largest_theirs);
+        theirs.add(other.theirs);
+        truth.add(other.truth);
         if (other.first < first) {
             first = other.first;
-            theirs_first = other.theirs_first;
-            truth_first = other.truth_first;
+            at_first = other.at_first;
         }
         sum_of_squares += other.sum_of_squares;
         bound = std::max(bound, other.bound);
         if (other.finite > 0 && (finite == 0 || other.max_abs > max_abs)) {
             max_abs = other.max_abs;
-            theirs_at_max = other.theirs_at_max;
-            truth_at_max = other.truth_at_max;
+            at_max = other.at_max;
         }
         finite += other.finite;
     }
@@ -97,23 +92,18 @@ class Judge::Row {
 public:
     Row(const Problem& problem, const Evaluator& evaluator, const GivenArray& given,
         const Layout& layout, const std::optional<CheckTolerance>& tolerance)
-        : plan_(problem.plan), arithmetic_(evaluator.arithmetic()),
-          candidate_(evaluator, problem.asked, true), given_(given), layout_(layout),
-          tolerance_(tolerance) {}
+        : plan_(problem.plan), candidate_(evaluator, problem.asked, true), given_(given),
+          layout_(layout), tolerance_(tolerance) {}
 
     /// `head` counts the heads of the array.
     void compare(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
         if (holds_keys(given_.id)) return compare_keys(batch, head, row, tally);
-        const bool is_mean = plan_.shown.averages(given_.id);
-        if (is_mean)
-            take_mean(batch, row);
-        else
-            take(batch, head, row);
-        for (std::size_t c = 0; c < truth_.value.size(); ++c) {
+        const Numbers& numbers = candidate_.row(given_.id, batch, head_number(head), row);
+        for (std::size_t c = 0; c < numbers.value.size(); ++c) {
             const std::size_t offset = layout_.offset({batch, head, row, c});
-            const double theirs = given_.values[offset], truth = truth_.value[c];
-            const double bound = bound_of(c, theirs);
-            tally.add(theirs, truth, bound, is_within(theirs, truth, bound), offset);
+            const Tally::Element x{given_.values[offset], numbers.value[c]};
+            const double bound = bound_of(numbers, c, x.theirs);
+            tally.add(Tally::of(x, bound, is_within(x.theirs, x.truth, bound), offset));
         }
     }
 
@@ -123,40 +113,10 @@ private:
         return chosen == nullptr ? head : (*chosen)[head];
     }
 
-    void take(std::size_t batch, std::size_t head, std::size_t row) {
-        truth_ = candidate_.row(given_.id, batch, head_number(head), row);
-    }
-
-    void take_mean(std::size_t batch, std::size_t row) {
-        const std::size_t heads = plan_.heads;
-        const double unit = row_of(arithmetic_).unit;
-        for (std::size_t head = 0; head < heads; ++head) {
-            const Numbers& numbers = candidate_.row(given_.id, batch, head, row);
-            if (head == 0) {
-                truth_.value.assign(numbers.value.size(), 0);
-                truth_.error = truth_.value;
-                truth_.below.clear();
-            }
-            for (std::size_t c = 0; c < truth_.value.size(); ++c) {
-                truth_.value[c] += numbers.value[c];
-                truth_.error[c] += numbers.below.empty()
-                                       ? numbers.error[c]
-                                       : std::max(numbers.error[c], numbers.below[c]);
-            }
-        }
-        // The sum of numbers of one sign, and the division.
-        const auto count = static_cast<double>(heads);
-        for (std::size_t c = 0; c < truth_.value.size(); ++c) {
-            truth_.value[c] /= count;
-            truth_.error[c] =
-                truth_.error[c] / count + (count + 1) * unit * std::abs(truth_.value[c]);
-        }
-    }
-
-    double bound_of(std::size_t column, double theirs) const {
-        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(truth_.value[column]);
-        return truth_.bound(column, theirs) +
-               (given_.printed ? given_.printed->error(truth_.value[column]) : 0);
+    double bound_of(const Numbers& numbers, std::size_t column, double theirs) const {
+        const double truth = numbers.value[column];
+        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(truth);
+        return numbers.bound(column, theirs) + (given_.printed ? given_.printed->error(truth) : 0);
     }
 
     static bool is_within(double theirs, double truth, double bound) {
@@ -168,8 +128,8 @@ private:
 
     /// A key is right if it is the expected one, or if its weight is as large to rounding.
     void compare_keys(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
-        take(batch, head, row);
-        const std::vector<double> keys = truth_.value;
+        const std::vector<double> keys =
+            candidate_.row(given_.id, batch, head_number(head), row).value;
         const Numbers& weights =
             candidate_.row("weights_before_dropout", batch, head_number(head), row);
         std::set<double> seen;
@@ -188,17 +148,15 @@ private:
                            weights.error[a] + weights.error[b];
             }
             is_right = is_right && (theirs < 0 || seen.insert(theirs).second);
-            tally.add(is_right ? truth : theirs, truth, 0, is_right, offset);
+            tally.add(Tally::of({is_right ? truth : theirs, truth}, 0, is_right, offset));
         }
     }
 
     const Plan& plan_;
-    Precision arithmetic_;
     Candidate candidate_;
     const GivenArray& given_;
     const Layout& layout_;
     const std::optional<CheckTolerance>& tolerance_;
-    Numbers truth_;
 };
 
 Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)
@@ -243,7 +201,7 @@ bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision ty
     if (found.max_abs == 0) return true;
     // As of sums that are 0.5 in one order and the number before it in another.
     constexpr double small = 0x1p-40;
-    const double most = std::max(std::abs(found.smallest_truth), std::abs(found.largest_truth));
+    const double most = std::max(std::abs(found.truth.smallest), std::abs(found.truth.largest));
     return found.max_abs <= small * most &&
            tally(given, layout, Precision::float64).first == no_offset;
 }
@@ -271,7 +229,7 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.max_abs = found.max_abs;
     judgement.rms =
         found.finite == 0 ? 0 : std::sqrt(found.sum_of_squares / static_cast<double>(found.finite));
-    const std::uint64_t ulps = ulps_between(found.theirs_at_max, found.truth_at_max, type);
+    const std::uint64_t ulps = ulps_between(found.at_max.theirs, found.at_max.truth, type);
     judgement.ulp = found.max_abs == 0 ? 0
                     : ulps == std::numeric_limits<std::uint64_t>::max()
                         ? std::numeric_limits<double>::infinity()
@@ -279,13 +237,13 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.bound = found.bound;
     const bool is_right = found.first == no_offset;
     if (!is_right)
-        judgement.first = Departure{index_of_offset(found.first, given.shape), found.theirs_first,
-                                    found.truth_first};
+        judgement.first = Departure{index_of_offset(found.first, given.shape),
+                                    found.at_first.theirs, found.at_first.truth};
     judgement.verdict = !is_right                              ? Verdict::wrong
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
-    const bool is_flat = found.smallest_theirs == found.largest_theirs && found.count > 1 &&
-                         found.smallest_truth != found.largest_truth && found.nan == 0;
+    const bool is_flat = found.theirs.smallest == found.theirs.largest && found.count > 1 &&
+                         found.truth.smallest != found.truth.largest && found.nan == 0;
     if (is_right) return judgement;
     judgement.unlike = found.unlike;
     if (found.nan != 0)
@@ -320,12 +278,6 @@ ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Lay
 
 namespace {
 
-std::string sizes_text(const std::vector<std::size_t>& shape) {
-    std::string list;
-    for (const std::size_t size : shape) list += (list.empty() ? "" : ", ") + std::to_string(size);
-    return "(" + list + ")";
-}
-
 /// nn.MultiheadAttention returns the mean over the heads by default.
 bool fits_mean_over_heads(Plan plan, const GivenArray& given) {
     plan.shown.average_heads = true;
@@ -333,8 +285,8 @@ bool fits_mean_over_heads(Plan plan, const GivenArray& given) {
 }
 
 std::string unfit_text(const Plan& plan, const GivenArray& given) {
-    return "shape " + sizes_text(given.shape) + " does not fit " +
-           sizes_text(shape_shown(plan, given.id)) +
+    return "shape " + shape_text(given.shape) + " does not fit " +
+           shape_text(shape_shown(plan, given.id)) +
            (fits_mean_over_heads(plan, given) ? "; as the mean over the heads it fits "
                                                 "--average-heads"
                                               : "");

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <variant>
+
+#include "core/layer/layer.hpp"
 
 namespace attn {
 namespace {
@@ -215,6 +218,20 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     take_dropout(problem, result);
     problem.asked = conventions_of(problem);
     return problem;
+}
+
+Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool) {
+    const bool draws = plan.parameters.source == Parameters::Source::drawn;
+    const bool drops = plan.dropout.p != 0;
+    if (!draws && !drops) return make_problem(plan, operands, {{}, operands.weights});
+    PlanOptions options;
+    options.emit = std::vector<std::string>{drops ? "dropout_mask" : "queries"};
+    if (drops) options.kernel = "reference";
+    Settings settings = plan.config;
+    settings.head.clear();  // the problem has all heads
+    const Plan drawing = make_plan(std::move(settings), plan.operands, options);
+    Operands used = operands;
+    return make_problem(plan, operands, compute(drawing, std::move(used), pool));
 }
 
 }  // namespace attn

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/thread_pool.hpp"
 #include "core/check/conventions.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/operands.hpp"
@@ -85,5 +86,10 @@ struct Problem {
 /// `result` is the plan's, of which the weights are taken and, where there is dropout, the array
 /// dropout_mask, which it must have.
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result);
+
+/// The problem of a question: the same inputs, rounded to its type, the same parameters, drawn in
+/// its type if they are drawn, and the same dropout mask. The question's arrays without rounding
+/// are the rows of a Candidate with `asked`. The plan must be made for the operands.
+Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool);
 
 }  // namespace attn

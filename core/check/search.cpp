@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "core/check/comparison.hpp"
-#include "core/check/fitted_numbers.hpp"
 #include "core/check/relevant.hpp"
-#include "core/check/seen_dropout.hpp"
 
 namespace attn {
 namespace {

@@ -1,9 +1,8 @@
-#include "core/check/seen_dropout.hpp"
-
+// Dropout that another program applied and the question does not have.
 #include <algorithm>
 #include <cmath>
 
-#include "core/check/evaluate.hpp"
+#include "core/check/comparison.hpp"
 
 namespace attn {
 namespace {

@@ -20,7 +20,7 @@ struct LayoutAxis {
 std::vector<LayoutAxis> axes_of_array(const Plan& plan, ArrayId array, bool splits_heads) {
     const std::array<std::size_t, 4> sizes = shape_of_all_axes(plan, array);
     const std::array<Axis, 5>& axes = array.row().axes;
-    const bool is_turned = array.row().is_parameter() && plan.is_transposed(array);
+    const bool is_turned = plan.is_transposed(array);
     const auto name = [&](std::size_t place) {
         const std::size_t in_row = is_turned && (place == 2 || place == 3) ? 5 - place : place;
         return axis_name(axes[in_row], plan.shown.separate_heads);
@@ -108,7 +108,7 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
     for (std::size_t place = 0; place < 4; ++place)
         shape[place] = static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place]));
     shape[3] *= static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[4]));
-    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(shape[2], shape[3]);
+    if (plan.is_transposed(array)) std::swap(shape[2], shape[3]);
     if (plan.shown.averages(array)) shape[1] = 1;
     return shape;
 }
@@ -116,7 +116,7 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
 std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array) {
     const std::array<Axis, 5>& axes = array.row().axes;
     std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
-    if (array.row().is_parameter() && plan.is_transposed(array)) std::swap(order[2], order[3]);
+    if (plan.is_transposed(array)) std::swap(order[2], order[3]);
     std::vector<std::size_t> shape;
     for (const std::size_t place : order)
         if (plan.shown.shows(array, place))

@@ -13,6 +13,11 @@
 
 namespace attn {
 
+/// Whether its numbers are indices of keys.
+inline bool holds_keys(ArrayId array) {
+    return array == "argmax_key" || array == "top_keys";
+}
+
 /// Numbers that were printed with few digits differ from the program's by up to half a unit of the
 /// last printed one.
 struct PrintedDigits {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check/printed_digits.hpp"
+#include "cli/check/read_theirs.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/batch/records.hpp"
-#include "cli/check/search_progress.hpp"
+#include "cli/check/report.hpp"
 
 namespace progress_test {
 

@@ -12,7 +12,7 @@
 
 #include <doctest/doctest.h>
 
-#include "core/check/exact.hpp"
+#include "core/check/their_array.hpp"
 #include "core/layer/layer.hpp"
 #include "tests/support/drawn_layer.hpp"
 #include "tests/support/sample.hpp"
@@ -43,7 +43,7 @@ double largest_ratio(Candidate& exact, const Plan& plan, const NamedArray& array
                      std::string& where) {
     const ArrayId id = *find_array(array.name);
     const std::vector<double> theirs = numbers_in(array.values);
-    const std::array<std::size_t, 4> extent = extent_of(plan, id);
+    const std::array<std::size_t, 4> extent = shape_of_all_axes(plan, id);
     REQUIRE(theirs.size() == extent[0] * extent[1] * extent[2] * extent[3]);
     double largest = 0;
     std::size_t at = 0;

@@ -14,7 +14,6 @@
 
 #include <doctest/doctest.h>
 
-#include "core/check/exact.hpp"
 #include "tests/support/planned.hpp"
 
 namespace judge_test {
