@@ -198,8 +198,9 @@ struct CommandRow {
 };
 
 /// Rows that are defined in their modules.
-extern const CommandRow batch_command, inspect_command, merge_command, partial_command,
-    scan_command;
+extern const CommandRow batch_command, check_command, compare_command, completion_command,
+    explain_command, help_command, inspect_command, merge_command, model_command, partial_command,
+    plot_command, repro_command, scan_command, tokenize_command;
 
 bool takes(const CommandRow& command, const Option& option);
 

@@ -1,6 +1,4 @@
 // `attn help`: commands, pages of the manual, the man page.
-#include "cli/help/help_command.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
