@@ -4,7 +4,6 @@
 #include "cli/args/args.hpp"
 #include "cli/mpi/ranks.hpp"
 #include "cli/request/request.hpp"
-#include "cli/run_mode.hpp"
 
 namespace attn::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
-#include "cli/help/completion.hpp"
+#include "cli/help/help.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"
