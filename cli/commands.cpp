@@ -2,17 +2,8 @@
 #include "cli/commands.hpp"
 
 #include "cli/args/args.hpp"
-#include "cli/check/check_command.hpp"
-#include "cli/compare/compare_command.hpp"
-#include "cli/explain/explain_command.hpp"
-#include "cli/help/help_command.hpp"
-#include "cli/model/model.hpp"
 #include "cli/mpi/ranks.hpp"
-#include "cli/plot/plot_command.hpp"
-#include "cli/repro/repro_command.hpp"
 #include "cli/request/request.hpp"
-#include "cli/run_mode.hpp"
-#include "cli/tokenize/tokenize_command.hpp"
 
 namespace attn::cli {
 namespace {

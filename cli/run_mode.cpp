@@ -1,4 +1,4 @@
-#include "cli/run_mode.hpp"
+#include "cli/commands.hpp"
 
 #include <string>
 #include <utility>

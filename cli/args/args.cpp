@@ -1,7 +1,6 @@
 #include "cli/args/args.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "cli/args/names.hpp"
@@ -13,10 +12,8 @@ namespace attn::cli {
 namespace {
 
 const Option& own_option(const Args& args, std::string_view key) {
-    for (const Option& option : args.command->keys)
-        if (option.key == key) return option;
-    return *std::find_if(args.command->own.begin(), args.command->own.end(),
-                         [&](const Option& option) { return option.key == key; });
+    const Option* const option = find_option(args.command->keys, key);
+    return option != nullptr ? *option : *find_option(args.command->own, key);
 }
 
 }  // namespace
@@ -26,6 +23,12 @@ constinit const Option config_id{.key = "id"};
 bool takes(const CommandRow& command, const Option& option) {
     return (option.use & command.takes) != 0 &&
            (command.mode == nullptr || (option.modes & in(command.mode->mode)) != 0);
+}
+
+const CommandRow* find_command(const Program& program, std::string_view name) {
+    const auto found = std::find_if(program.commands.begin(), program.commands.end(),
+                                    [&](const CommandRow* row) { return row->name == name; });
+    return found == program.commands.end() ? nullptr : *found;
 }
 
 bool Args::gives(std::string_view key) const {
@@ -53,13 +56,9 @@ std::optional<std::uint64_t> Args::whole(std::string_view own) const {
     const std::optional<std::string> digits = text(own);
     if (!digits) return {};
     const Limits& limits = own_option(*this, own).limits;
-    std::uint64_t value = 0;
-    const char* const end = digits->data() + digits->size();
-    const auto [stop, error] = std::from_chars(digits->data(), end, value);
-    const bool fits = error == std::errc{} && stop == end &&
-                      static_cast<double>(value) >= limits.lowest &&
-                      static_cast<double>(value) <= limits.highest;
-    if (!fits) fail(own);
+    const std::optional<std::uint64_t> value = whole_number(*digits);
+    const auto number = static_cast<double>(value.value_or(0));
+    if (!value || number < limits.lowest || number > limits.highest) fail(own);
     return value;
 }
 

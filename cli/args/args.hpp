@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -106,6 +107,9 @@ struct Option {
     const char* value_of = nullptr;
 };
 
+/// The option of this key, or null.
+const Option* find_option(std::span<const Option> options, std::string_view key);
+
 /// True and false on the command line are --NAME and --no-NAME.
 inline bool is_boolean(const Option& option) {
     return option.field.kind == FieldKind::boolean;
@@ -141,8 +145,15 @@ std::string help_of(const Option& option);
 /// The expected value in an error of a command's own flag: the text of the limits, or "a, b or c".
 std::string expected_of(const Option& option);
 
-/// "a, b or c".
-std::string listed(const std::vector<std::string_view>& names);
+/// "a, b or c"; or another word before the last one.
+std::string listed(const std::vector<std::string_view>& names, std::string_view last = "or");
+
+/// The integer from 0 that the entire text is; or empty.
+std::optional<std::uint64_t> whole_number(std::string_view text);
+
+/// Two of them with a mark between: "1/8", "0:4"; or empty.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,
+                                                                   char mark);
 
 std::vector<std::string_view> mode_names();
 
@@ -198,10 +209,14 @@ struct CommandRow {
 };
 
 /// Rows that are defined in their modules.
-extern const CommandRow batch_command, inspect_command, merge_command, partial_command,
-    scan_command;
+extern const CommandRow batch_command, check_command, compare_command, completion_command,
+    explain_command, help_command, inspect_command, merge_command, model_command, partial_command,
+    plot_command, repro_command, scan_command, tokenize_command;
 
 bool takes(const CommandRow& command, const Option& option);
+
+/// The row of this name, or null.
+const CommandRow* find_command(const Program& program, std::string_view name);
 
 /// A heading of the list of commands.
 struct CommandGroup {

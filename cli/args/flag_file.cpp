@@ -197,12 +197,11 @@ private:
 
     /// Takes an array in place of a file's name. It is read later, from the document.
     bool take_array(const io::JsonDocument& document, const io::JsonMember& member) {
-        const auto own = std::find_if(command_.own.begin(), command_.own.end(),
-                                      [&](const Option& o) { return o.key == member.key; });
-        if (own == command_.own.end() || own->field.kind != FieldKind::operand ||
+        const Option* const own = find_option(command_.own, member.key);
+        if (own == nullptr || own->field.kind != FieldKind::operand ||
             !document.holds_array(member))
             return false;
-        given_.push_back({&*own, io::shortened(document.text(member)), origin_,
+        given_.push_back({own, io::shortened(document.text(member)), origin_,
                           document.place(member) + ": " + member.key});
         return true;
     }
@@ -261,26 +260,22 @@ private:
         const bool is_for_all = origin_ == Origin::environment;
         const bool is_explained =
             is_mode_config_ && command_.mode == nullptr && command_.keys.empty();
-        const auto is_named = [&](const Option& option) { return option.key == key; };
-        const auto key_only = std::find_if(command_.keys.begin(), command_.keys.end(), is_named);
-        if (key_only != command_.keys.end()) return &*key_only;
-        const auto own = std::find_if(command_.own.begin(), command_.own.end(), is_named);
-        const auto shared =
-            std::find_if(program_.options.begin(), program_.options.end(), is_named);
-        const bool is_setting =
-            is_mode_config_ && command_.mode != nullptr && shared != program_.options.end() &&
-            (shared->use & in_config) != 0 && (shared->modes & in(command_.mode->mode)) != 0;
-        if (is_setting) return &*shared;
+        if (const Option* const key_only = find_option(command_.keys, key)) return key_only;
+        const Option* const own = find_option(command_.own, key);
+        const Option* const shared = find_option(program_.options, key);
+        const bool is_setting = is_mode_config_ && command_.mode != nullptr && shared != nullptr &&
+                                (shared->use & in_config) != 0 &&
+                                (shared->modes & in(command_.mode->mode)) != 0;
+        if (is_setting) return shared;
         // Its own --format and --head are not those of the mode.
-        if (is_explained && shared != program_.options.end())
-            return takes(command_, *shared) ? &*shared : nullptr;
-        const bool is_shared = shared != program_.options.end() && (shared->use & as_flag) != 0;
+        if (is_explained && shared != nullptr) return takes(command_, *shared) ? shared : nullptr;
+        const bool is_shared = shared != nullptr && (shared->use & as_flag) != 0;
         // The shared option takes precedence over a command's flag of the same name.
-        if (own != command_.own.end() && !(is_for_all && is_shared)) return &*own;
+        if (own != nullptr && !(is_for_all && is_shared)) return own;
         // The environment's format is for single answers, not for the lines of a batch.
         const bool is_for_modes =
             is_for_all && command_.mode == nullptr && is_shared && (shared->use & in_explain) == 0;
-        if (is_shared && takes(command_, *shared) && !is_for_modes) return &*shared;
+        if (is_shared && takes(command_, *shared) && !is_for_modes) return shared;
         const bool is_mode = command_.mode != nullptr && key == "mode";
         if (is_shared || is_elsewhere(key) || is_mode) {
             // A switch that is off asks for nothing that the command lacks.
@@ -314,18 +309,14 @@ private:
     }
 
     bool takes_switch(const std::string& key) const {
-        return std::any_of(
-            program_.options.begin(), program_.options.end(), [&](const Option& option) {
-                return option.key == key && is_boolean(option) && takes(command_, option);
-            });
+        const Option* const option = find_option(program_.options, key);
+        return option != nullptr && is_boolean(*option) && takes(command_, *option);
     }
 
     bool is_elsewhere(const std::string& key) const {
         return std::any_of(
-            program_.commands.begin(), program_.commands.end(), [&](const CommandRow* command) {
-                return std::any_of(command->own.begin(), command->own.end(),
-                                   [&](const Option& option) { return option.key == key; });
-            });
+            program_.commands.begin(), program_.commands.end(),
+            [&](const CommandRow* command) { return find_option(command->own, key) != nullptr; });
     }
 
     const std::string& path_;

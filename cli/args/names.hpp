@@ -55,7 +55,8 @@ std::string unknown_command(const Program& program, const std::string& word);
 /// "; did you mean multihead?" for another program's name of a mode, or a typo; or empty.
 std::string mode_meant(const std::string& word);
 
-/// For a request's key, in a mode that has these.
+/// For a request's key, in a mode that has these. Other names of keys that are not flags are the
+/// table `key` of names.tsv.
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known);
 
 /// The alternative to this option, for a mode that lacks it: "attn multihead has it".

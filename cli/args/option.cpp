@@ -1,21 +1,15 @@
 #include "cli/args/args.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace attn::cli {
-namespace {
 
-std::string joined(const std::vector<std::string_view>& names, std::string_view between,
-                   std::string_view before_last) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (i != 0) text += i + 1 == names.size() ? before_last : between;
-        text += names[i];
-    }
-    return text;
+const Option* find_option(std::span<const Option> options, std::string_view key) {
+    const auto found = std::find_if(options.begin(), options.end(),
+                                    [&](const Option& option) { return option.key == key; });
+    return found == options.end() ? nullptr : &*found;
 }
-
-}  // namespace
 
 std::string flag_name(const Option& option) {
     return flag_of(option).substr(2);
@@ -44,8 +38,11 @@ bool is_file_name(const Option& option, std::string_view text) {
 }
 
 std::string argument_of(const Option& option) {
-    const bool is_choice = *option.argument == '\0' && option.field.name != nullptr;
-    return is_choice ? joined(names_of(option.field), "|", "|") : option.argument;
+    if (*option.argument != '\0' || option.field.name == nullptr) return option.argument;
+    std::string names;
+    for (const std::string_view name : names_of(option.field))
+        names += (names.empty() ? "" : "|") + std::string(name);
+    return names;
 }
 
 std::string help_of(const Option& option) {
@@ -59,8 +56,29 @@ std::string expected_of(const Option& option) {
     return expected.empty() ? listed(names_of(option.field)) : expected;
 }
 
-std::string listed(const std::vector<std::string_view>& names) {
-    return joined(names, ", ", " or ");
+std::string listed(const std::vector<std::string_view>& names, std::string_view last) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i != 0) text += i + 1 == names.size() ? " " + std::string(last) + " " : ", ";
+        text += names[i];
+    }
+    return text;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,
+                                                                   char mark) {
+    const std::size_t at = text.find(mark);
+    if (at == std::string_view::npos) return {};
+    const auto first = whole_number(text.substr(0, at)), second = whole_number(text.substr(at + 1));
+    if (!first || !second) return {};
+    return std::pair(*first, *second);
 }
 
 std::vector<std::string_view> mode_names() {

@@ -195,12 +195,6 @@ void check_words(const std::vector<std::string>& words, const std::vector<AddedF
     throw Error(ErrorKind::usage, flag, "takes no value; expected " + flag + " alone");
 }
 
-const CommandRow* find_command(const Program& program, std::string_view name) {
-    for (const CommandRow* command : program.commands)
-        if (command->name == name) return command;
-    return nullptr;
-}
-
 /// The flags of the environment's file, of --config, and of the command line, in this order.
 std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags) {
     std::vector<FlagValue> given;

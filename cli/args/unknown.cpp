@@ -11,19 +11,6 @@
 namespace attn::cli {
 namespace {
 
-const Option* option_of(std::span<const Option> options, std::string_view key) {
-    for (const Option& option : options)
-        if (option.key == key) return &option;
-    return nullptr;
-}
-
-std::string joined_by_and(const std::vector<std::string_view>& names) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i)
-        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + std::string(names[i]);
-    return text;
-}
-
 /// "attn plot has it".
 std::string have(const std::string& owners, const std::string& what) {
     return owners + (owners.find(" and ") == std::string::npos ? " has " : " have ") + what;
@@ -45,16 +32,16 @@ constexpr StandIn stand_ins[] = {
 };
 
 const Option* find_anywhere(const Program& program, std::string_view key) {
-    if (const Option* option = option_of(program.options, key)) return option;
+    if (const Option* option = find_option(program.options, key)) return option;
     for (const CommandRow* command : program.commands)
-        if (const Option* option = option_of(command->own, key)) return option;
+        if (const Option* option = find_option(command->own, key)) return option;
     return nullptr;
 }
 
 /// The command's own option, or one of the table that it takes.
 const Option* find_taken(const Program& program, const CommandRow& command, std::string_view key) {
-    if (const Option* option = option_of(command.own, key)) return option;
-    const Option* const option = option_of(program.options, key);
+    if (const Option* option = find_option(command.own, key)) return option;
+    const Option* const option = find_option(program.options, key);
     return option != nullptr && takes(command, *option) ? option : nullptr;
 }
 
@@ -92,7 +79,7 @@ std::string nearest_flag(const Program& program, const CommandRow& command,
     if (far.empty()) return "attn " + std::string(command.name) + " --help lists the known flags";
     std::string key = far.substr(is_negated ? 5 : 2);
     std::replace(key.begin(), key.end(), '-', '_');
-    return have(owners_of(program, *option_of(program.options, key)), far);
+    return have(owners_of(program, *find_option(program.options, key)), far);
 }
 
 /// The flags of the command that begin with a letter, or where its help is.
@@ -123,12 +110,12 @@ bool is_negation(const Program& program, const std::string& bare) {
 std::string owners_of(const Program& program, const Option& option) {
     std::vector<std::string_view> names;
     for (const CommandRow* command : program.commands) {
-        const bool is_own = option_of(command->own, option.key) != nullptr;
+        const bool is_own = find_option(command->own, option.key) != nullptr;
         const bool is_of_mode = (command->mode != nullptr || (command->takes & in_model) != 0) &&
                                 takes(*command, option);
         if (is_own || is_of_mode) names.push_back(command->name);
     }
-    return names.empty() ? "" : "attn " + joined_by_and(names);
+    return names.empty() ? "" : "attn " + listed(names, "and");
 }
 
 std::string elsewhere(const Program& program, const CommandRow& command, const Option& option) {
@@ -141,7 +128,7 @@ std::string text_of(Modes modes) {
     std::vector<std::string_view> names;
     for (const ModeRow& row : mode_rows)
         if ((modes & in(row.mode)) != 0) names.push_back(row.name);
-    return joined_by_and(names);
+    return listed(names, "and");
 }
 
 std::string where_else(const Option& option, Mode mode) {
@@ -189,16 +176,15 @@ std::string unknown_flag(const Program& program, const CommandRow& command,
             is_own ? nearest(program, command, meant, is_negated, true) : std::string();
         // The name of one command's flag may be another program's name of a setting here.
         const char* const words = explanation_of(listed_word, "");
+        const std::string there =
+            "not a flag of " + name + "; " + elsewhere(program, command, *known);
         if (known->modes == 0 && words != nullptr && names_taken(program, command, words))
-            return "not a flag of " + name + "; " + elsewhere(program, command, *known) + "; " +
-                   words;
+            return there + "; " + words;
         if (known->modes == 0 && renamed != nullptr)
-            return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
-                   "; attn calls it " + spelled(*renamed);
-        return "not a flag of " + name + "; " + elsewhere(program, command, *known) +
-               (near.empty() || near.size() > flag.size() + 2 || near.size() + 2 < flag.size()
-                    ? ""
-                    : "; did you mean " + near + "?");
+            return there + "; attn calls it " + spelled(*renamed);
+        const bool is_near =
+            !near.empty() && near.size() <= flag.size() + 2 && near.size() + 2 >= flag.size();
+        return is_near ? there + "; did you mean " + near + "?" : there;
     }
     for (const std::string& word : {as_listed(bare), listed_word})
         if (const char* const words = explanation_of(word, "");
@@ -266,16 +252,10 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
     const auto is_known = [&](std::string_view name) {
         return std::find(known.begin(), known.end(), name) != known.end();
     };
-    constexpr std::string_view matrix = " input x data matrix embeddings embedding hidden_states ";
-    if (is_known("inputs") && matrix.find(listed_word) != std::string_view::npos)
-        return start + "attn calls it \"inputs\"";
-    constexpr std::string_view ids = " request_id custom_id record_id uid uuid ";
-    if (is_known("id") && ids.find(listed_word) != std::string_view::npos)
-        return start + "attn calls it \"id\"";
-    if (is_known("value") && listed_word == " v ") return start + "attn calls it \"value\"";
-    const std::string_view other = key_of_other_name(listed_word);
-    if (!other.empty() && is_known(other))
-        return start + "attn calls it \"" + std::string(other) + "\"";
+    for (const char* table : {"key", "option"})
+        if (const NameRow* const other = find_other_name(table, listed_word);
+            other != nullptr && is_known(other->of))
+            return start + "attn calls it \"" + std::string(other->of) + "\"";
     // A letter may mean anything.
     const char* const words = explanation_of(listed_word, "");
     if (words != nullptr && key.size() > 1) return start + words;

@@ -122,11 +122,7 @@ BatchRequest batch_of(const Args& args) {
                         "contradicts --max-failures; expected one of them");
         batch.max_failures = 1;
     }
-    if (const auto text = args.text("shard")) {
-        const std::optional<Shard> shard = shard_of(*text);
-        if (!shard) args.fail("shard");
-        batch.shard = *shard;
-    }
+    batch.shard = shard_in(args);
     batch.resume = args.has("resume");
     batch.dry_run = batch.defaults.dry_run;
     batch.retry_failed = args.has("retry_failed");
@@ -140,10 +136,7 @@ BatchRequest batch_of(const Args& args) {
         batch.output = batch.parts->index();
         return batch;
     }
-    batch.output = args.text(batch.resume ? "resume" : "output").value_or("-");
-    if (batch.output.empty() || (batch.resume && batch.output == "-"))
-        throw Error(ErrorKind::usage, batch.resume ? "--resume" : "--output",
-                    "no name of a file; expected one");
+    batch.output = output_in(args);
     check_output_name(batch);
     return batch;
 }

@@ -1,7 +1,6 @@
 // Debian has no C++ library for progress lines.
 #include "cli/batch/records.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,18 +8,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::size_t terminal_columns() {
-    winsize size{};
-    constexpr std::size_t usual = 80;
-    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0 ? size.ws_col : usual;
-}
 
 /// 1234567 as "1,234,567".
 std::string grouped(double number) {
@@ -73,7 +67,8 @@ void Progress::show(std::uint64_t records) {
     const double seconds = std::chrono::duration<double>(now - begin_).count();
     const double known = part_;
     const std::optional<double> part = known == unknown ? std::nullopt : std::optional(known);
-    const std::string text = progress_text(records, seconds, part, terminal_columns() - 1);
+    const std::string text =
+        progress_text(records, seconds, part, io::screen_columns(STDERR_FILENO) - 1);
     std::fprintf(stderr, "\r\033[K%s", text.c_str());  // to the line start, then clears it
     std::fflush(stderr);
     last_ = now;

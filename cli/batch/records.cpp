@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -120,15 +119,21 @@ std::string read_member(const Record& record, std::string_view key, const Read& 
 
 }  // namespace
 
-std::optional<Shard> shard_of(const std::string& text) {
-    Shard shard;
-    const char* const end = text.data() + text.size();
-    const auto [slash, first] = std::from_chars(text.data(), end, shard.shard);
-    if (first != std::errc{} || slash == end || *slash != '/') return {};
-    const auto [stop, second] = std::from_chars(slash + 1, end, shard.shards);
-    const bool fits =
-        second == std::errc{} && stop == end && shard.shard >= 1 && shard.shard <= shard.shards;
-    return fits ? std::optional(shard) : std::nullopt;
+Shard shard_in(const Args& args) {
+    const std::optional<std::string> text = args.text("shard");
+    if (!text) return {};
+    const auto numbers = two_numbers(*text, '/');
+    if (!numbers || numbers->first < 1 || numbers->first > numbers->second) args.fail("shard");
+    return {numbers->first, numbers->second};
+}
+
+std::string output_in(const Args& args) {
+    const bool resumes = args.has("resume");
+    const std::string output = args.text(resumes ? "resume" : "output").value_or("-");
+    if (output.empty() || (resumes && output == "-"))
+        throw Error(ErrorKind::usage, resumes ? "--resume" : "--output",
+                    "no name of a file; expected one");
+    return output;
 }
 
 std::string Record::place() const {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "core/base/memory.hpp"
 #include "io/file/line_reader.hpp"
 #include "io/file/source.hpp"
@@ -117,8 +118,12 @@ struct Shard {
     std::size_t shard = 1, shards = 1;
 };
 
-/// "3/8": the third of eight shards; empty for other text.
-std::optional<Shard> shard_of(const std::string& text);
+/// Of --shard, as "3/8": the third of eight. Errors: kind usage.
+Shard shard_in(const Args& args);
+
+/// The file of --resume, otherwise of --output; "-" without either. Errors: kind usage for what is
+/// not the name of a file.
+std::string output_in(const Args& args);
 
 class Record {
 public:

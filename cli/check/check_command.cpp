@@ -1,6 +1,4 @@
 // `attn check`: a mode with its input and flags, or a request, and other programs' arrays.
-#include "cli/check/check_command.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -11,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/args/args.hpp"
 #include "cli/check/check.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"

@@ -1,9 +1,8 @@
 // `attn compare`: it computes nothing and has its own flags.
-#include "cli/compare/compare_command.hpp"
-
 #include <string>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "cli/compare/compare.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"

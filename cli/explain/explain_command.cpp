@@ -1,6 +1,4 @@
 // `attn explain`: a mode with its input and flags, and a few flags of its own.
-#include "cli/explain/explain_command.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "cli/explain/explanation.hpp"
 #include "cli/explain/stored_result.hpp"
 #include "cli/output/output.hpp"

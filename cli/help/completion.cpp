@@ -1,4 +1,4 @@
-#include "cli/help/completion.hpp"
+#include "cli/help/help.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -70,10 +70,9 @@ Completion completion_of(const Program& program, std::string_view line) {
     for (std::string word; stream >> word;) words.push_back(word);
     if (line.empty() || line.back() == ' ') words.emplace_back();
     if (words.size() < 3) return commands_of(program);
-    const auto command = std::find_if(program.commands.begin(), program.commands.end(),
-                                      [&](const CommandRow* row) { return row->name == words[1]; });
-    if (command == program.commands.end()) return {"files"};
-    const std::vector<Flag> flags = flags_of(program, **command);
+    const CommandRow* const command = find_command(program, words[1]);
+    if (command == nullptr) return {"files"};
+    const std::vector<Flag> flags = flags_of(program, *command);
     const std::string& last = words.back();
     const std::size_t sign = last.starts_with("--") ? last.find('=') : std::string::npos;
     const std::size_t start = sign == std::string::npos ? 0 : sign + 1;
@@ -84,8 +83,8 @@ Completion completion_of(const Program& program, std::string_view line) {
     Completion found{"words"};
     if (last.starts_with('-'))
         for (const Flag& known : flags) found.words.emplace_back(known.spelling, known.help);
-    else if (words.size() == 3 && (*command)->names != nullptr)
-        for (const std::string_view name : (*command)->names(program))
+    else if (words.size() == 3 && command->names != nullptr)
+        for (const std::string_view name : command->names(program))
             found.words.emplace_back(name, "");
     else
         found.kind = "files";

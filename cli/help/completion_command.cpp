@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/help/completion.hpp"
-#include "cli/help/help_command.hpp"
+#include "cli/args/args.hpp"
+#include "cli/help/help.hpp"
 #include "core/base/error.hpp"
 #include "io/file/output_file.hpp"
 #include "io/file/source.hpp"

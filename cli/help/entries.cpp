@@ -1,11 +1,10 @@
-#include "cli/help/entries.hpp"
+#include "cli/help/help.hpp"
 
 #include <algorithm>
 #include <string_view>
 
 #include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/help/manual.hpp"
 #include "cli/page/page.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"

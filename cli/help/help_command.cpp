@@ -1,6 +1,4 @@
 // `attn help`: commands, pages of the manual, the man page.
-#include "cli/help/help_command.hpp"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +8,7 @@
 
 #include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
-#include "cli/help/entries.hpp"
-#include "cli/help/man_page.hpp"
-#include "cli/help/manual.hpp"
+#include "cli/help/help.hpp"
 #include "cli/page/page.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
@@ -22,12 +18,6 @@
 
 namespace attn::cli {
 namespace {
-
-const CommandRow* find_command(const Program& program, std::string_view name) {
-    const auto found = std::find_if(program.commands.begin(), program.commands.end(),
-                                    [&](const CommandRow* row) { return row->name == name; });
-    return found == program.commands.end() ? nullptr : *found;
-}
 
 std::vector<std::string_view> all_names(const Program& program) {
     std::vector<std::string_view> names;

@@ -1,9 +1,8 @@
-#include "cli/help/man_page.hpp"
+#include "cli/help/help.hpp"
 
 #include <string_view>
 
 #include "cli/args/args.hpp"
-#include "cli/help/manual.hpp"
 #include "cli/page/page.hpp"
 
 namespace attn::cli {

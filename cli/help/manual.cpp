@@ -1,5 +1,5 @@
 // cli/manual/embed_manual.cmake embeds the pages.
-#include "cli/help/manual.hpp"
+#include "cli/help/help.hpp"
 
 #include <algorithm>
 #include <string>

@@ -10,7 +10,7 @@ foreach(page IN LISTS pages)
 endforeach()
 
 file(WRITE "${OUT}" "// Made of cli/manual by embed_manual.cmake.
-#include \"cli/help/manual.hpp\"
+#include \"cli/help/help.hpp\"
 
 namespace attn::cli {
 namespace {

@@ -23,8 +23,6 @@
 
 namespace attn::cli {
 
-extern const CommandRow model_command;
-
 /// An array of the layers or the model that is not in `all_arrays`.
 struct ModelArray {
     std::string_view name;

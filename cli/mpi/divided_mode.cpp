@@ -1,24 +1,17 @@
-#include "cli/mpi/divided_mode.hpp"
+#include "cli/mpi/divided.hpp"
 
-#include <array>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/mpi/divided_output.hpp"
-#include "cli/mpi/own_rows.hpp"
-#include "cli/mpi/ring_attention.hpp"
 #include "cli/output/output.hpp"
-#include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/heads.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/stages.hpp"
-#include "core/plan/division.hpp"
 
 namespace attn::cli {
 namespace {

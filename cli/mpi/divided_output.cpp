@@ -1,4 +1,4 @@
-#include "cli/mpi/divided_output.hpp"
+#include "cli/mpi/divided.hpp"
 
 #include <utility>
 #include <vector>

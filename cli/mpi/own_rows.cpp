@@ -1,4 +1,4 @@
-#include "cli/mpi/own_rows.hpp"
+#include "cli/mpi/divided.hpp"
 
 #include <algorithm>
 #include <utility>

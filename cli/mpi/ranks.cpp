@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/mpi/communicator.hpp"
-#include "cli/mpi/divided_mode.hpp"
+#include "cli/mpi/divided.hpp"
 #include "cli/request/errors.hpp"
 #include "core/base/error.hpp"
 
@@ -31,10 +31,8 @@ Args with_shard(Args args, std::size_t rank, std::size_t ranks) {
                         number +
                             " cannot write one text; expected --out-dir DIR, or --shard with "
                             "another --output for each rank");
-        const auto option =
-            std::find_if(args.command->own.begin(), args.command->own.end(),
-                         [](const Option& own) { return std::string_view(own.key) == "shard"; });
-        args.flags.push_back({&*option, std::to_string(rank + 1) + "/" + std::to_string(ranks)});
+        args.flags.push_back({find_option(args.command->own, "shard"),
+                              std::to_string(rank + 1) + "/" + std::to_string(ranks)});
     }
     if (args.words.empty() ||
         std::count(args.words.begin(), args.words.end(), std::string("-")) != 0)

@@ -1,6 +1,5 @@
-#include "cli/mpi/ring_attention.hpp"
+#include "cli/mpi/divided.hpp"
 
-#include <cstddef>
 #include <optional>
 #include <span>
 #include <utility>
@@ -8,7 +7,6 @@
 
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"
-#include "core/plan/division.hpp"
 
 namespace attn::cli {
 namespace {

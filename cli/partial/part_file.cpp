@@ -1,10 +1,9 @@
 #include "cli/partial/partial.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <string_view>
 
+#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
@@ -15,22 +14,6 @@
 
 namespace attn::cli {
 namespace {
-
-std::optional<std::size_t> index_of_text(std::string_view text) {
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
-
-std::optional<KeyRange> range_of_text(std::string_view text) {
-    const std::size_t colon = text.find(':');
-    if (colon == std::string_view::npos) return std::nullopt;
-    const auto first = index_of_text(text.substr(0, colon)),
-               end = index_of_text(text.substr(colon + 1));
-    if (!first || !end || *first >= *end) return std::nullopt;
-    return KeyRange{*first, *end};
-}
 
 /// An array of the file in float64.
 Array<double> read_named_array(const io::ResultView& view, const char* name, const Shape& shape,
@@ -67,9 +50,11 @@ KeyRanges ranges_of_text(const std::string& text) {
     KeyRanges ranges;
     for (std::size_t first = 0; first <= text.size();) {
         const std::size_t end = std::min(text.find(',', first), text.size());
-        const auto range = range_of_text(std::string_view(text).substr(first, end - first));
-        if (!range || (!ranges.empty() && ranges.back().end >= range->first)) return {};
-        ranges.push_back(*range);
+        const auto range = two_numbers(std::string_view(text).substr(first, end - first), ':');
+        if (!range || range->first >= range->second ||
+            (!ranges.empty() && ranges.back().end >= range->first))
+            return {};
+        ranges.push_back({range->first, range->second});
         first = end + 1;
     }
     return ranges;

@@ -1,5 +1,3 @@
-#include "cli/plot/plot_command.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -8,6 +6,7 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/plot/plot.hpp"
 #include "cli/question/question.hpp"

@@ -1,7 +1,5 @@
 // `attn repro`: a mode with its input and flags, and the language of the program, which computes
 // the question and compares with attn's numbers.
-#include "cli/repro/repro_command.hpp"
-
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/repro/language.hpp"

@@ -243,12 +243,9 @@ std::string take_store(Request& request, const json& value, const Limits&) {
 std::string take_rows(Request& request, const json& value, const Limits& limits) {
     json range = value;
     if (value.is_string()) {
-        const std::string& text = value.get_ref<const std::string&>();
-        const std::size_t colon = text.find(':');
+        const auto numbers = two_numbers(value.get_ref<const std::string&>(), ':');
         range = json::array();
-        if (colon != std::string::npos)
-            range = {parsed<std::uint64_t>(text.substr(0, colon)),
-                     parsed<std::uint64_t>(text.substr(colon + 1))};
+        if (numbers) range = {numbers->first, numbers->second};
     }
     std::vector<std::uint64_t> rows;
     if (!range.is_array() || !take_list(rows, range, limits).empty())

@@ -9,7 +9,6 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request_builder.hpp"
 #include "cli/scan/scan.hpp"
-#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
@@ -78,19 +77,13 @@ int run_scan_command(const Args& args) {
     request.skips_special = args.has("skip_special");
     request.layers = args.text("layers").value_or("all");
     request.jobs = args.whole("jobs").value_or(processors());
-    if (const auto text = args.text("shard")) {
-        const std::optional<Shard> shard = shard_of(*text);
-        if (!shard || shard->shards > HeldShards::most) args.fail("shard");
-        request.shard = *shard;
-    }
+    request.shard = shard_in(args);
+    if (request.shard.shards > HeldShards::most) args.fail("shard");
     request.resume = args.has("resume");
     if (request.resume && args.has("output"))
         throw Error(ErrorKind::usage, "--output",
                     "contradicts --resume, which writes to its own file; expected one of them");
-    request.output = args.text(request.resume ? "resume" : "output").value_or("-");
-    if (request.output.empty() || (request.resume && request.output == "-"))
-        throw Error(ErrorKind::usage, request.resume ? "--resume" : "--output",
-                    "no name of a file; expected one");
+    request.output = output_in(args);
     struct StatsFormat {
         std::vector<std::string_view> suffixes;
     };

@@ -31,12 +31,6 @@ void check_keys(const Args& args) {
     }
 }
 
-const Option& option_of_layers() {
-    return *std::find_if(
-        model_command.own.begin(), model_command.own.end(),
-        [](const Option& option) { return option.key == std::string_view("layers"); });
-}
-
 /// The sums of one text while its layers run.
 class TextRun {
 public:
@@ -129,7 +123,7 @@ ModelAsked TextScanner::ask(const Record& record) const {
     ModelAsked asked =
         model_of_record(request_.defaults, *request_.program, std::move(file), request_.model);
     check_keys(asked.args);
-    asked.args.flags.push_back({&option_of_layers(), request_.layers, Origin::command_line});
+    asked.args.flags.push_back({find_option(model_command.own, "layers"), request_.layers});
     return asked;
 }
 

@@ -1,11 +1,10 @@
-#include "cli/tokenize/tokenize_command.hpp"
-
 #include <unistd.h>
 
 #include <array>
 #include <string>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/tokenize/tokenize.hpp"
