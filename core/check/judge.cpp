@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/ulp.hpp"
+#include "core/base/precision.hpp"
 
 namespace attn {
 namespace {
