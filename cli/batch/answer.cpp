@@ -8,7 +8,6 @@
 #include "cli/request/errors.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "core/base/free_memory.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "core/layer/layer.hpp"

@@ -198,7 +198,8 @@ private:
         Tensor4<T> context = merge_heads(result.context);
         Recorder nothing({}, part_.shown);
         if (weights != nullptr && weights->out)
-            context = project_out({part_, pool_, nothing}, *weights->out, std::move(context));
+            context =
+                Stages<T>{part_, pool_, nothing}.project_out(*weights->out, std::move(context));
         write(written("context_vectors", context, first_row, 1));
     }
 

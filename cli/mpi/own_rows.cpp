@@ -41,7 +41,7 @@ public:
     RowReader(const Plan& plan, const Share& share, const OperandRows& rows,
               const Operands& operands, const LayerWeights<T>* weights, ThreadPool& pool)
         : plan_(plan), share_(share), rows_(rows), operands_(operands), weights_(weights),
-          pool_(pool), recorder_({}, plan.shown), stage_{plan, pool, recorder_} {}
+          pool_(pool), recorder_({}, plan.shown), stages_{plan, pool, recorder_} {}
 
     /// A chunk of queries, and one of keys and values.
     void read(const IndexRange& queries, const IndexRange& keys, QueryRows<T>& to_queries,
@@ -89,15 +89,10 @@ private:
     /// Keys have tokens of their own, which are also read where they are those of the queries.
     AttentionCall<T> project_tokens(const IndexRange& queries, const IndexRange& keys) {
         const bool has_context = row_of(plan_.mode).context;
-        const Tensor3<T> x = norm(stage_, operands_.norm, tokens_in("inputs", queries));
+        const Tensor3<T> x = stages_.norm(operands_.norm, tokens_in("inputs", queries));
         Tensor3<T> source = tokens_in(has_context ? "context" : "inputs", keys);
-        if (!has_context) source = norm(stage_, operands_.norm, std::move(source));
-        AttentionCall<T> call = project(stage_, weights_, x, source);
-        if (weights_ != nullptr) {
-            normalise_heads(weights_->query_norm, call.query);
-            normalise_heads(weights_->key_norm, call.key);
-        }
-        return call;
+        if (!has_context) source = stages_.norm(operands_.norm, std::move(source));
+        return stages_.project(weights_, x, source);
     }
 
     const Plan& plan_;
@@ -107,7 +102,7 @@ private:
     const LayerWeights<T>* weights_;
     ThreadPool& pool_;
     Recorder recorder_;  // of nothing
-    Stage stage_;
+    Stages<T> stages_;
 };
 
 }  // namespace

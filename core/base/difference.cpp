@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/ulp.hpp"
+#include "core/base/precision.hpp"
 
 namespace attn {
 namespace {

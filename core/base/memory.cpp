@@ -1,6 +1,9 @@
 #include "core/base/memory.hpp"
 
 #include <sys/mman.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <array>
 #include <cstdint>
@@ -9,7 +12,6 @@
 #include <new>
 
 #include "core/base/error.hpp"
-#include "core/base/memory_limit.hpp"
 
 namespace attn {
 namespace {
@@ -87,6 +89,12 @@ MemoryMeter::~MemoryMeter() {
 
 MemoryMeter* MemoryMeter::active() {
     return meter;
+}
+
+void return_free_memory() {
+#if defined(__GLIBC__)
+    (void)malloc_trim(0);
+#endif
 }
 
 void* allocate_numbers(std::size_t count, std::size_t size) {

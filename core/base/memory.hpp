@@ -10,10 +10,24 @@
 namespace attn {
 
 /// Throws a SettingError of kind input if `bytes` plus the program's own memory exceed the limit
-/// (memory_limit.hpp); `where` is the key that requires the memory. Throws BeyondShare if they
+/// (memory_limit()); `where` is the key that requires the memory. Throws BeyondShare if they
 /// exceed only this thread's share. `processes` on this machine each need as much.
 void require_memory(double bytes, const std::string& where, const std::string& purpose,
                     double processes = 1);
+
+struct MemoryLimit {
+    double bytes;
+    const char* words;  ///< "this container may use": the text before the number
+};
+
+/// The least of the machine's memory; memory.max, memory.high and memory.limit_in_bytes of the
+/// process's control group and its ancestors, in both versions; `ulimit -v` and `ulimit -d`. The
+/// limit does not depend on free memory: a question has the same answer whatever else runs.
+/// `groups` is the mount point of control groups, `own` the file that lists the process's; without
+/// them that limit does not apply. Sources: cgroups(7), getrlimit(2).
+/// Of several equal processes on this machine together, each has `ulimit` for itself.
+MemoryLimit memory_limit(double processes = 1, const std::string& groups = "/sys/fs/cgroup",
+                         const std::string& own = "/proc/self/cgroup");
 
 /// A thread's work needs more than its share: it must be restarted with the whole memory.
 struct BeyondShare {};
@@ -71,6 +85,11 @@ inline bool is_dry_run() {
 /// large page, which is requested: touching fresh memory is then several times as fast.
 void* allocate_numbers(std::size_t count, std::size_t size);
 void free_numbers(void* data, std::size_t count, std::size_t size) noexcept;
+
+/// Returns free memory of the heap to the system. glibc keeps blocks of several MiB for later
+/// allocations of the same size, which may never come. Other C libraries return large blocks on
+/// their own.
+void return_free_memory();
 
 /// Uninitialised numbers in such memory.
 template <class T>

@@ -1,4 +1,5 @@
-#include "core/base/memory_limit.hpp"
+// The least of all limits on the memory of this program.
+#include "core/base/memory.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -63,5 +64,9 @@ inline constexpr Names<Precision, precision_rows.size()> precision_names = [] {
 /// The type with the largest unit roundoff that holds every number exactly; of float16 and
 /// bfloat16, float16. NaN and infinities fit every type.
 Precision narrowest(std::span<const double> numbers);
+
+/// The distance of a and b in units in the last place, after both are rounded to the type; +0 and
+/// -0 are one number. If one becomes an infinity or is NaN: 0 if a == b, else the largest integer.
+std::uint64_t ulps_between(double a, double b, Precision precision);
 
 }  // namespace attn

@@ -1,8 +1,10 @@
 // Threads that are started once and share pieces of work.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "core/base/function_ref.hpp"
 
@@ -42,5 +44,22 @@ void share(ThreadPool* workers, std::size_t items, const Work& work) {
         return workers->run(items, [&](std::size_t item, std::size_t) { work(item); });
     for (std::size_t item = 0; item < items; ++item) work(item);
 }
+
+/// Numbers the workers of one run of a pool in the order in which they begin: there are never more
+/// than items, so that buffers are one for each that works.
+class WorkerSlots {
+public:
+    explicit WorkerSlots(std::size_t threads) : slots_(threads, none) {}
+
+    std::size_t of(std::size_t worker) {
+        if (slots_[worker] == none) slots_[worker] = next_.fetch_add(1, std::memory_order_relaxed);
+        return slots_[worker];
+    }
+
+private:
+    static constexpr std::size_t none = ~std::size_t{0};
+    std::vector<std::size_t> slots_;
+    std::atomic<std::size_t> next_{0};
+};
 
 }  // namespace attn

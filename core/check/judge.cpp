@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/precision.hpp"
 #include "core/base/tensor.hpp"
-#include "core/base/ulp.hpp"
 
 namespace attn {
 namespace {

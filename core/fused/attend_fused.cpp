@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/fused/fused_call.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/softmax.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/fused/fused_call.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/softmax.hpp"

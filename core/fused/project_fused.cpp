@@ -1,10 +1,11 @@
 #include "core/fused/project_fused.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/kernels/dispatch.hpp"
 
 namespace attn {
@@ -16,6 +17,12 @@ template <class T>
 std::size_t rows_at_once(std::size_t d_in) {
     constexpr std::size_t bytes = std::size_t{256} * 1024, tile_rows = 24, most = 16 * tile_rows;
     return std::clamp(bytes / (d_in * sizeof(T)) / tile_rows * tile_rows, tile_rows, most);
+}
+
+template <class T>
+void pack_bias(const T* bias, std::size_t columns, std::size_t lanes, T* out) {
+    std::fill_n(out, lanes, T{0});
+    if (bias != nullptr) std::copy_n(bias, columns, out);
 }
 
 template <class T>
@@ -74,30 +81,21 @@ private:
         const auto& [to, first, columns] = panels_[panel];
         const Projection<T>& p = to->projection;
         T* out = packed(panel);
-        if (p.in_out) {
-            const std::size_t width = p.weight.shape(2), group = first / width;
-            const bool is_in_one_group = group == (first + columns - 1) / width;
-            const T* const rows = p.weight.data() + group * d_in_ * width + first % width;
-            for (std::size_t i = 0; is_in_one_group && i < d_in_; ++i) {
-                std::copy_n(rows + i * width, columns, out + i * lanes());
-                std::fill(out + i * lanes() + columns, out + (i + 1) * lanes(),
-                          rows[i * width + columns - 1]);
+        const std::size_t width = p.d_out(), group = first / width;
+        const T* const bias = p.has_bias() ? p.bias.data() + first : nullptr;
+        const T* const weight = p.weight.data();
+        if (!p.in_out || group == (first + columns - 1) / width)
+            return pack_panel(
+                entries_,
+                weight + (p.in_out ? group * d_in_ * width + first % width : first * d_in_),
+                p.in_out, width, d_in_, columns, bias, out);
+        for (std::size_t i = 0; i < d_in_; ++i)
+            for (std::size_t c = 0; c < lanes(); ++c) {
+                const std::size_t column = first + std::min(c, columns - 1);
+                out[i * lanes() + c] =
+                    weight[(column / width * d_in_ + i) * width + column % width];
             }
-            for (std::size_t i = 0; !is_in_one_group && i < d_in_; ++i)
-                for (std::size_t c = 0; c < lanes(); ++c) {
-                    const std::size_t column = first + std::min(c, columns - 1);
-                    out[i * lanes() + c] =
-                        p.weight.data()[(column / width * d_in_ + i) * width + column % width];
-                }
-        } else {
-            std::vector<const T*> rows(columns);
-            for (std::size_t c = 0; c < columns; ++c)
-                rows[c] = p.weight.data() + (first + c) * d_in_;
-            entries_.pack(rows.data(), columns, d_in_, T{1}, out);
-        }
-        T* bias = out + d_in_ * lanes();
-        std::fill_n(bias, lanes(), T{0});
-        if (p.has_bias()) std::copy_n(p.bias.data() + first, columns, bias);
+        pack_bias(bias, columns, lanes(), out + d_in_ * lanes());
     }
 
     void multiply(std::size_t panel, std::size_t batch, std::size_t first_row, std::size_t rows,
@@ -140,11 +138,32 @@ private:
 }  // namespace
 
 template <class T>
+void pack_panel(const kernels::Entries<T>& entries, const T* weight, bool in_out, std::size_t width,
+                std::size_t d_in, std::size_t columns, const T* bias, T* packed) {
+    const std::size_t lanes = entries.lanes;
+    if (in_out) {
+        for (std::size_t i = 0; i < d_in; ++i) {
+            T* const to = std::copy_n(weight + i * width, columns, packed + i * lanes);
+            std::fill(to, packed + (i + 1) * lanes, to[-1]);
+        }
+    } else {
+        std::array<const T*, kernels::max_lanes> rows{};
+        for (std::size_t c = 0; c < columns; ++c) rows[c] = weight + c * d_in;
+        entries.pack(rows.data(), columns, d_in, T{1}, packed);
+    }
+    pack_bias(bias, columns, lanes, packed + d_in * lanes);
+}
+
+template <class T>
 void project_fused(const kernels::Kernel& kernel, const Tensor3<T>& x,
                    std::span<const ProjectionTo<T>> projections, ThreadPool& workers) {
     ProjectionRun<T>(kernel, x, projections, workers).run();
 }
 
+template void pack_panel(const kernels::Entries<float>&, const float*, bool, std::size_t,
+                         std::size_t, std::size_t, const float*, float*);
+template void pack_panel(const kernels::Entries<double>&, const double*, bool, std::size_t,
+                         std::size_t, std::size_t, const double*, double*);
 template void project_fused(const kernels::Kernel&, const Tensor3<float>&,
                             std::span<const ProjectionTo<float>>, ThreadPool&);
 template void project_fused(const kernels::Kernel&, const Tensor3<double>&,

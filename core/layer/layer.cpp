@@ -21,21 +21,17 @@ namespace {
 /// Independent heads keep a heads axis.
 template <class T>
 void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
-    const auto record = [&](ArrayId weight_id, ArrayId bias_id, const Projection<T>& p) {
-        if (recorder.records(weight_id)) {
-            std::vector<std::size_t> shape(p.weight.shape().begin(), p.weight.shape().end());
-            if (recorder.axes_of(weight_id).size() < shape.size()) shape.erase(shape.begin());
-            Array<T> weight(p.weight);
-            weight.reshape(std::move(shape));
-            recorder.keep_as_is(weight_id, std::move(weight), p.in_out);
-        }
-        if (p.has_bias() && recorder.records(bias_id)) {
-            std::vector<std::size_t> shape(p.bias.shape().begin(), p.bias.shape().end());
-            if (recorder.axes_of(bias_id).size() < shape.size()) shape.erase(shape.begin());
-            Array<T> bias(p.bias);
-            bias.reshape(std::move(shape));
-            recorder.keep_as_is(bias_id, std::move(bias));
-        }
+    const auto keep = [&](ArrayId array, const auto& values, bool is_transposed) {
+        if (!recorder.records(array)) return;
+        std::vector<std::size_t> shape(values.shape().begin(), values.shape().end());
+        if (recorder.axes_of(array).size() < shape.size()) shape.erase(shape.begin());
+        Array<T> copy(values);
+        copy.reshape(std::move(shape));
+        recorder.keep_as_is(array, std::move(copy), is_transposed);
+    };
+    const auto record = [&](ArrayId weight, ArrayId bias, const Projection<T>& p) {
+        keep(weight, p.weight, p.in_out);
+        if (p.has_bias()) keep(bias, p.bias, false);
     };
     record("W_query", "b_query", weights.query);
     record("W_key", "b_key", weights.key);
@@ -128,39 +124,35 @@ void keep_operands(const Plan& plan, const Operands& operands, Recorder& recorde
 
 /// Queries, keys and values of the tokens, which are freed. A context may have the used rows alone.
 template <class T>
-AttentionCall<T> project_tokens(const Stage& stage, Operands& operands,
+AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
                                 const LayerWeights<T>* weights) {
     Tensor3<T> x = as_batch(operands.inputs.take<T>());
-    stage.recorder.record("inputs", x);
-    x = norm(stage, operands.norm, std::move(x));
-    const KeyRange used = stage.plan.new_keys();
+    stages.recorder.record("inputs", x);
+    x = stages.norm(operands.norm, std::move(x));
+    const KeyRange used = stages.plan.new_keys();
     const std::size_t count = used.end - used.first;
     const auto project_keys_of = [&](const Tensor3<T>& source) {
-        if (count == source.shape(1)) return project(stage, weights, x, source);
-        return project(stage, weights, x, rows_of_matrices(source, used.first, count));
+        if (count == source.shape(1)) return stages.project(weights, x, source);
+        return stages.project(weights, x, rows_of_matrices(source, used.first, count));
     };
-    if (!row_of(stage.plan.mode).context) return project_keys_of(x);
+    if (!row_of(stages.plan.mode).context) return project_keys_of(x);
     return project_keys_of(as_batch(operands.context.take<T>()));
 }
 
 /// The call of the plan's queries and keys, from operands that are freed after their last use.
 /// Consumes the call of `parts`.
 template <class T>
-AttentionCall<T> make_call(const Stage& stage, Operands& operands, LayerParts<T>& parts) {
-    const Plan& plan = stage.plan;
+AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerParts<T>& parts) {
+    const Plan& plan = stages.plan;
     const LayerWeights<T>* const weights = parts.weights.get();
-    AttentionCall<T> call = plan.projects ? project_tokens(stage, operands, weights)
-                                          : split(stage, operands.query.take<T>(),
-                                                  operands.key.take<T>(), operands.value.take<T>());
-    if (weights != nullptr) {
-        normalise_heads(weights->query_norm, call.query);
-        normalise_heads(weights->key_norm, call.key);
-    }
-    if (plan.qk_norm) normalise_heads(call);
-    rotate_and_append(stage, call, operands.past_key.take<T>(), operands.past_value.take<T>());
+    AttentionCall<T> call = plan.projects
+                                ? project_tokens(stages, operands, weights)
+                                : stages.split(operands.query.take<T>(), operands.key.take<T>(),
+                                               operands.value.take<T>());
+    stages.rotate_and_append(call, operands.past_key.take<T>(), operands.past_value.take<T>());
     if (plan.rule)
-        call.recurrence = gates(stage, operands.decay.take<T>(), operands.beta.take<T>(),
-                                operands.past_state.take<T>());
+        call.recurrence = stages.gates(operands.decay.take<T>(), operands.beta.take<T>(),
+                                       operands.past_state.take<T>());
     AttentionCall<T> whole = std::move(parts.call);
     whole.query = std::move(call.query);
     whole.key = std::move(call.key);
@@ -173,17 +165,17 @@ AttentionCall<T> make_call(const Stage& stage, Operands& operands, LayerParts<T>
 template <class T>
 Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder recorder(plan.emit, plan.shown);
-    const Stage stage{plan, pool, recorder};
+    const Stages<T> stages{plan, pool, recorder};
 
     keep_token_ids(plan, operands, recorder);
     keep_operands<T>(plan, operands, recorder);
     LayerParts<T> parts = take_parts<T>(plan, operands);
     const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
     if (weights != nullptr) keep_weights(*weights, recorder);
-    Tensor4<T> context = attend(stage, make_call(stage, operands, parts));
+    Tensor4<T> context = stages.attend(make_call(stages, operands, parts));
     if (recorder.records("context_vectors")) {
         if (weights != nullptr && weights->out)
-            context = project_out(stage, *weights->out, std::move(context));
+            context = stages.project_out(*weights->out, std::move(context));
         recorder.record("context_vectors", context);
     }
     return {recorder.take(),
@@ -206,7 +198,7 @@ Array<T> out_in(const Tensor3<T>& weight, bool in_out) {
 template <class T>
 Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
     Recorder recorder(plan.emit, plan.shown);
-    const Stage stage{plan, pool, recorder};
+    const Stages<T> stages{plan, pool, recorder};
     const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
     const Tensor4<T> logsumexp{Array<T>(part.logsumexp), {shape[0], shape[1], shape[2], 1}};
     recorder.record("logsumexp", logsumexp);
@@ -220,7 +212,7 @@ Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
         const std::size_t d_out = weight.shape(0), d_in = weight.shape(1);
         out.weight = {std::move(weight), {1, d_out, d_in}};
         if (bias.size() != 0) out.bias = {std::move(bias), {1, d_out}};
-        heads = project_out(stage, out, std::move(heads));
+        heads = stages.project_out(out, std::move(heads));
     }
     recorder.record("context_vectors", heads);
     return {recorder.take(), std::nullopt};
@@ -229,10 +221,10 @@ Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
 template <class T>
 KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
     Recorder nothing({}, plan.shown);
-    const Stage stage{plan, pool, nothing};
+    const Stages<T> stages{plan, pool, nothing};
     LayerParts<T> parts = take_parts<T>(plan, operands);
     const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
-    AttentionCall<T> call = make_call(stage, operands, parts);
+    AttentionCall<T> call = make_call(stages, operands, parts);
     call.sink.clear();  // counts once for all parts
     const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
     Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});

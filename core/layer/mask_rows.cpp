@@ -31,30 +31,6 @@ void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& o
         masks.biases.emplace_back(std::move(values), 0);
 }
 
-bool is_causal(const Plan& plan) {
-    return plan.causal;
-}
-
-void add_causal(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
-}
-
-bool has_window(const Plan& plan) {
-    return !plan.window.empty();
-}
-
-void add_window(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
-}
-
-bool has_lengths(const Plan& plan) {
-    return !plan.kv_lengths.empty();
-}
-
-void add_lengths(Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-    masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
-}
-
 // Rules are applied in this order.
 constexpr MaskRow all_mask_rows[] = {
     {"mask", "allowed_by_mask", has_operand<&OperandShapes::mask>,
@@ -62,9 +38,19 @@ constexpr MaskRow all_mask_rows[] = {
     {"key_padding_mask", "allowed_by_key_padding_mask",
      has_operand<&OperandShapes::key_padding_mask>,
      add_operand<&Operands::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean, true>},
-    {"causal", "allowed_by_causal", is_causal, add_causal},
-    {"window", "allowed_by_window", has_window, add_window},
-    {"kv_lengths", "allowed_by_kv_lengths", has_lengths, add_lengths},
+    {"causal", "allowed_by_causal", [](const Plan& plan) { return plan.causal; },
+     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+         masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
+     }},
+    {"window", "allowed_by_window", [](const Plan& plan) { return !plan.window.empty(); },
+     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+         masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
+     }},
+    {"kv_lengths", "allowed_by_kv_lengths",
+     [](const Plan& plan) { return !plan.kv_lengths.empty(); },
+     [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
+         masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
+     }},
 };
 static_assert(same_keys(all_mask_rows, mask_keys));
 

@@ -1,6 +1,8 @@
-// The normalisation before a layer in published models.
+// Norms of rows: before a layer, of heads, and in models.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -9,6 +11,7 @@
 namespace attn {
 
 enum class NormForm { layer, rms, rms_plus_one };
+
 inline constexpr Names<NormForm, 3> norm_form_names{
     {{NormForm::layer, "layer"}, {NormForm::rms, "rms"}, {NormForm::rms_plus_one, "rms-plus-one"}}};
 
@@ -21,9 +24,51 @@ struct InputNorm {
     double eps = 0;
 };
 
-/// Normalises a row of d_in numbers in place. Sums are float64 and each number is rounded to T
-/// once.
+/// What a norm does to a row before its parameters: (x - mean) * factor.
+struct RowScale {
+    double mean = 0, factor = 1;
+};
+
+/// Sums are float64. The mean is 0 in an RMS norm.
 template <class T>
-void normalise(const InputNorm& norm, std::span<T> row);
+RowScale scale_of_row(std::span<const T> row, bool is_rms, double eps) {
+    const auto count = static_cast<double>(row.size());
+    double mean = 0, squares = 0;
+    if (!is_rms) {
+        for (const T x : row) mean += static_cast<double>(x);
+        mean /= count;
+    }
+    for (const T x : row) {
+        const double centred = static_cast<double>(x) - mean;
+        squares += centred * centred;
+    }
+    return {mean, 1 / std::sqrt(squares / count + eps)};
+}
+
+/// Normalises a row of d_in numbers in place, each of which is rounded to T once.
+template <class T>
+void normalise(const InputNorm& norm, std::span<T> row) {
+    const auto [mean, factor] = scale_of_row<T>(row, norm.is_rms, norm.eps);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const double shift = norm.bias.empty() ? 0.0 : norm.bias[i];
+        row[i] =
+            static_cast<T>((static_cast<double>(row[i]) - mean) * factor * norm.weight[i] + shift);
+    }
+}
+
+/// Divides each of these rows of d numbers by sqrt(sum of its squares + 1e-6), as Gated DeltaNet
+/// does.
+template <class T>
+void to_unit_length(T* row, std::size_t rows, std::size_t d) {
+    constexpr double eps = 1e-6;
+    for (const T* const end = row + rows * d; row != end; row += d) {
+        double squares = 0;
+        for (std::size_t i = 0; i < d; ++i)
+            squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+        const double factor = 1 / std::sqrt(squares + eps);
+        for (std::size_t i = 0; i < d; ++i)
+            row[i] = static_cast<T>(static_cast<double>(row[i]) * factor);
+    }
+}
 
 }  // namespace attn

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <span>
 #include <utility>
 #include <vector>
@@ -62,28 +61,44 @@ Tensor4<T> gate_of_heads(const Plan& plan, Array<T> values, const std::vector<do
     return columns == 1 ? copy_for_heads(side_by_side, heads) : split_heads(side_by_side, heads);
 }
 
+/// Applies the norm, if there is one, to each head of each token, or to all its heads together.
 template <class T>
-void run_projections(const Stage& stage, const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) {
-    if (x.shape(1) == 0) return;
-    project<T>(*stage.plan.backend, x, to, stage.pool);
+void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
+    if (!norm || is_dry_run()) return;
+    const auto [batch, count, tokens, d] = heads.shape();
+    const std::size_t together = norm->weight.size() / d;  // 1, or all heads
+    std::vector<T> row(norm->weight.size());
+    for (std::size_t b = 0; b < batch; ++b)
+        for (std::size_t token = 0; token < tokens; ++token)
+            for (std::size_t first = 0; first < count; first += together) {
+                for (std::size_t i = 0; i < together; ++i)
+                    std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
+                normalise(*norm, std::span<T>(row));
+                for (std::size_t i = 0; i < together; ++i)
+                    std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
+            }
 }
 
 }  // namespace
 
 template <class T>
-Tensor3<T> norm(const Stage& stage, const std::optional<InputNorm>& norm, Tensor3<T> x) {
+void Stages<T>::project_rows(const Tensor3<T>& x, std::span<const ProjectionTo<T>> to) const {
+    if (x.shape(1) != 0) attn::project<T>(*plan.backend, x, to, pool);
+}
+
+template <class T>
+Tensor3<T> Stages<T>::norm(const std::optional<InputNorm>& norm, Tensor3<T> x) const {
     if (!norm) return x;
     const std::size_t size = is_dry_run() ? 0 : x.size(), row = x.shape(2);
     for (std::size_t at = 0; at < size; at += row)
         normalise(*norm, std::span<T>(x.data() + at, row));
-    stage.recorder.record("normed_inputs", x);
+    recorder.record("normed_inputs", x);
     return x;
 }
 
 template <class T>
-AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, const Tensor3<T>& x,
-                         const Tensor3<T>& source) {
-    const Plan& plan = stage.plan;
+AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor3<T>& x,
+                                    const Tensor3<T>& source) const {
     AttentionCall<T> call;
     if (weights == nullptr) {
         call.query = query_rows(plan, heads_of_tokens(plan, x));
@@ -102,15 +117,16 @@ AttentionCall<T> project(const Stage& stage, const LayerWeights<T>* weights, con
                                    {weights->value, kv_heads, rows_of(call.value)}};
     const std::span<const ProjectionTo<T>> to(all);
     const std::size_t of_x = &x == &source ? 3 : 1;
-    run_projections(stage, x, to.first(of_x));
-    if (of_x == 1) run_projections(stage, source, to.last(2));
+    project_rows(x, to.first(of_x));
+    if (of_x == 1) project_rows(source, to.last(2));
     call.query = query_rows(plan, std::move(call.query));
+    normalise_heads(weights->query_norm, call.query);
+    normalise_heads(weights->key_norm, call.key);
     return call;
 }
 
 template <class T>
-AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T> value) {
-    const Plan& plan = stage.plan;
+AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) const {
     AttentionCall<T> call;
     call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
     const KeyRange used = plan.new_keys();
@@ -120,41 +136,7 @@ AttentionCall<T> split(const Stage& stage, Array<T> query, Array<T> key, Array<T
 }
 
 template <class T>
-void normalise_heads(const std::optional<InputNorm>& norm, Tensor4<T>& heads) {
-    if (!norm || is_dry_run()) return;
-    const auto [batch, count, tokens, d] = heads.shape();
-    const std::size_t together = norm->weight.size() / d;  // 1, or all heads
-    std::vector<T> row(norm->weight.size());
-    for (std::size_t b = 0; b < batch; ++b)
-        for (std::size_t token = 0; token < tokens; ++token)
-            for (std::size_t first = 0; first < count; first += together) {
-                for (std::size_t i = 0; i < together; ++i)
-                    std::copy_n(&heads(b, first + i, token, 0), d, row.data() + i * d);
-                normalise(*norm, std::span<T>(row));
-                for (std::size_t i = 0; i < together; ++i)
-                    std::copy_n(row.data() + i * d, d, &heads(b, first + i, token, 0));
-            }
-}
-
-template <class T>
-void normalise_heads(AttentionCall<T>& call) {
-    constexpr double eps = 1e-6;  // of Gated DeltaNet
-    for (Tensor4<T>* x : {&call.query, &call.key}) {
-        const std::size_t d = x->shape(3), size = is_dry_run() ? 0 : x->size();
-        for (T* row = x->data(); row != x->data() + size; row += d) {
-            double squares = 0;
-            for (std::size_t i = 0; i < d; ++i)
-                squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-            const double factor = 1 / std::sqrt(squares + eps);
-            for (std::size_t i = 0; i < d; ++i)
-                row[i] = static_cast<T>(static_cast<double>(row[i]) * factor);
-        }
-    }
-}
-
-template <class T>
-Recurrence<T> gates(const Stage& stage, Array<T> decay, Array<T> beta, Array<T> past_state) {
-    const Plan& plan = stage.plan;
+Recurrence<T> Stages<T>::gates(Array<T> decay, Array<T> beta, Array<T> past_state) const {
     Recurrence<T> gates;
     gates.decay = gate_of_heads(plan, std::move(decay), plan.decay);
     if (!is_dry_run())
@@ -166,10 +148,11 @@ Recurrence<T> gates(const Stage& stage, Array<T> decay, Array<T> beta, Array<T> 
 }
 
 template <class T>
-void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past_key,
-                       Array<T> past_value) {
-    const Plan& plan = stage.plan;
-    Recorder& recorder = stage.recorder;
+void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
+                                  Array<T> past_value) const {
+    for (Tensor4<T>* x : {&call.query, &call.key})
+        if (plan.qk_norm && !is_dry_run())
+            to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);
     if (plan.rope.dims != 0 && !is_dry_run()) {
@@ -194,10 +177,9 @@ void rotate_and_append(const Stage& stage, AttentionCall<T>& call, Array<T> past
 }
 
 template <class T>
-Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
-    const Plan& plan = stage.plan;
+Tensor4<T> Stages<T>::attend(AttentionCall<T> call) const {
     if (!plan.needs_context()) {
-        attend(plan, std::move(call), {}, stage.recorder, stage.pool);
+        attn::attend(plan, std::move(call), {}, recorder, pool);
         return {};
     }
     const bool separate = plan.shown.separate_heads;
@@ -207,39 +189,21 @@ Tensor4<T> attend(const Stage& stage, AttentionCall<T> call) {
                                         : std::array{plan.batch, std::size_t{1}, plan.rows, row});
     HeadRows<T> rows = rows_of(context);
     if (!separate) rows.head = plan.d_v;
-    attend(plan, std::move(call), rows, stage.recorder, stage.pool);
+    attn::attend(plan, std::move(call), rows, recorder, pool);
     return context;
 }
 
 template <class T>
-Tensor4<T> project_out(const Stage& stage, const Projection<T>& projection, Tensor4<T> heads) {
+Tensor4<T> Stages<T>::project_out(const Projection<T>& projection, Tensor4<T> heads) const {
     const std::array shape{heads.shape(0), heads.shape(2), heads.shape(3)};
     const Tensor3<T> x(std::move(heads), shape);
     Tensor4<T> out = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(1), projection.d_out()});
     const ProjectionTo<T> to{projection, 1, rows_of(out)};
-    run_projections(stage, x, std::span(&to, 1));
+    project_rows(x, std::span(&to, 1));
     return out;
 }
 
-template Tensor3<float> norm(const Stage&, const std::optional<InputNorm>&, Tensor3<float>);
-template AttentionCall<float> project(const Stage&, const LayerWeights<float>*,
-                                      const Tensor3<float>&, const Tensor3<float>&);
-template AttentionCall<float> split(const Stage&, Array<float>, Array<float>, Array<float>);
-template void normalise_heads(const std::optional<InputNorm>&, Tensor4<float>&);
-template void normalise_heads(AttentionCall<float>&);
-template Recurrence<float> gates(const Stage&, Array<float>, Array<float>, Array<float>);
-template void rotate_and_append(const Stage&, AttentionCall<float>&, Array<float>, Array<float>);
-template Tensor4<float> attend(const Stage&, AttentionCall<float>);
-template Tensor4<float> project_out(const Stage&, const Projection<float>&, Tensor4<float>);
-template Tensor3<double> norm(const Stage&, const std::optional<InputNorm>&, Tensor3<double>);
-template AttentionCall<double> project(const Stage&, const LayerWeights<double>*,
-                                       const Tensor3<double>&, const Tensor3<double>&);
-template AttentionCall<double> split(const Stage&, Array<double>, Array<double>, Array<double>);
-template void normalise_heads(const std::optional<InputNorm>&, Tensor4<double>&);
-template void normalise_heads(AttentionCall<double>&);
-template Recurrence<double> gates(const Stage&, Array<double>, Array<double>, Array<double>);
-template void rotate_and_append(const Stage&, AttentionCall<double>&, Array<double>, Array<double>);
-template Tensor4<double> attend(const Stage&, AttentionCall<double>);
-template Tensor4<double> project_out(const Stage&, const Projection<double>&, Tensor4<double>);
+template struct Stages<float>;
+template struct Stages<double>;
 
 }  // namespace attn

@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "core/base/memory.hpp"
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/chunk_scratch.hpp"
 #include "core/linear/linear.hpp"

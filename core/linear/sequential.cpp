@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/base/memory.hpp"
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/linear/linear.hpp"
 #include "core/linear/recurrence.hpp"
 

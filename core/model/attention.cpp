@@ -42,12 +42,9 @@ void apply_gate(const Compute& compute, const ContextGate& part, const States& x
     if (part.from == ContextGate::From::none) return;
     if (part.from == ContextGate::From::own_projection) gate = apply(compute, part.map, x);
     const std::size_t shared = context.columns() / gate.columns();  // columns of a gate
-    numbers_of(context, gate)([&, count = context.size()]<class T>(T* to, const T* gates) {
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto g = static_cast<double>(gates[i / shared]);
-            to[i] =
-                static_cast<T>(static_cast<double>(to[i]) * (part.is_silu ? silu(g) : sigmoid(g)));
-        }
+    map(context, [&](double value, std::size_t i) {
+        const double g = gate.at(i / shared);
+        return value * (part.is_silu ? silu(g) : sigmoid(g));
     });
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -22,16 +21,6 @@ void softmax(std::vector<double>& x) {
     double sum = 0;
     for (double& value : x) sum += value = std::exp(value - largest);
     for (double& value : x) value /= sum;
-}
-
-/// The places of the `count` largest, the first of equals first.
-std::vector<std::size_t> best(const std::vector<double>& scores, std::size_t count) {
-    std::vector<std::size_t> order(scores.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-    order.resize(std::min(count, order.size()));
-    return order;
 }
 
 /// Leaves the scores of the best groups; others become -Infinity.

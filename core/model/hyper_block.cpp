@@ -161,9 +161,7 @@ void choose(BlockRun& run, const CompressedIndexer& part, const States& latent, 
     rotate(part.keys.rotation, run.positions, query);
     const States weights = apply(run.compute, part.weights, x);
     const std::size_t tokens = x.rows(), count = keys.rows(), d = part.keys.width;
-    if (run.compute.flops != nullptr)
-        *run.compute.flops += 2 * static_cast<double>(tokens) * static_cast<double>(count) *
-                              static_cast<double>(part.heads * d);
+    run.compute.count(tokens, count * part.heads * d);
     const double scale = 1 / std::sqrt(static_cast<double>(d)),
                  of_heads = 1 / std::sqrt(static_cast<double>(part.heads));
     for (std::size_t t = 0; t < (is_dry_run() ? 0 : tokens); ++t) {

@@ -4,11 +4,10 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/free_memory.hpp"
+#include "core/base/memory.hpp"
 
 namespace attn {
 namespace {
@@ -23,19 +22,13 @@ std::vector<std::pair<std::uint64_t, double>> best_of(const States& logits) {
     constexpr std::size_t best_tokens = 10;
     std::vector<double> x(logits.size());
     numbers_of(logits)([&](const auto* values) { std::copy_n(values, x.size(), x.begin()); });
-    std::vector<std::size_t> order(x.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const std::size_t count = std::min(best_tokens, order.size());
-    std::partial_sort(
-        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-        [&](std::size_t a, std::size_t b) { return x[a] != x[b] ? x[a] > x[b] : a < b; });
+    const std::vector<std::size_t> order = best(x, best_tokens);
     const double largest = x[order.front()];
     double sum = 0;
     for (const double value : x) sum += std::exp(value - largest);
-    std::vector<std::pair<std::uint64_t, double>> best;
-    for (std::size_t i = 0; i < count; ++i)
-        best.emplace_back(order[i], std::exp(x[order[i]] - largest) / sum);
-    return best;
+    std::vector<std::pair<std::uint64_t, double>> tokens;
+    for (const std::size_t id : order) tokens.emplace_back(id, std::exp(x[id] - largest) / sum);
+    return tokens;
 }
 
 class ModelRun {

@@ -1,11 +1,14 @@
-#include "core/model/multiply.hpp"
-
+// Products of linear maps by a fused kernel.
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <vector>
 
 #include "core/base/memory.hpp"
-#include "core/base/worker_slots.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
+#include "core/model/products.hpp"
 
 namespace attn {
 namespace {
@@ -159,7 +162,10 @@ private:
             T* const packed = buffer_.data() + slot.of(worker) * size;
             const std::size_t first = item % panels * lanes,
                               columns = std::min(lanes, d_out_ - first);
-            pack(first, columns, packed + packed_size, packed);
+            const T* const weight = in_out_ ? weight_.at(0, d_in_, nullptr) + first
+                                            : weight_.at(first, columns, packed + packed_size);
+            pack_panel(entries_, weight, in_out_, d_out_, d_in_, columns,
+                       bias_.empty() ? nullptr : bias_.data() + first, packed);
             const std::size_t begin = item / panels * blocks_of_part,
                               end = std::min(blocks, begin + blocks_of_part);
             for (std::size_t block = begin; block < end; ++block) {
@@ -169,26 +175,6 @@ private:
                                   out_ + row * d_out_ + first, d_out_});
             }
         });
-    }
-
-    /// (d_in, lanes), then the bias.
-    void pack(std::size_t first, std::size_t columns, T* decoded, T* packed) const {
-        const std::size_t lanes = entries_.lanes;
-        if (in_out_) {
-            for (std::size_t i = 0; i < d_in_; ++i) {
-                T* const to = packed + i * lanes;
-                std::copy_n(weight_.at(i, 1, nullptr) + first, columns, to);
-                std::fill(to + columns, to + lanes, to[columns - 1]);
-            }
-        } else {
-            const T* const rows = weight_.at(first, columns, decoded);
-            std::array<const T*, kernels::max_lanes> starts{};
-            for (std::size_t c = 0; c < columns; ++c) starts[c] = rows + c * d_in_;
-            entries_.pack(starts.data(), columns, d_in_, T{1}, packed);
-        }
-        T* const bias = packed + d_in_ * lanes;
-        std::fill_n(bias, lanes, T{0});
-        if (!bias_.empty()) std::copy_n(bias_.data() + first, columns, bias);
     }
 
     ThreadPool& pool_;

@@ -15,13 +15,6 @@ namespace {
     throw SettingError(ErrorKind::input, array, message);
 }
 
-std::string text_of(const std::vector<std::size_t>& shape) {
-    std::string text = "(";
-    for (const std::size_t length : shape)
-        text += (text.size() == 1 ? "" : ", ") + std::to_string(length);
-    return text + ")";
-}
-
 using Grid = std::array<std::size_t, 2>;
 
 std::string array_name(const PatchInput& spec) {
@@ -59,7 +52,7 @@ States given_patches(const PatchInput& spec, const ModelInput& input, Dtype dtyp
         fail("spatial_shapes", "is not the number of rows and columns of at most " +
                                    std::to_string(shape[0]) + " patches; expected two integers");
     if (shape[1] != spec.map.d_in)
-        fail("pixel_values", "shape " + text_of(shape) + "; expected (patches, " +
+        fail("pixel_values", "shape " + shape_text(shape) + "; expected (patches, " +
                                  std::to_string(spec.map.d_in) + ") for this model");
     return {*input.pixel_values, dtype, {1, shape[0], shape[1]}};
 }
@@ -84,7 +77,7 @@ States patches_of(const PatchInput& spec, const ModelInput& input, Dtype dtype, 
         };
         const std::string rows = size(image[0], patch[0]), columns = size(image[1], patch[1]);
         fail(array_name(spec),
-             "shape " + text_of(shape) + "; expected (" +
+             "shape " + shape_text(shape) + "; expected (" +
                  (is_sound ? columns + ", " + rows
                            : std::to_string(spec.channels) + ", " + rows + ", " + columns) +
                  ") for this model");
@@ -136,7 +129,7 @@ std::vector<std::size_t> shape_without_batch(const RealArray& array, std::size_t
     if (shape.size() == rank + 1 && shape[0] == 1) shape.erase(shape.begin());
     if (shape.size() != rank)
         fail(rank == 2 ? "input_values" : "pixel_values",
-             "shape " + text_of(array.shape()) + "; expected " + std::to_string(rank) + " axes");
+             "shape " + shape_text(array.shape()) + "; expected " + std::to_string(rank) + " axes");
     return shape;
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/torch_math.hpp"
-#include "core/model/multiply.hpp"
+#include "core/layer/norm.hpp"
 
 namespace attn {
 namespace {
@@ -58,9 +57,7 @@ States apply(const Compute& compute, const LinearMap& map, const States& x) {
     constexpr std::size_t one = 1;
     const std::size_t d_in = map.d_in, d_out = map.d_out, rows = x.rows();
     if (x.columns() != d_in) fail_size(map.weight, d_in, x.columns());
-    if (compute.flops != nullptr)
-        *compute.flops +=
-            2 * static_cast<double>(rows) * static_cast<double>(d_in) * static_cast<double>(d_out);
+    compute.count(rows, d_in * d_out);
     States out(x.dtype(), 1, rows, d_out);
     if (rows == 0) return out;
     for_dtype(x.dtype(), [&]<class T>(T) {
@@ -115,16 +112,8 @@ void norm_rows(const Compute& compute, const NormSpec& norm, std::size_t width, 
     const auto norm_run = [&]<class T>(std::size_t row, T* values) {
         const std::size_t part = row % parts * columns;
         values += row * width;
-        double mean = 0, squares = 0;
-        if (!norm.is_rms) {
-            for (std::size_t i = 0; i < width; ++i) mean += static_cast<double>(values[i]);
-            mean /= static_cast<double>(width);
-        }
-        for (std::size_t i = 0; i < width; ++i) {
-            const double centred = static_cast<double>(values[i]) - mean;
-            squares += centred * centred;
-        }
-        const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + norm.eps);
+        const auto [mean, factor] =
+            scale_of_row(std::span<const T>(values, width), norm.is_rms, norm.eps);
         for (const T* const end = values + width; values != end; values += columns)
             for (std::size_t i = 0; i < columns; ++i) {
                 double y = (static_cast<double>(values[i]) - mean) * factor;

@@ -1,8 +1,10 @@
 // Linear maps, norms and convolutions on the rows of hidden states.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/base/thread_pool.hpp"
 #include "core/model/parameter.hpp"
@@ -19,6 +21,11 @@ struct Compute {
     /// Counts the floating-point operations of products, two per multiply-add; null: not counted.
     /// Masked keys are counted, norms, activations and the softmax are not.
     double* flops = nullptr;
+
+    void count(std::size_t rows, std::size_t multiply_adds_each) const {
+        if (flops != nullptr)
+            *flops += 2 * static_cast<double>(rows) * static_cast<double>(multiply_adds_each);
+    }
 };
 
 /// The backend of linear maps for --kernel: `auto` is the fastest that the processor supports.
@@ -28,6 +35,13 @@ const Backend& backend_of_products(std::string_view kernel);
 /// x W^T + b, (1, rows, d_in) to (1, rows, d_out). Errors:
 /// those of ParameterSource::read.
 States apply(const Compute& compute, const LinearMap& map, const States& x);
+
+/// The same by the fused kernel of `compute`, x having rows of d_in elements, out of d_out, the
+/// bias d_out or none. Weights are used where the mapped file has them, or decoded in parts. An
+/// element is the same whatever the number of threads, and whether the weight is decoded.
+template <class T>
+void multiply(const Compute& compute, const LinearMap& map, const std::vector<T>& bias, const T* x,
+              std::size_t rows, T* out);
 
 /// Norms each run of `width` elements of x in place. If the weight has parts * width elements, run
 /// r uses part r % parts. With `repeats`, a run repeats the parameters so many times.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/layer/norm.hpp"
 #include "core/linear/linear.hpp"
 #include "core/model/run_block.hpp"
 
@@ -25,27 +26,12 @@ States side_by_side(const Compute& compute, const std::vector<LinearMap>& maps,
 
 /// The columns of `heads` heads, each for `repeats` others and divided by its length.
 States unit_heads(const States& x, std::size_t heads, std::size_t repeats) {
-    constexpr double eps = 1e-6;
     std::vector<std::size_t> of_heads;
     for (std::size_t h = 0; h < heads * repeats; ++h) of_heads.push_back(h / repeats);
     States out = pick(split(x, heads), 0, of_heads);
     const std::size_t d = out.columns(), rows = out.depth() * out.rows();
-    numbers_of(out)([&]<class T>(T* row) {
-        for (const T* const end = row + rows * d; row != end; row += d) {
-            double squares = 0;
-            for (std::size_t i = 0; i < d; ++i)
-                squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
-            const double factor = 1 / std::sqrt(squares + eps);
-            for (std::size_t i = 0; i < d; ++i)
-                row[i] = static_cast<T>(static_cast<double>(row[i]) * factor);
-        }
-    });
+    numbers_of(out)([&](auto* row) { to_unit_length(row, rows, d); });
     return out;
-}
-
-void count_flops(const BlockRun& run, std::size_t tokens, std::size_t each) {
-    if (run.compute.flops != nullptr)
-        *run.compute.flops += 2 * static_cast<double>(tokens) * static_cast<double>(each);
 }
 
 /// The convolved columns of each row, (1, tokens, channels), activated. Rows of earlier tokens are
@@ -58,7 +44,7 @@ States convolved(BlockRun& run, const ShortConvolution& part, const States& x) {
         1, has_past ? run.cache->last_rows.front() : States::zeros(x.dtype(), 1, before, channels),
         x);
     if (run.cache != nullptr) run.cache->last_rows = {slice(all, 1, tokens, before)};
-    count_flops(run, tokens, channels * taps);
+    run.compute.count(tokens, channels * taps);
     States out(x.dtype(), 1, tokens, channels);
     if (is_dry_run()) return out;
     std::vector<double> weight;
@@ -127,7 +113,7 @@ States attend(BlockRun& run, const DeltaPart& part, States query, States key, St
     const std::size_t heads = part.value_heads, tokens = key.rows(), d_k = part.d_k, d_v = part.d_v;
     States context(key.dtype(), 1, tokens, heads * d_v), state(key.dtype(), heads, d_k, d_v);
     // Each token decays the state, corrects it by what it predicts, and reads it.
-    count_flops(run, tokens, 3 * state.size());
+    run.compute.count(tokens, 3 * state.size());
     for_dtype(key.dtype(), [&]<class T>(T) {
         const auto of_call = [](States x) {
             const std::array shape{std::size_t{1}, x.depth(), x.rows(), x.columns()};
@@ -204,7 +190,8 @@ States run_part(BlockRun& run, const StateSpacePart& part, const States& given) 
     const bool has_past = run.cache != nullptr && !run.cache->state.empty();
     States state = has_past ? run.cache->state : States::zeros(given.dtype(), heads, d, states),
            y(given.dtype(), 1, tokens, values);
-    count_flops(run, tokens, 2 * state.size());  // each token is written to the state, and reads it
+    // Each token is written to the state, and reads it.
+    run.compute.count(tokens, 2 * state.size());
     const auto scan = [&]<class T>(std::size_t h, T* kept, const T* from, T* to) {
         kept += h * d * states;
         const double rate = -std::exp(part.rate_log[h]);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.hpp"
 #include "core/model/run_block.hpp"
+#include "core/operator/rope.hpp"
 
 namespace attn {
 namespace {
@@ -44,22 +45,15 @@ void rotate(const Rotation& rotation, const std::vector<double>& positions, Stat
                     "the rotary embedding rotates " + std::to_string(2 * pairs) +
                         " columns; expected at most " + std::to_string(d) +
                         ", the width of a head");
-    const bool half = rotation.pairs == Rope::half;
     std::vector<double> cosine(pairs), sine(pairs);
     numbers_of(x)([&]<class T>(T* values) {
         for (std::size_t t = 0; t < tokens; ++t) {
             angles_at(rotation, positions[t], cosine, sine);
-            for (std::size_t h = 0; h < x.depth(); ++h) {
-                T* const row = values + (h * tokens + t) * d + rotation.first;
-                for (std::size_t i = 0; i < pairs; ++i) {
-                    T& a = row[half ? i : 2 * i];
-                    T& b = row[half ? i + pairs : 2 * i + 1];
-                    const auto first = static_cast<double>(a), second = static_cast<double>(b);
-                    const double turn = backwards ? -sine[i] : sine[i];
-                    a = static_cast<T>(cosine[i] * first - turn * second);
-                    b = static_cast<T>(turn * first + cosine[i] * second);
-                }
-            }
+            if (backwards)
+                for (double& turn : sine) turn = -turn;
+            for (std::size_t h = 0; h < x.depth(); ++h)
+                rotate_row<T>(values + (h * tokens + t) * d + rotation.first, rotation.pairs,
+                              cosine, sine);
         }
     });
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -148,8 +149,11 @@ Projected project_heads(const Compute& compute, const AttentionPart& part, const
 Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& x,
                           const States& latent);
 
-/// The indices of the `count` largest scores; among equal scores, those that torch.topk chooses.
-/// Keys with -Infinity are masked and left out.
+/// The indices of the `count` largest scores, in order, the first of equal ones first.
+std::vector<std::size_t> best(std::span<const double> scores, std::size_t count);
+
+/// The indices of the `count` largest scores in any order; among equal scores, those that
+/// torch.topk chooses. Keys with -Infinity are masked and left out.
 std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count);
 
 /// A bias on the scores of heads, (heads, q_len, kv_len), or nothing. `x` is the input of the

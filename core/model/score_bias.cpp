@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -51,12 +52,8 @@ Array<double> bias_of_keys(const Compute& compute, const AttentionPart& part, co
             std::size_t first = 0;
             if (part.window_left && static_cast<std::size_t>(*part.window_left) < last)
                 first = last - static_cast<std::size_t>(*part.window_left);
-            std::vector<std::size_t> order(last + 1 - first);
-            std::iota(order.begin(), order.end(), first);
-            std::stable_sort(order.begin(), order.end(),
-                             [&](std::size_t a, std::size_t b) { return row[a] > row[b]; });
-            order.resize(std::min(order.size(), bias.kept));
-            for (const std::size_t k : order) out(head, t, k) = row[k];
+            const std::span<const double> seen(row.data() + first, last + 1 - first);
+            for (const std::size_t k : best(seen, bias.kept)) out(head, t, first + k) = seen[k];
         }
     }
     return out;
@@ -85,9 +82,7 @@ Array<double> bias_of_positions(const Compute& compute, const RelativePositions&
     const States keys = p.key ? split(apply(compute, p.key, rows), heads) : States(),
                  queries = p.query ? split(apply(compute, p.query, rows), heads) : States();
     for (const LinearMap* const map : {&p.key, &p.query})
-        if (*map && compute.flops != nullptr)
-            *compute.flops += 2 * static_cast<double>(heads * d) * static_cast<double>(q_len) *
-                              static_cast<double>(kv_len);
+        if (*map) compute.count(heads * q_len, kv_len * d);
     Array<double> scores = Array<double>::from_shape({heads, q_len, kv_len});
     const auto last = static_cast<std::int64_t>(2 * span) - 1;
     const auto score_row = [&]<class T>(std::size_t row, const T* q, const T* k_rows,
@@ -187,9 +182,7 @@ Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& 
     if (run.cache != nullptr) key = run.cache->index_key = joined(1, run.cache->index_key, key);
     const States weights = apply(compute, part.weights, x);
     const std::size_t tokens = x.rows(), keys = key.rows(), d = part.width;
-    if (compute.flops != nullptr)
-        *compute.flops += 2 * static_cast<double>(tokens) * static_cast<double>(keys) *
-                          static_cast<double>(part.heads * d);
+    compute.count(tokens, keys * part.heads * d);
     const double scale = 1 / std::sqrt(static_cast<double>(d)),
                  of_heads = 1 / std::sqrt(static_cast<double>(part.heads));
     Array<double> chosen = Array<double>::from_shape({tokens, keys});
@@ -210,6 +203,17 @@ Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& 
     for_each_row(compute, tokens, keys * d * part.heads, choose, query, key);
     if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer].chosen = chosen;
     return chosen;
+}
+
+std::vector<std::size_t> best(std::span<const double> scores, std::size_t count) {
+    std::vector<std::size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+    std::partial_sort(order.begin(), end, order.end(), [&](std::size_t a, std::size_t b) {
+        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+    });
+    order.erase(end, order.end());
+    return order;
 }
 
 std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count) {

@@ -1,6 +1,9 @@
 #include "core/operator/recorder.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,6 +19,18 @@ void mean_over_heads(const Tensor4<T>& x, T* mean) {
     for (std::size_t b = 0; b < x.shape(0); ++b)
         sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean + b * matrix);
     for (std::size_t i = 0; i < x.shape(0) * matrix; ++i) mean[i] /= static_cast<T>(heads);
+}
+
+/// Copies these heads of (batch, heads, ...).
+template <class T>
+void copy_chosen(const T* from, std::span<const std::size_t> shape,
+                 const std::vector<std::size_t>& heads, T* to) {
+    if (is_dry_run()) return;
+    const std::size_t matrix =
+        std::accumulate(shape.begin() + 2, shape.end(), std::size_t{1}, std::multiplies<>());
+    for (std::size_t b = 0; b < shape[0]; ++b)
+        for (const std::size_t head : heads)
+            to = std::copy_n(from + (b * shape[1] + head) * matrix, matrix, to);
 }
 
 }  // namespace
@@ -45,11 +60,7 @@ void Recorder::record(ArrayId array, const Tensor4<T>& values) {
     if (heads == nullptr) return record_chosen(array, values);
     Tensor4<T> chosen =
         Tensor4<T>::from_shape({values.shape(0), heads->size(), values.shape(2), values.shape(3)});
-    const std::size_t matrix = values.shape(2) * values.shape(3);
-    T* to = chosen.data();
-    for (std::size_t b = 0; b < values.shape(0) && !is_dry_run(); ++b)
-        for (std::size_t head : *heads)
-            to = std::copy_n(values.data() + (b * values.shape(1) + head) * matrix, matrix, to);
+    copy_chosen(values.data(), values.shape(), *heads, chosen.data());
     record_chosen(array, chosen);
 }
 
@@ -129,13 +140,9 @@ template <class T>
 void AllHeads<T>::record() {
     const std::vector<std::size_t>* const heads = recorder_.chosen_heads(array_);
     if (data_ == nullptr || heads == nullptr) return;
-    const std::size_t of_all = shape_[1];
-    shape_[1] = heads->size();
-    T* to = recorder_.allocate<T>(array_, shape_);
-    const std::size_t entries = shape_[0] * of_all, size = entries == 0 ? 0 : all_.size() / entries;
-    for (std::size_t b = 0; b < shape_[0] && !is_dry_run(); ++b)
-        for (std::size_t head : *heads)
-            to = std::copy_n(data_ + (b * of_all + head) * size, size, to);
+    std::vector<std::size_t> shape = shape_;
+    shape[1] = heads->size();
+    copy_chosen<T>(data_, shape_, *heads, recorder_.allocate<T>(array_, shape));
     all_ = {};
     data_ = nullptr;
 }

@@ -1,5 +1,5 @@
-// The operator in plain xtensor, step by step as in the notebooks: computes every intermediate
-// array, in float32 and float64, and is the reference for every faster path.
+// The operator in plain loops, step by step as in the notebooks: computes every intermediate array,
+// in float32 and float64, and is the reference for every faster path.
 #include <algorithm>
 #include <cmath>
 #include <iterator>

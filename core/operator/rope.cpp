@@ -39,16 +39,8 @@ void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,
             cosine[i] = std::cos(position * frequencies[i]);
             sine[i] = std::sin(position * frequencies[i]);
         }
-        for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix) {
-            T* values = x.data() + (matrix * rows + row) * width;
-            for (std::size_t i = 0; i < pairs; ++i) {
-                T& first = values[layout == Rope::half ? i : 2 * i];
-                T& second = values[layout == Rope::half ? i + pairs : 2 * i + 1];
-                const double a = first, b = second;
-                first = static_cast<T>(cosine[i] * a - sine[i] * b);
-                second = static_cast<T>(sine[i] * a + cosine[i] * b);
-            }
-        }
+        for (std::size_t matrix = 0; matrix < x.shape(0) * x.shape(1); ++matrix)
+            rotate_row<T>(x.data() + (matrix * rows + row) * width, layout, cosine, sine);
     }
 }
 

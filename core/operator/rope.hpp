@@ -1,6 +1,7 @@
 // Rotary position embedding of queries and keys.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/base/tensor.hpp"
@@ -25,10 +26,23 @@ struct RopeSettings {
     std::vector<double> frequencies() const { return rope_frequencies(base, dims, scaling); }
 };
 
+/// Rotates each of n pairs of a row by an angle: pairs are (i, i + n) for `half` and (2i, 2i + 1)
+/// for `interleaved`. Each result is rounded to T once.
+template <class T>
+void rotate_row(T* row, Rope layout, std::span<const double> cosine, std::span<const double> sine) {
+    const bool is_half = layout == Rope::half;
+    for (std::size_t i = 0; i < cosine.size(); ++i) {
+        T& first = row[is_half ? i : 2 * i];
+        T& second = row[is_half ? i + cosine.size() : 2 * i + 1];
+        const auto a = static_cast<double>(first), b = static_cast<double>(second);
+        first = static_cast<T>(cosine[i] * a - sine[i] * b);
+        second = static_cast<T>(sine[i] * a + cosine[i] * b);
+    }
+}
+
 /// Rotates the first columns of each row of x, (batch, heads, rows, d), in place. Row r has
-/// position first_position + r; pair i turns by position * frequencies[i]. With n pairs, they are
-/// (i, i + n) for `half` and (2i, 2i + 1) for `interleaved`. Angles are computed in float64 and
-/// each result is rounded to T once. Source: Su et al. 2021, arXiv 2104.09864; ONNX
+/// position first_position + r; pair i turns by position * frequencies[i]. Angles are
+/// computed in float64. Source: Su et al. 2021, arXiv 2104.09864; ONNX
 /// RotaryEmbedding.
 template <class T>
 void rotate(Tensor4<T>& x, Rope layout, const std::vector<double>& frequencies,

@@ -16,7 +16,7 @@
 #include "core/linear/linear.hpp"
 #include "core/operator/merge.hpp"
 #include "core/operator/score_steps.hpp"
-#include "core/plan/refuse.hpp"
+#include "core/plan/resolve.hpp"
 
 namespace attn {
 namespace {

@@ -3,9 +3,7 @@
 #include <tuple>
 
 #include "core/base/did_you_mean.hpp"
-#include "core/plan/refuse.hpp"
-#include "core/plan/sizes.hpp"
-#include "core/plan/widths.hpp"
+#include "core/plan/resolve.hpp"
 
 namespace attn {
 namespace {

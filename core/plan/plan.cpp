@@ -8,9 +8,7 @@
 
 #include "core/plan/backend.hpp"
 #include "core/plan/drawn_input.hpp"
-#include "core/plan/refuse.hpp"
-#include "core/plan/sizes.hpp"
-#include "core/plan/widths.hpp"
+#include "core/plan/resolve.hpp"
 
 namespace attn {
 namespace {

@@ -45,8 +45,7 @@ struct DropoutPlan {
 };
 
 struct Plan : ScoreSettings, MaskSettings, LinearSettings {
-    Settings
-        config;  ///< with every default filled in; only for display, not used by the computation
+    Settings config;         ///< with every default filled in
     OperandShapes operands;  ///< what the plan was made from, with `config`
 
     Mode mode = Mode::self;

@@ -1,12 +1,12 @@
-#include "core/plan/sizes.hpp"
+#include "core/plan/resolve.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "core/base/tensor.hpp"
-#include "core/plan/refuse.hpp"
 
 namespace attn {
 namespace {
@@ -95,6 +95,17 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.d_v = *s.d_v / parts;
 }
 
+/// (batch, kv_heads, rows, columns), or the axes of these that the question's own keys have.
+void check_cached(const char* key, const Shape& shape, const std::array<std::size_t, 2>& matrix,
+                  const Plan& plan) {
+    const Shape full{plan.batch, plan.kv_heads, matrix[0], matrix[1]};
+    Shape shown;
+    if (plan.shown.batched) shown.push_back(plan.batch);
+    if (plan.shown.with_heads) shown.push_back(plan.kv_heads);
+    shown.insert(shown.end(), matrix.begin(), matrix.end());
+    if (shape != full && shape != shown) refuse_shape(key, shape, shape_text(shown));
+}
+
 /// Cached keys and values, in the rank of the question's own keys or as (batch, kv_heads, len, d).
 void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
     const Shape &k = operands.past_key, &v = operands.past_value;
@@ -104,15 +115,8 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
         if (values->empty())
             refuse(other, std::string("has no ") + name + " with it; expected both");
     plan.past_len = from_end(k, 2);
-    for (const auto& [name, values, width] :
-         {std::tuple("past_key", &k, plan.d_k), {"past_value", &v, plan.d_v}}) {
-        Shape full{plan.batch, plan.kv_heads, plan.past_len, width}, short_form;
-        if (plan.shown.batched) short_form.push_back(plan.batch);
-        if (plan.shown.with_heads) short_form.push_back(plan.kv_heads);
-        short_form.insert(short_form.end(), {plan.past_len, width});
-        if (*values != full && *values != short_form)
-            refuse_shape(name, *values, shape_text(short_form));
-    }
+    check_cached("past_key", k, {plan.past_len, plan.d_k}, plan);
+    check_cached("past_value", v, {plan.past_len, plan.d_v}, plan);
     plan.kv_len += plan.past_len;
 }
 
@@ -153,13 +157,7 @@ void check_recurrence(const Settings& s, const OperandShapes& operands, const Pl
     check_constants("decay", s.decay, plan);
     check_constants("beta", s.beta, plan);
     if (operands.past_state.empty()) return;
-    const Shape full{plan.batch, plan.kv_heads, plan.d_k, plan.d_v};
-    Shape short_form;
-    if (plan.shown.batched) short_form.push_back(plan.batch);
-    if (plan.shown.with_heads) short_form.push_back(plan.kv_heads);
-    short_form.insert(short_form.end(), {plan.d_k, plan.d_v});
-    if (operands.past_state != full && operands.past_state != short_form)
-        refuse_shape("past_state", operands.past_state, shape_text(short_form));
+    check_cached("past_state", operands.past_state, {plan.d_k, plan.d_v}, plan);
 }
 
 /// A mask must broadcast to (batch, heads, q_len, kv_len). If the numbers of valid keys are given,

@@ -1,12 +1,10 @@
-#include "core/plan/widths.hpp"
+#include "core/plan/resolve.hpp"
 
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "core/base/did_you_mean.hpp"
-#include "core/plan/refuse.hpp"
-#include "core/plan/sizes.hpp"
 
 namespace attn {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
-#include "core/base/memory_limit.hpp"
+#include "core/base/memory.hpp"
 #include "io/file/missing_file.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"

@@ -20,13 +20,6 @@ struct Question {
     Operands operands;
 };
 
-Array<double> random_array(const std::vector<std::size_t>& shape) {
-    Array<double> array = Array<double>::from_shape(shape);
-    TorchGenerator generator(1);
-    for (double& value : array) value = static_cast<double>(generator.uniform<float>(-1, 1));
-    return array;
-}
-
 /// A layer that has everything, and the bare operator.
 std::vector<Question> questions() {
     Question layer;
@@ -37,7 +30,7 @@ std::vector<Question> questions() {
     layer.settings.d_v = 18;
     layer.settings.qkv_bias = true;
     layer.settings.mask_method = MaskMethod::renormalize;
-    layer.operands.inputs = random_array({2, 5, 7});
+    layer.operands.inputs = test::random_array({2, 5, 7}, 1, 1);
     layer.operands.token_ids = {3, 1, 4, 1, 5};
     layer.operands.norm = InputNorm{true, std::vector<double>(7, 1.0), {}, 1e-5};
     Question independent = layer;
@@ -47,22 +40,22 @@ std::vector<Question> questions() {
     independent.settings.d_k = 3;
     Question bare;
     bare.settings.mode = Mode::sdpa;
-    bare.operands.query = random_array({2, 6, 5, 4});
-    bare.operands.key = random_array({2, 3, 7, 4});
-    bare.operands.value = random_array({2, 3, 7, 8});
-    bare.operands.past_key = random_array({2, 3, 2, 4});
-    bare.operands.past_value = random_array({2, 3, 2, 8});
-    bare.operands.mask = random_array({2, 6, 5, 9});
-    bare.operands.key_padding_mask = random_array({2, 9});
+    bare.operands.query = test::random_array({2, 6, 5, 4}, 1, 1);
+    bare.operands.key = test::random_array({2, 3, 7, 4}, 1, 1);
+    bare.operands.value = test::random_array({2, 3, 7, 8}, 1, 1);
+    bare.operands.past_key = test::random_array({2, 3, 2, 4}, 1, 1);
+    bare.operands.past_value = test::random_array({2, 3, 2, 8}, 1, 1);
+    bare.operands.mask = test::random_array({2, 6, 5, 9}, 1, 1);
+    bare.operands.key_padding_mask = test::random_array({2, 9}, 1, 1);
     Question linear = bare;
     linear.settings.mode = Mode::linear;
-    linear.operands.query = random_array({2, 6, 7, 4});
+    linear.operands.query = test::random_array({2, 6, 7, 4}, 1, 1);
     linear.operands.past_key = linear.operands.past_value = {};
     linear.operands.mask = linear.operands.key_padding_mask = {};
     linear.settings.rule = Rule::gated_delta;
-    linear.operands.past_state = random_array({2, 3, 4, 8});
-    linear.operands.decay = random_array({2, 3, 7, 4});
-    linear.operands.beta = random_array({2, 3, 7, 1});
+    linear.operands.past_state = test::random_array({2, 3, 4, 8}, 1, 1);
+    linear.operands.decay = test::random_array({2, 3, 7, 4}, 1, 1);
+    linear.operands.beta = test::random_array({2, 3, 7, 1}, 1, 1);
     Question cross = layer;
     cross.settings.mode = Mode::cross;
     cross.settings.heads = 1;
@@ -71,7 +64,7 @@ std::vector<Question> questions() {
     cross.settings.mask_method = {};
     cross.operands.token_ids = {};
     cross.operands.norm.reset();
-    cross.operands.context = random_array({2, 4, 7});
+    cross.operands.context = test::random_array({2, 4, 7}, 1, 1);
     return {layer, independent, bare, linear, cross};
 }
 
@@ -83,20 +76,11 @@ bool needs_top(const ArrayRow& row) {
 }
 
 NamedArray emitted(Question question, const ArrayRow& row) {
-    ThreadPool pool(1);
     question.settings.emit = {std::string(row.name)};
     if (needs_top(row)) question.settings.top = top;
-    const Result result = test::answer_of(question.settings, question.operands, pool);
+    const Result result = test::answer_of(question.settings, question.operands);
     REQUIRE(result.arrays.size() == 1);
     return result.arrays.front();
-}
-
-std::vector<std::size_t> shape_of_values(const NamedArray& array) {
-    return std::visit(
-        [](const auto& values) {
-            return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
-        },
-        array.values);
 }
 
 /// Operands are written in the shape in which they are given.
@@ -132,7 +116,7 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
                     sizes.push_back(plan_of_row.size_of<std::uint64_t>(id.row().axes[axis]));
                 }
             CHECK(array.axes == axes);
-            CHECK(shape_of_values(array) ==
+            CHECK(test::shape_of_values(array) ==
                   (id.row().is_operand() ? shape_of_operand(question.operands, id.row()) : sizes));
             seen.add(id);
             ++written;

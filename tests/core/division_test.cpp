@@ -110,14 +110,4 @@ TEST_CASE("division: causal work with the keys of each other rank differs by les
         }
 }
 
-TEST_CASE("division: fewer rows than chunks leave some chunks empty, and none twice") {
-    for (std::size_t length = 0; length < 9; ++length)
-        for (std::size_t ranks = 1; ranks <= 9; ++ranks) {
-            std::size_t count = 0;
-            for (std::size_t rank = 0; rank < ranks; ++rank)
-                for (const IndexRange& chunk : chunks_of(length, rank, ranks)) count += chunk.count;
-            CHECK(count == length);
-        }
-}
-
 }  // namespace division_test

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <vector>
@@ -28,10 +27,9 @@ public:
         if (stream == DropoutStream::mkl) mkl_.emplace(generator_.draw32());
     }
 
-    bool next() {
-        return mkl_ ? mkl_->next() < keep_probability_
-                    : generator_.uniform01<double>() < keep_probability_;
-    }
+    double uniform() { return mkl_ ? mkl_->next() : generator_.uniform01<double>(); }
+    bool next() { return uniform() < keep_probability_; }
+    void skip(std::uint64_t count) { mkl_ ? mkl_->skip(count) : generator_.skip(2 * count); }
 
     TorchGenerator& generator() { return generator_; }
 
@@ -83,21 +81,14 @@ TEST_CASE("keep bits far on are those of a generator that skipped as many draws"
                     CAPTURE(kernel->name);
                     CAPTURE(count);
                     CAPTURE(before);
-                    std::array<std::uint64_t, 10> words{};
+                    std::vector<std::uint64_t> words(10);
                     KeepBits bits(0.3, stream, TorchGenerator(5), *kernel->draws);
                     bits.next(words.data(), before);
                     bits.skip(count);
                     bits.next(words.data(), 640);
-                    TorchGenerator generator(5);
-                    Mcg31 mkl(stream == DropoutStream::mkl ? generator.draw32() : 1);
-                    mkl.skip(before + count);
-                    if (stream == DropoutStream::mt19937) generator.skip(2 * (before + count));
-                    for (std::size_t i = 0; i < 640; ++i) {
-                        const double uniform = stream == DropoutStream::mkl
-                                                   ? mkl.next()
-                                                   : generator.uniform01<double>();
-                        REQUIRE(((words[i / 64] >> (i % 64)) & 1) == (uniform < 1 - 0.3 ? 1 : 0));
-                    }
+                    KeepOneByOne single(0.3, stream, TorchGenerator(5));
+                    single.skip(before + count);
+                    for (std::size_t i = 0; i < 640; ++i) REQUIRE(bit(words, i) == single.next());
                 }
 }
 
@@ -107,12 +98,9 @@ TEST_CASE("an element is kept where its uniform is below 1 - p, and not where th
             for (std::uint64_t seed = 0; seed < 60; ++seed) {
                 // The element whose uniform is met, and another, which is not touched by it.
                 const std::uint64_t place = 5 * seed;
-                TorchGenerator generator(seed);
-                Mcg31 mkl(stream == DropoutStream::mkl ? generator.draw32() : 1);
-                double uniform = 0;
-                for (std::uint64_t i = 0; i <= place; ++i)
-                    uniform =
-                        stream == DropoutStream::mkl ? mkl.next() : generator.uniform01<double>();
+                KeepOneByOne drawn(0.5, stream, TorchGenerator(seed));
+                drawn.skip(place);
+                const double uniform = drawn.uniform();
                 // mt19937: 1 - (1 - uniform) is uniform itself, a multiple of 2^-53.
                 for (int step = -4; step <= 4; ++step) {
                     CAPTURE(kernel->name);
@@ -134,10 +122,7 @@ TEST_CASE("an element is kept where its uniform is below 1 - p, and not where th
 TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
     const auto golden = test::load_data("golden/torch_random.json");
     for (const auto& recorded : golden["seeds"]) {
-        const auto& seed = recorded["seed"];
-        TorchGenerator generator(seed.is_number_unsigned()
-                                     ? seed.get<std::uint64_t>()
-                                     : static_cast<std::uint64_t>(seed.get<std::int64_t>()));
+        TorchGenerator generator(test::seed_bits(recorded["seed"]));
         const auto mask =
             dropout_mask<float>(0.2, DropoutStream::mt19937, {1, 1, 4, 5, 0, 4}, generator);
         const std::vector<double> expected = test::flat(recorded["dropout"]);

@@ -45,10 +45,7 @@ TEST_CASE("words: sorted by code point, not by alphabet") {
 TEST_CASE("embedding: rows of nn.Embedding(7, 3), any order, repeated") {
     const auto golden = test::load_data("golden/torch_random.json");
     for (const auto& recorded : golden["seeds"]) {
-        const auto& seed = recorded["seed"];
-        const std::uint64_t bits = seed.is_number_unsigned()
-                                       ? seed.get<std::uint64_t>()
-                                       : static_cast<std::uint64_t>(seed.get<std::int64_t>());
+        const std::uint64_t bits = test::seed_bits(recorded["seed"]);
         const std::vector<double> table = test::flat(recorded["embedding_7_3"]);
         const std::vector<std::int64_t> ids{6, 0, 3, 6};
         const Array<double> rows =

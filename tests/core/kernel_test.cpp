@@ -66,27 +66,6 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
 
 }  // namespace
 
-TEST_CASE("kernels: many keys for few rows are computed in parts and joined") {
-    for (std::size_t kv_len : {8191u, 8192u, 20000u})
-        for (bool causal : {false, true}) {
-            CAPTURE(kv_len);
-            CAPTURE(causal);
-            auto call = plain_call<float>({1, 4, 2, 3, kv_len, 16, 8}, 2, 3);
-            call.sink = {0, 1, 2, 3};
-            call.offset = 9000;
-            if (causal) call.mask.add(BandRule(300, 0, call.offset));
-            const Answer<double> exact = reference(test::widened(call));
-            for (const kernels::Kernel* kernel : kernels::supported()) {
-                CAPTURE(std::string(kernel->name));
-                for (bool weights : {false, true}) {
-                    const Answer<float> got = fused(*kernel, call, weights);
-                    CHECK(distance(got.context, exact.context) < 1e-6);
-                    CHECK(distance(got.logsumexp, exact.logsumexp) < 1e-6);
-                }
-            }
-        }
-}
-
 TEST_CASE("kernels: what is not finite in masked keys and values does not reach the result") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     auto clean = plain_call<float>({1, 1, 1, 100, 200, 16, 16}, 2, 3);

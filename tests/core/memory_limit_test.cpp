@@ -1,6 +1,6 @@
 // How much memory the program may use: control groups of both versions in folders of our own, and
 // the limits of a process.
-#include "core/base/memory_limit.hpp"
+#include "core/base/memory.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/memory.hpp"
 #include "tests/support/support.hpp"
 
 namespace memory_limit_test {

@@ -1,6 +1,6 @@
 // Linear maps of models by every kernel: weights in memory and decoded ones, few rows and many,
 // against plain sums in float64.
-#include "core/model/multiply.hpp"
+#include "core/model/products.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,6 @@
 
 #include "core/base/torch_random.hpp"
 #include "core/kernels/dispatch.hpp"
-#include "core/model/products.hpp"
 #include "core/plan/backend.hpp"
 #include "tests/support/sample.hpp"
 

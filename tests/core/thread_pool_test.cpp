@@ -41,8 +41,4 @@ TEST_CASE("workers: an exception comes out, and work goes on afterwards") {
     }
 }
 
-TEST_CASE("workers: without a number there are as many as processors") {
-    CHECK(ThreadPool().threads() >= 1);
-}
-
 }  // namespace thread_pool_test

@@ -39,18 +39,6 @@ struct Combination {
     }
 };
 
-/// Of an array by its name: (outputs, inputs) of parameters.
-std::vector<std::size_t> shape_in(const test::Answered& result, const std::string& name) {
-    for (const NamedArray& array : result.arrays)
-        if (array.name == name)
-            return std::visit(
-                [](const auto& values) {
-                    return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
-                },
-                array.values);
-    return {};
-}
-
 void check_combination(const Combination& c, const Operands& operands, std::size_t& computed) {
     Settings settings;
     settings.mode = Mode::multihead;
@@ -69,25 +57,23 @@ void check_combination(const Combination& c, const Operands& operands, std::size
         return;
     }
     ++computed;
-    ThreadPool workers(1);
-    const test::Answered answer = test::answer_of(settings, operands, workers);
-    using Shape = std::vector<std::size_t>;
-    CHECK(shape_in(answer, "W_query") == Shape{c.query_width(), d_in});
-    CHECK(shape_in(answer, "W_key") == Shape{c.query_width() / c.heads * c.key_heads(), d_in});
-    CHECK(shape_in(answer, "W_value") == Shape{c.value_width() / c.heads * c.key_heads(), d_in});
-    CHECK(shape_in(answer, "context_vectors") == Shape{tokens, c.result_width()});
-    if (c.projects_out())
-        CHECK(shape_in(answer, "W_out") == Shape{c.result_width(), c.value_width()});
+    const test::Answered answer = test::answer_of(settings, operands);
+    // Of parameters (outputs, inputs).
+    const auto shape_in = [&](const char* name) {
+        return test::shape_of_values(answer.array(name));
+    };
+    CHECK(shape_in("W_query") == Shape{c.query_width(), d_in});
+    CHECK(shape_in("W_key") == Shape{c.query_width() / c.heads * c.key_heads(), d_in});
+    CHECK(shape_in("W_value") == Shape{c.value_width() / c.heads * c.key_heads(), d_in});
+    CHECK(shape_in("context_vectors") == Shape{tokens, c.result_width()});
+    if (c.projects_out()) CHECK(shape_in("W_out") == Shape{c.result_width(), c.value_width()});
 }
 
 }  // namespace
 
 TEST_CASE("widths: heads x d_k x d_v x d_out x output projection: computed, or refused by rule") {
     Operands operands;
-    Array<double> inputs = Array<double>::from_shape({tokens, d_in});
-    TorchGenerator generator(11);
-    for (double& value : inputs) value = static_cast<double>(generator.uniform<float>(-2, 2));
-    operands.inputs = std::move(inputs);
+    operands.inputs = test::random_array({tokens, d_in}, 2, 11);
     std::vector<Width> widths{std::nullopt};
     for (std::uint64_t width = 1; width <= max_width; ++width) widths.emplace_back(width);
     test::Sample sample;

@@ -90,6 +90,11 @@ const std::string& scratch_folder() {
     return folder.path();
 }
 
+std::uint64_t seed_bits(const nlohmann::json& seed) {
+    return seed.is_number_unsigned() ? seed.get<std::uint64_t>()
+                                     : static_cast<std::uint64_t>(seed.get<std::int64_t>());
+}
+
 std::vector<double> flat(const nlohmann::json& nested) {
     std::vector<double> values;
     flatten(nested, values);

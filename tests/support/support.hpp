@@ -1,6 +1,7 @@
 // What several tests need: data files, arrays from JSON, comparisons.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ void write_text(const std::string& path, const std::string& text);
 
 /// A separate folder for each test process, removed at its end; it is the working directory.
 const std::string& scratch_folder();
+
+/// A seed of a data file, which may be negative, as 64 bits.
+std::uint64_t seed_bits(const nlohmann::json& seed);
 
 /// A nested JSON array flattened in row-major order; "-inf", "-Infinity", "nan" and so on are
 /// numbers too.

@@ -1,0 +1,35 @@
+// The parts of planning: sizes and widths of one question, and errors at what is wrong with it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/plan/plan.hpp"
+
+namespace attn {
+
+/// "what was found; what was expected", of kind usage.
+[[noreturn]] inline void refuse(const std::string& key, const std::string& message) {
+    throw SettingError(ErrorKind::usage, key, message);
+}
+
+/// Whether a layer's result has a heads axis: multihead always, cross if heads are given.
+bool has_heads_axis(const Settings& settings);
+
+/// Fills in the plan's sizes and visible axes, and checks that the operands match each other and
+/// the settings, whose widths and heads must be resolved. Errors: SettingError of kind shape or
+/// usage.
+void read_sizes(Plan& plan, const Settings& settings, const OperandShapes& operands);
+
+/// Fills in the widths, heads and biases of a mode with projections, from the settings, the input
+/// and given parameters. Errors: SettingError of kind usage or shape.
+void resolve_widths(Settings& settings, const OperandShapes& operands);
+
+/// Its part for given parameters (given_weights.cpp): fills in the settings that they fix, for an
+/// input of d_in columns and keys and values made from d_context. Errors: SettingError of kind
+/// usage or shape, if they do not match each other, the input, or a given setting.
+void resolve_given_weights(Settings& settings, const WeightShapes& weights, std::size_t d_in,
+                           std::size_t d_context);
+
+}  // namespace attn
