@@ -135,6 +135,21 @@ Matches Pattern::find(std::string_view text) const {
     return matches;
 }
 
+void replace_matches(TextPart& part, const Pattern& pattern, const std::string& content) {
+    PartBuilder builder(part, part.text.size());
+    const std::string_view text = part.text;
+    for (const Match& match : pattern.find(text))
+        if (match.is_match) {
+            // What is inserted belongs to the character before it.
+            const std::size_t before = std::max<std::size_t>(match.end, 1) - 1;
+            builder.append(content, before < part.from_start || match.end == 0);
+        } else {
+            for (std::size_t at = match.begin; at < match.end; ++at)
+                builder.append(text.substr(at, 1), at < part.from_start);
+        }
+    part = builder.take();
+}
+
 Behavior read_behavior(const Setting& setting) {
     static const std::map<std::string, Behavior> names{
         {"Removed", Behavior::removed},

@@ -42,29 +42,6 @@ TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool a
     return result;
 }
 
-std::string Tokenizer::Parts::piece(std::uint32_t id) const {
-    if (const AddedToken* token = added->find(id)) return token->content;
-    if (const auto found = model->pieces().piece(id)) return std::string(*found);
-    throw Error(ErrorKind::input, "id " + std::to_string(id),
-                "is not in the vocabulary of " + place + "; expected one of its ids");
-}
-
-std::string Tokenizer::Parts::decode(std::span<const std::uint32_t> ids, bool skip_special) const {
-    std::vector<std::string> tokens;
-    for (const std::uint32_t id : ids) {
-        std::string token = piece(id);
-        if (!skip_special || !added->is_special(token)) tokens.push_back(std::move(token));
-    }
-    const std::size_t most = most_made_of(bytes_of(tokens));
-    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens), most);
-    std::string text;
-    for (const std::string& token : tokens) {
-        if (!decoder && &token != &tokens.front()) text += ' ';
-        text += token;
-    }
-    return text;
-}
-
 TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
     return parts_->with_special({parts_->encode(text, 0)}, add_special_tokens);
 }
@@ -75,12 +52,29 @@ TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pai
                                 add_special_tokens);
 }
 
-std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
-    return parts_->decode(ids, skip_special_tokens);
+std::string Tokenizer::piece(std::uint32_t id) const {
+    if (const AddedToken* token = parts_->added->find(id)) return token->content;
+    if (const auto found = parts_->model->pieces().piece(id)) return std::string(*found);
+    throw Error(ErrorKind::input, "id " + std::to_string(id),
+                "is not in the vocabulary of " + parts_->place + "; expected one of its ids");
 }
 
-std::string Tokenizer::piece(std::uint32_t id) const {
-    return parts_->piece(id);
+std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
+    std::vector<std::string> tokens;
+    for (const std::uint32_t id : ids) {
+        std::string token = piece(id);
+        if (!skip_special_tokens || !parts_->added->is_special(token))
+            tokens.push_back(std::move(token));
+    }
+    const Decoder& decoder = parts_->decoder;
+    const std::size_t most = most_made_of(bytes_of(tokens));
+    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens), most);
+    std::string text;
+    for (const std::string& token : tokens) {
+        if (!decoder && &token != &tokens.front()) text += ' ';
+        text += token;
+    }
+    return text;
 }
 
 bool Tokenizer::is_special(std::uint32_t id) const {
