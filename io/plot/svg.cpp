@@ -235,14 +235,7 @@ private:
 }  // namespace
 
 void write_svg(Output& out, const std::vector<HeatMap>& maps) {
-    std::vector<Layout> layouts;
-    int width = 1, height = 0;
-    for (const HeatMap& map : maps) {
-        layouts.push_back(svg_layout(map));
-        width = std::max(width, layouts.back().width);
-        height += layouts.back().height;
-    }
-    height = std::max(height, 1);
+    const auto [layouts, width, height] = Stack(maps, svg_layout);
     const std::string size = std::to_string(width) + " " + std::to_string(height);
     out << "<svg xmlns=\"http://www.w3.org/2000/svg\" "
            "xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +
