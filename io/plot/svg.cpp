@@ -182,25 +182,19 @@ private:
         return is_pooled ? largest_text(map, value) : map.number_text(value);
     }
 
-    static bool has_cell_without_number(const HeatMap& map, std::size_t panel, std::size_t row) {
-        for (std::size_t column = 0; column < map.columns; ++column)
-            if (!map.is_masked(panel, row, column) && !std::isfinite(map.value(panel, row, column)))
-                return true;
-        return false;
-    }
-
     /// An invisible shape for the tooltip of a row of an image.
     void largest_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
                         const CellNames& rows, const CellNames& columns) {
         std::size_t largest = map.columns;
+        bool lacks_number = false;
         for (std::size_t column = 0; column < map.columns; ++column) {
-            if (map.is_masked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
-                continue;
-            if (largest == map.columns ||
-                std::abs(map.value(panel, row, column)) > std::abs(map.value(panel, row, largest)))
+            if (map.is_masked(panel, row, column)) continue;
+            const double size = std::abs(map.value(panel, row, column));
+            if (!std::isfinite(size))
+                lacks_number = true;
+            else if (largest == map.columns || size > std::abs(map.value(panel, row, largest)))
                 largest = column;
         }
-        const bool lacks_number = has_cell_without_number(map, panel, row);
         std::string text = lacks_number ? "no number" : "masked";
         if (largest != map.columns)
             text = largest_text(map, map.value(panel, row, largest)) + " at " +

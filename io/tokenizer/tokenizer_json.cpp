@@ -57,14 +57,12 @@ public:
                         "is a list; expected a tokenizer.json, an object with \"model\"");
         check_keys();
         parts_->place = source_.name;
-        with("normalizer",
-             [&](const Setting& setting) { parts_->normalizer = read_normalizer(setting); });
+        with("normalizer", [&](auto& step) { parts_->normalizer = read_normalizer(step); });
         with("pre_tokenizer",
-             [&](const Setting& setting) { parts_->pre_tokenizer = read_pre_tokenizer(setting); });
-        with("post_processor", [&](const Setting& setting) {
-            parts_->post_processor = read_post_processor(setting);
-        });
-        with("decoder", [&](const Setting& setting) { parts_->decoder = read_decoder(setting); });
+             [&](auto& step) { parts_->pre_tokenizer = read_pre_tokenizer(step); });
+        with("post_processor",
+             [&](auto& step) { parts_->post_processor = read_post_processor(step); });
+        with("decoder", [&](auto& step) { parts_->decoder = read_decoder(step); });
         read_model();
         read_added_tokens();
         return Tokenizer(std::move(parts_));
@@ -98,7 +96,8 @@ private:
         const JsonMember* const member = document_.find(key);
         if (member == nullptr || document_.text(*member) == "null") return;
         const nlohmann::json value = document_.read_value(*member);
-        take(Setting(value, place_of("/" + std::string(key))));
+        const Setting setting(value, place_of("/" + std::string(key)));
+        take(setting);
     }
 
     void read_model() {
