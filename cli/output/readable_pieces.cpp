@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "io/file/source.hpp"
-#include "io/tokenizer/byte_alphabet.hpp"
+#include "io/text/byte_alphabet.hpp"
 
 namespace attn::cli {
 namespace {

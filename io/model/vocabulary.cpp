@@ -1,52 +1,21 @@
-// Vocabularies may have 30 MB, nearly all of it merges and scores that labels do not need: one pass
-// over the text keeps the pieces and skips the rest.
+// Vocabularies may have 30 MB, nearly all of it merges and scores that labels do not need: only the
+// pieces are read.
 #include "io/model/vocabulary.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/json_cursor.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/byte_alphabet.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {
-
-/// GPT-2's alphabet: printable bytes are themselves, and the others, in order, are the characters
-/// from U+0100 on. Source: bytes_to_unicode of openai/gpt-2, encoder.py.
-constexpr bool spells_itself(unsigned byte) {
-    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
-}
-constexpr char32_t first_other = 0x100;
-constexpr auto other_bytes = [] {
-    std::array<unsigned char, 68> bytes{};
-    std::size_t count = 0;
-    for (unsigned byte = 0; byte < 0x100; ++byte)
-        if (!spells_itself(byte)) bytes[count++] = static_cast<unsigned char>(byte);
-    return bytes;
-}();
-
-/// The bytes that a piece of this alphabet encodes; the piece itself if it has other characters.
-std::string spelled_bytes(std::string_view piece) {
-    std::string bytes;
-    for (std::string_view rest = piece; !rest.empty();) {
-        const char32_t code = take_character(rest);
-        if (code < first_other && spells_itself(static_cast<unsigned>(code)))
-            bytes += static_cast<char>(code);
-        else if (code >= first_other && code - first_other < other_bytes.size())
-            bytes += static_cast<char>(other_bytes[code - first_other]);
-        else
-            return std::string(piece);
-    }
-    return bytes;
-}
 
 /// Bytes that are not UTF-8 as \xe2.
 std::string as_utf8(std::string_view bytes) {
@@ -64,89 +33,6 @@ std::string as_utf8(std::string_view bytes) {
     return text;
 }
 
-}  // namespace
-
-/// A forward reader of JSON, which reads what it is asked for and skips the rest.
-class JsonScanner {
-public:
-    explicit JsonScanner(const Source& source) : source_(source), cursor_(source) {}
-
-    char next() { return cursor_.peek(); }
-    bool take(char c) { return cursor_.take(c); }
-    void expect(char c) {
-        if (!take(c)) cursor_.fail(std::string("'") + c + "'");
-    }
-
-    /// A string with its quotes and escapes.
-    std::string_view raw_string() {
-        if (next() != '"') cursor_.fail("a quoted string");
-        return cursor_.take_string();
-    }
-
-    std::string string() { return unescaped(raw_string()); }
-
-    std::uint64_t whole() {
-        next();
-        std::uint64_t number = 0;
-        const std::string_view rest = cursor_.rest();
-        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-        if (error != std::errc{}) cursor_.fail("an integer id");
-        cursor_.skip(static_cast<std::size_t>(end - rest.data()));
-        return number;
-    }
-
-    /// The text of a value of any kind.
-    std::string_view skip() {
-        next();
-        return cursor_.take_value();
-    }
-
-    /// The members of an object; `take` reads each value.
-    template <class Take>
-    void for_each_member(const Take& take_value) {
-        expect('{');
-        if (take('}')) return;
-        do {
-            const std::string_view key = raw_string();
-            expect(':');
-            take_value(key);
-        } while (take(','));
-        expect('}');
-    }
-
-    template <class Take>
-    void for_each_item(const Take& take_item) {
-        expect('[');
-        if (take(']')) return;
-        do take_item();
-        while (take(','));
-        expect(']');
-    }
-
-    std::string unescaped(std::string_view raw) const {
-        if (raw.find('\\') == std::string_view::npos)
-            return std::string(raw.substr(1, raw.size() - 2));
-        return parsed(raw).get<std::string>();
-    }
-
-    /// A small part of the text as a document.
-    nlohmann::json parsed(std::string_view value) const {
-        const std::string object = "{\"value\":" + std::string(value) + "}";
-        const Source source{source_.name, object};
-        return JsonDocument(source).read_values()["value"];
-    }
-
-    void expect_end() {
-        if (next() != '\0') cursor_.fail("the end of the text");
-    }
-
-private:
-    const Source& source_;
-    JsonCursor cursor_;
-};
-
-namespace {
-
 bool is_byte_level(const nlohmann::json& step) {
     if (!step.is_object()) return false;
     if (step.value("type", nlohmann::json()) == "ByteLevel") return true;
@@ -161,37 +47,32 @@ bool is_byte_level(const nlohmann::json& step) {
 
 class VocabularyReader {
 public:
-    explicit VocabularyReader(const Source& source) : source_(source), scan_(source) {}
+    explicit VocabularyReader(const Source& source) : source_(source) {}
 
     /// {"model": {"vocab": {"piece": 0, ...} or [["piece", score], ...]}, "added_tokens": [...]}
     Vocabulary read_tokenizer() {
-        bool has_pieces = false;
-        scan_.for_each_member([&](std::string_view key) {
-            if (key == "\"model\"" && scan_.next() == '{')
-                scan_.for_each_member([&](std::string_view inner) {
-                    if (inner != "\"vocab\"") return void(scan_.skip());
-                    has_pieces = true;
-                    scan_.next() == '[' ? read_list() : read_pieces();
-                });
-            else if (key == "\"added_tokens\"" && scan_.next() == '[')
-                read_added();
-            else if (key == "\"decoder\"" || key == "\"pre_tokenizer\"")
-                found_.is_byte_level_ |= is_byte_level(scan_.parsed(scan_.skip()));
-            else
-                scan_.skip();
-        });
-        if (!has_pieces)
-            throw Error(ErrorKind::input, source_.name,
-                        "has no model.vocab; expected the pieces of a tokenizer there");
-        scan_.expect_end();
+        const JsonDocument document(source_);
+        const JsonMember* const member = document.find("model");
+        if (member != nullptr && document.holds_object(*member))
+            read_model(JsonDocument(source_, *member));
+        else
+            fail_without_pieces();
+        for (const char* step : {"decoder", "pre_tokenizer"})
+            if (const JsonMember* const found = document.find(step))
+                found_.is_byte_level_ |= is_byte_level(document.read_value(*found));
+        if (const JsonMember* const added = document.find("added_tokens"))
+            for (const nlohmann::json& token : document.read_value(*added)) read_added(token);
         return finish();
     }
 
     /// {"piece": 0, ...}
     Vocabulary read_object() {
         found_.is_byte_level_ = true;
-        read_pieces();
-        scan_.expect_end();
+        const JsonDocument document(source_);
+        if (document.is_array())
+            throw Error(ErrorKind::input, source_.name,
+                        "is a list; expected an object of pieces and their ids");
+        read_pieces(document);
         return finish();
     }
 
@@ -220,37 +101,49 @@ private:
         found_.places_.push_back({id, begin, found_.text_.size(), is_added});
     }
 
-    void read_pieces() {
-        scan_.for_each_member([&](std::string_view key) {
-            const std::uint64_t id = scan_.whole();
-            add(id, scan_.unescaped(key), false);
-        });
+    [[noreturn]] void fail_without_pieces() const {
+        throw Error(ErrorKind::input, source_.name,
+                    "has no model.vocab; expected the pieces of a tokenizer there");
     }
 
-    void read_list() {
+    void read_model(const JsonDocument& model) {
+        const JsonMember* const pieces = model.find("vocab");
+        if (pieces == nullptr) fail_without_pieces();
+        if (model.holds_object(*pieces)) return read_pieces(JsonDocument(source_, *pieces));
+        if (!model.holds_array(*pieces)) fail_without_pieces();
         std::uint64_t id = 0;
-        scan_.for_each_item([&] {
-            scan_.expect('[');
-            add(id++, scan_.string(), false);
-            while (scan_.take(',')) scan_.skip();
-            scan_.expect(']');
+        model.for_each_entry(*pieces, [&](const JsonMember& entry) {
+            std::string piece;
+            bool has_piece = false;
+            if (model.holds_array(entry))
+                model.for_each_entry(entry, [&](const JsonMember& first) {
+                    nlohmann::json value = model.read_value(first);
+                    has_piece = value.is_string();
+                    if (has_piece) piece = std::move(value.get_ref<std::string&>());
+                    return false;
+                });
+            if (!has_piece)
+                throw Error(ErrorKind::input, model.place(entry),
+                            "is not a piece and its score; expected [\"a\", -1.5]");
+            add(id++, piece, false);
+            return true;
         });
     }
 
-    void read_added() {
-        scan_.for_each_item([&] {
-            std::optional<std::uint64_t> id;
-            std::string content;
-            scan_.for_each_member([&](std::string_view key) {
-                if (key == "\"id\"")
-                    id = scan_.whole();
-                else if (key == "\"content\"")
-                    content = scan_.string();
-                else
-                    scan_.skip();
-            });
-            if (id) add(*id, content, true);
-        });
+    void read_pieces(const JsonDocument& pieces) {
+        for (const JsonMember& piece : pieces.members()) {
+            if (!pieces.is_short_whole(piece))
+                throw Error(ErrorKind::input, pieces.place(piece), "is not an integer id");
+            add(pieces.read_value(piece).get<std::uint64_t>(), piece.key, false);
+        }
+    }
+
+    void read_added(const nlohmann::json& token) {
+        if (!token.is_object() || !token.value("id", nlohmann::json()).is_number_unsigned() ||
+            !token.value("content", nlohmann::json()).is_string())
+            throw Error(ErrorKind::input, source_.name,
+                        "has an item of added_tokens without id or content; expected both");
+        add(token["id"].get<std::uint64_t>(), token["content"].get_ref<const std::string&>(), true);
     }
 
     /// Added tokens take precedence over the vocabulary's pieces.
@@ -263,7 +156,6 @@ private:
     }
 
     const Source& source_;
-    JsonScanner scan_;
     Vocabulary found_;
 };
 
@@ -272,7 +164,8 @@ std::string Vocabulary::piece(std::uint64_t id) const {
                                         [](const Place& a, std::uint64_t b) { return a.id < b; });
     if (place == places_.end() || place->id != id) return std::to_string(id);
     const auto piece = std::string_view(text_).substr(place->begin, place->end - place->begin);
-    return is_byte_level_ && !place->is_added ? as_utf8(spelled_bytes(piece)) : std::string(piece);
+    return is_byte_level_ && !place->is_added ? as_utf8(from_byte_alphabet(piece))
+                                              : std::string(piece);
 }
 
 std::string vocabulary_beside(const std::string& path) {

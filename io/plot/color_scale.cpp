@@ -111,6 +111,18 @@ std::vector<ScaleTick> spaced(const std::vector<ScaleTick>& ticks, double low) {
     return kept;
 }
 
+/// Ticks above 0 on both sides of it; if some overlap, only the ends and 0.
+std::vector<ScaleTick> on_both_sides(const std::vector<ScaleTick>& above) {
+    std::vector<ScaleTick> both;
+    both.reserve(2 * above.size() + 1);
+    for (auto tick = above.rbegin(); tick != above.rend(); ++tick)
+        both.push_back({-tick->position, "-" + tick->text});
+    both.push_back({0, "0"});
+    both.insert(both.end(), above.begin(), above.end());
+    if (spaced(both, -1).size() == both.size()) return both;
+    return {both.front(), both[above.size()], both.back()};
+}
+
 }  // namespace
 
 Magnitudes::Magnitudes() : counts_(std::size_t{1} << (11 + counted_bits), 0) {}
@@ -185,16 +197,13 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
         return tick.position > 0.3 && tick.position < 0.7;
     };
     const auto inside = std::find_if(ticks.begin(), ticks.end(), is_half);
-    std::vector<ScaleTick> both{{-1, "-" + end}, {0, "0"}, {1, end}};
-    if (!is_even && inside == ticks.end()) return both;
-    const ScaleTick half =
-        is_even
-            ? ScaleTick{0.5, round_text(5 * steps.count * steps.digit, steps.exponent - 1, !plain)}
-            : *inside;
-    both.insert(both.begin() + 2, half);
-    both.insert(both.begin() + 1, {-half.position, "-" + half.text});
-    const std::vector<ScaleTick> kept = spaced(both, -1);
-    return kept.size() == both.size() ? both : std::vector<ScaleTick>{both[0], both[2], both[4]};
+    std::vector<ScaleTick> above{{1, end}};
+    if (is_even)
+        above.insert(above.begin(),
+                     {0.5, round_text(5 * steps.count * steps.digit, steps.exponent - 1, !plain)});
+    else if (inside != ticks.end())
+        above.insert(above.begin(), *inside);
+    return on_both_sides(above);
 }
 
 std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
@@ -207,17 +216,7 @@ std::vector<ScaleTick> log_ticks(double full, bool is_diverging) {
         const bool plain = exponent >= -2 && exponent < 4;
         ticks.push_back({std::clamp(position, 0.0, 1.0), round_text(1, exponent, !plain)});
     }
-    if (!is_diverging) return spaced(ticks, 0);
-    std::vector<ScaleTick> both;
-    both.reserve(2 * ticks.size() + 1);
-    for (auto tick = ticks.rbegin(); tick != ticks.rend(); ++tick)
-        both.push_back({-tick->position, "-" + tick->text});
-    both.push_back({0, "0"});
-    both.insert(both.end(), ticks.begin(), ticks.end());
-    const std::vector<ScaleTick> kept = spaced(both, -1);
-    return kept.size() == both.size() || both.size() < 5
-               ? both
-               : std::vector<ScaleTick>{both[0], both[2], both[4]};
+    return is_diverging ? on_both_sides(ticks) : spaced(ticks, 0);
 }
 
 std::string rounded_text(double value) {

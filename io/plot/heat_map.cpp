@@ -228,26 +228,17 @@ private:
         map_.panels.push_back(std::move(panel));
     }
 
-    /// The element of largest magnitude among a cell's unmasked elements, NaN if one of them is;
-    /// whether there are none.
-    template <class T>
-    std::pair<double, bool> cell_of(const T* values, std::size_t panel, std::size_t row,
-                                    std::size_t column) const {
-        if (map_.row_step * map_.column_step > 1) return largest_of(values, panel, row, column);
-        const auto value = static_cast<double>(values[row * columns_ + column]);
-        if (is_unseen(value, panel, row, column)) return {0, true};
-        return {std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN(), false};
-    }
-
     bool is_unseen(double value, std::size_t panel, std::size_t row, std::size_t column) const {
         const bool is_marked = colors_ == ArrayColors::diverging_masked &&
                                value == -std::numeric_limits<double>::infinity();
         return is_marked || is_masked_(panel, row, column);
     }
 
+    /// The element of largest magnitude among a cell's unmasked elements, NaN if one of them is;
+    /// whether there are none.
     template <class T>
-    std::pair<double, bool> largest_of(const T* values, std::size_t panel, std::size_t row,
-                                       std::size_t column) const {
+    std::pair<double, bool> cell_of(const T* values, std::size_t panel, std::size_t row,
+                                    std::size_t column) const {
         double largest = 0;
         bool is_empty = true;
         const std::size_t last_row = std::min(rows_, (row + 1) * map_.row_step);

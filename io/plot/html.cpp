@@ -59,22 +59,20 @@ std::string script_text(const nlohmann::json& value) {
     return safe;
 }
 
-std::string list_of(const HeatMap& map, const std::vector<double>& values) {
-    std::string text = "[";
-    for (double value : values) {
-        if (text.size() > 1) text += ',';
-        text += std::isfinite(value) ? map.number_text(value) : "null";
+/// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
+/// freed. `text_of` makes the text of one item.
+template <class Item, class TextOf>
+std::string list_of(const std::vector<Item>& items, TextOf text_of) {
+    std::string list = "[";
+    for (const Item& item : items) {
+        if (list.size() > 1) list += ',';
+        list += text_of(item);
     }
-    return text + "]";
+    return list + "]";
 }
 
-std::string list_of(const std::vector<std::uint8_t>& flags) {
-    std::string text = "[";
-    for (std::uint8_t flag : flags) {
-        if (text.size() > 1) text += ',';
-        text += flag != 0 ? '1' : '0';
-    }
-    return text + "]";
+std::string list_of(const std::vector<std::string>& texts) {
+    return list_of(texts, [](const std::string& text) { return script_text(printable(text)); });
 }
 
 /// The `mask` members of a map's panels, and the masks. Heads mostly share one.
@@ -96,17 +94,6 @@ Masks masks_of(const HeatMap& map) {
             masks.different.push_back(&panel.masked);
     }
     return masks;
-}
-
-/// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
-/// freed.
-std::string list_of(const std::vector<std::string>& texts) {
-    std::string list = "[";
-    for (const std::string& text : texts) {
-        if (list.size() > 1) list += ',';
-        list += script_text(printable(text));
-    }
-    return list + "]";
 }
 
 /// Of names and their values as JSON.
@@ -135,12 +122,11 @@ std::string scales_of(const HeatMap& map) {
     std::vector<std::pair<std::string_view, std::string>> scales;
     scales.reserve(color_scale_names.size());
     for (const auto& [scale, name] : color_scale_names) {
-        std::string ticks;
-        for (const ScaleTick& tick : map.ticks_of(scale))
-            ticks += (ticks.empty() ? "[" : ",[") + script_text(tick.position) + "," +
-                     script_text(tick.text) + "]";
+        const std::string ticks = list_of(map.ticks_of(scale), [](const ScaleTick& tick) {
+            return "[" + script_text(tick.position) + "," + script_text(tick.text) + "]";
+        });
         scales.emplace_back(name, object_of({{"full", script_text(map.full_color(scale))},
-                                             {"ticks", "[" + ticks + "]"},
+                                             {"ticks", ticks},
                                              {"words", script_text(map.words_of(scale))}}));
     }
     return object_of(scales);
@@ -201,27 +187,26 @@ std::vector<Store> stores_of(const std::vector<HeatMap>& maps) {
 /// Returns the panels' number planes, if they are packed.
 std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store& store) {
     const Masks masks = masks_of(map);
-    std::string mask_texts;
-    for (const std::vector<std::uint8_t>* mask : masks.different) {
-        if (!mask_texts.empty()) mask_texts += ',';
-        mask_texts += store.is_listed ? list_of(*mask) : '"' + packed_flags(*mask) + '"';
-    }
+    const std::string mask_texts = list_of(masks.different, [&](const auto* mask) {
+        return store.is_listed ? list_of(*mask, [](auto flag) { return flag != 0 ? '1' : '0'; })
+                               : '"' + packed_flags(*mask) + '"';
+    });
     const std::string note =
         map.note + (map.note.empty() || store.note.empty() ? "" : "; ") + store.note;
-    std::string axes;
-    for (const PanelAxis& axis : map.panel_axes)
-        axes += (axes.empty() ? "" : ",") + object_of({{"labels", list_of(axis.labels)},
-                                                       {"name", script_text(axis.name)},
-                                                       {"size", script_text(axis.size)}});
+    const std::string axes = list_of(map.panel_axes, [](const PanelAxis& axis) {
+        return object_of({{"labels", list_of(axis.labels)},
+                          {"name", script_text(axis.name)},
+                          {"size", script_text(axis.size)}});
+    });
     std::string text = object_of(
-        {{"axes", "[" + axes + "]"},
+        {{"axes", axes},
          {"columns",
           side_of(map.column_axis, map.column_labels, map.tokens_on_columns, 0, map.column_step)},
          {"digits", store.digits == 0 ? "null" : std::to_string(store.digits)},
          {"diverging", script_text(map.is_diverging)},
          {"float32", script_text(map.is_float32)},
          {"heading", script_text(printable(map.heading))},
-         {"masks", "[" + mask_texts + "]"},
+         {"masks", mask_texts},
          {"note", script_text(note)},
          {"rows",
           side_of(map.row_axis, map.row_labels, map.tokens_on_rows, map.first_row, map.row_step)},
@@ -235,7 +220,9 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
         out << (i == 0 ? "{\"title\":" : ",\n{\"title\":") << script_text(printable(panel.title))
             << ",\"mask\":" << masks.of_panels[i];
         if (store.is_listed) {
-            out << ",\"values\":" << list_of(map, panel.values) << "}";
+            out << ",\"values\":" << list_of(panel.values, [&](double value) {
+                return std::isfinite(value) ? map.number_text(value) : "null";
+            }) << "}";
             continue;
         }
         out << ",\"mantissa_bits\":" << std::to_string(store.mantissa_bits) << "}";

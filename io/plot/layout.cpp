@@ -241,6 +241,15 @@ Layout layout_of(const HeatMap& map, const PictureStyle& style) {
     return layout;
 }
 
+Stack::Stack(const std::vector<HeatMap>& maps, Layout (*layout)(const HeatMap&)) {
+    for (const HeatMap& map : maps) {
+        layouts.push_back(layout(map));
+        width = std::max(width, layouts.back().width);
+        height += layouts.back().height;
+    }
+    height = std::max(height, 1);
+}
+
 HeatMapLimits picture_limits(const NamedArray& array) {
     constexpr std::size_t largest = 4096, min_cells = 16;
     const std::vector<std::size_t> shape = shape_of(array);

@@ -79,6 +79,14 @@ struct Layout {
 
 Layout layout_of(const HeatMap& map, const PictureStyle& style);
 
+/// The layouts of maps below each other, and the size of the whole.
+struct Stack {
+    /// `layout` makes that of a map.
+    Stack(const std::vector<HeatMap>& maps, Layout (*layout)(const HeatMap&));
+    std::vector<Layout> layouts;
+    int width = 1, height = 0;
+};
+
 /// Draws a map whose top is at y.
 void draw(Canvas& canvas, const HeatMap& map, const Layout& layout, int y);
 

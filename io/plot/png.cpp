@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include <png.h>
 #include <zlib.h>
@@ -24,28 +25,19 @@ class Palette {
 public:
     /// Empty if there are more than a palette holds.
     std::optional<std::uint8_t> number_of(const Color& color) {
-        const std::uint32_t key = 1u << 24 | static_cast<std::uint32_t>(color.red) << 16 |
-                                  static_cast<std::uint32_t>(color.green) << 8 | color.blue;
-        std::size_t slot = (key * 2654435761u) >> 22;  // Knuth's multiplicative hashing
-        for (; slots_[slot].key != key; slot = (slot + 1) % slots_.size()) {
-            if (slots_[slot].key != 0) continue;
-            if (colors_.size() == most) return std::nullopt;
-            slots_[slot] = {key, static_cast<std::uint8_t>(colors_.size())};
-            colors_.push_back(color);
-            break;
-        }
-        return slots_[slot].number;
+        constexpr std::size_t most = 256;
+        const int key = color.red << 16 | color.green << 8 | color.blue;
+        const auto found = numbers_.find(key);
+        if (found != numbers_.end()) return found->second;
+        if (colors_.size() == most) return std::nullopt;
+        colors_.push_back({color.red, color.green, color.blue});
+        return numbers_[key] = static_cast<std::uint8_t>(colors_.size() - 1);
     }
-    const std::vector<Color>& colors() const { return colors_; }
+    const std::vector<png_color>& colors() const { return colors_; }
 
 private:
-    static constexpr std::size_t most = 256;
-    struct Slot {
-        std::uint32_t key = 0;  // 0: empty
-        std::uint8_t number = 0;
-    };
-    std::array<Slot, 1024> slots_{};
-    std::vector<Color> colors_;
+    std::unordered_map<int, std::uint8_t> numbers_;
+    std::vector<png_color> colors_;
 };
 
 /// The index of each pixel's colour; empty if there are too many colours. Whether colours change so
@@ -229,9 +221,7 @@ std::string png_of(const Pixels& pixels) {
     Palette palette;
     const Numbers numbers = numbers_of(pixels, palette);
     static_assert(sizeof(Color) == 3 && sizeof(png_color) == 3);
-    std::vector<png_color> colors;
-    for (const Color& color : palette.colors())
-        colors.push_back({color.red, color.green, color.blue});
+    const std::vector<png_color>& colors = palette.colors();
     const bool has_palette = !numbers.of_pixels.empty();
     const void* rows = has_palette ? static_cast<const void*>(numbers.of_pixels.data())
                                    : static_cast<const void*>(pixels.colors.data());
@@ -262,20 +252,13 @@ Layout pixel_layout(const HeatMap& map) {
 }
 
 void write_png(Output& out, const std::vector<HeatMap>& maps) {
-    std::vector<Layout> layouts;
-    int width = 1, height = 0;
-    for (const HeatMap& map : maps) {
-        layouts.push_back(pixel_layout(map));
-        width = std::max(width, layouts.back().width);
-        height += layouts.back().height;
-    }
+    const auto [layouts, width, height] = Stack(maps, pixel_layout);
     constexpr std::int64_t max_pixels = std::int64_t{1} << 26;
     if (std::int64_t{width} * height > max_pixels)
         throw Error(ErrorKind::unsupported, maps.front().array,
                     "a picture of " + std::to_string(width) + " x " + std::to_string(height) +
                         " pixels; expected fewer matrices, or .svg or .html");
-    PixelCanvas canvas(static_cast<std::size_t>(width),
-                       static_cast<std::size_t>(std::max(height, 1)));
+    PixelCanvas canvas(static_cast<std::size_t>(width), static_cast<std::size_t>(height));
     int y = 0;
     for (std::size_t i = 0; i < maps.size(); ++i) {
         draw(canvas, maps[i], layouts[i], y);

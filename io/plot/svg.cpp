@@ -182,25 +182,19 @@ private:
         return is_pooled ? largest_text(map, value) : map.number_text(value);
     }
 
-    static bool has_cell_without_number(const HeatMap& map, std::size_t panel, std::size_t row) {
-        for (std::size_t column = 0; column < map.columns; ++column)
-            if (!map.is_masked(panel, row, column) && !std::isfinite(map.value(panel, row, column)))
-                return true;
-        return false;
-    }
-
     /// An invisible shape for the tooltip of a row of an image.
     void largest_of_row(const HeatMap& map, std::size_t panel, std::size_t row, const Box& cell,
                         const CellNames& rows, const CellNames& columns) {
         std::size_t largest = map.columns;
+        bool lacks_number = false;
         for (std::size_t column = 0; column < map.columns; ++column) {
-            if (map.is_masked(panel, row, column) || !std::isfinite(map.value(panel, row, column)))
-                continue;
-            if (largest == map.columns ||
-                std::abs(map.value(panel, row, column)) > std::abs(map.value(panel, row, largest)))
+            if (map.is_masked(panel, row, column)) continue;
+            const double size = std::abs(map.value(panel, row, column));
+            if (!std::isfinite(size))
+                lacks_number = true;
+            else if (largest == map.columns || size > std::abs(map.value(panel, row, largest)))
                 largest = column;
         }
-        const bool lacks_number = has_cell_without_number(map, panel, row);
         std::string text = lacks_number ? "no number" : "masked";
         if (largest != map.columns)
             text = largest_text(map, map.value(panel, row, largest)) + " at " +
@@ -235,14 +229,7 @@ private:
 }  // namespace
 
 void write_svg(Output& out, const std::vector<HeatMap>& maps) {
-    std::vector<Layout> layouts;
-    int width = 1, height = 0;
-    for (const HeatMap& map : maps) {
-        layouts.push_back(svg_layout(map));
-        width = std::max(width, layouts.back().width);
-        height += layouts.back().height;
-    }
-    height = std::max(height, 1);
+    const auto [layouts, width, height] = Stack(maps, svg_layout);
     const std::string size = std::to_string(width) + " " + std::to_string(height);
     out << "<svg xmlns=\"http://www.w3.org/2000/svg\" "
            "xmlns:xlink=\"http://www.w3.org/1999/xlink\"" +

@@ -20,16 +20,29 @@ constexpr std::uint64_t equal_bytes(std::uint64_t word, unsigned char byte) {
     return (difference - repeat(1)) & ~difference & repeat(0x80);
 }
 
-/// The first bracket or quote from `at` on, or the text's end.
-std::size_t find_structure(std::string_view text, std::size_t at) {
-    for (; text.size() - at >= 8; at += 8) {
-        const std::uint64_t word = load_bytes(text.data() + at);
-        const std::uint64_t folded = word | repeat(0x20);  // [ ] are { } less this bit
-        const std::uint64_t found =
-            equal_bytes(folded, '{') | equal_bytes(folded, '}') | equal_bytes(word, '"');
+/// The first of `bytes` from `at` on, or the text's end. `marks` has a bit where one of eight bytes
+/// is among them, exact up to the first.
+template <class Marks>
+std::size_t find_any(std::string_view text, std::size_t at, std::string_view bytes, Marks marks) {
+    for (; at + 8 <= text.size(); at += 8) {
+        const std::uint64_t found = marks(load_bytes(text.data() + at));
         if (found != 0) return at + static_cast<std::size_t>(std::countr_zero(found)) / 8;
     }
-    return std::min(text.find_first_of("\"[]{}", at), text.size());
+    return std::min(text.find_first_of(bytes, at), text.size());
+}
+
+std::size_t find_structure(std::string_view text, std::size_t at) {
+    return find_any(text, at, "\"[]{}", [](std::uint64_t word) {
+        const std::uint64_t folded = word | repeat(0x20);  // [ ] are { } less this bit
+        return equal_bytes(folded, '{') | equal_bytes(folded, '}') | equal_bytes(word, '"');
+    });
+}
+
+/// A quote, or a backslash in a string.
+std::size_t find_quote(std::string_view text, std::size_t at) {
+    return find_any(text, at, "\"\\", [](std::uint64_t word) {
+        return equal_bytes(word, '"') | equal_bytes(word, '\\');
+    });
 }
 
 /// The comma that causes an unexpected byte at `offset`: the one before a closing bracket, or a
@@ -57,12 +70,10 @@ void JsonCursor::fail(std::size_t at, const std::string& message) const {
 
 std::string_view JsonCursor::take_string() {
     const std::size_t begin = at_;
-    for (std::size_t end = at_ + 1; end < text_.size(); ++end) {
-        if (text_[end] == '"') {
-            at_ = end + 1;
-            return text_.substr(begin, at_ - begin);
-        }
-        if (text_[end] == '\\') ++end;
+    for (std::size_t end = at_ + 1; (end = find_quote(text_, end)) < text_.size(); end += 2) {
+        if (text_[end] == '\\') continue;
+        at_ = end + 1;
+        return text_.substr(begin, at_ - begin);
     }
     fail(begin, "a string that does not end; expected a closing '\"'");
 }

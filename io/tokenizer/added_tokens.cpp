@@ -9,34 +9,8 @@
 namespace attn::io {
 namespace {
 
-/// Where the last character before `end` begins.
-std::size_t character_before(std::string_view text, std::size_t end) {
-    do --end;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u);
-    return end;
-}
-
 bool is_word_at(std::string_view text) {
     return !text.empty() && is_word(take_character(text));
-}
-
-std::size_t white_space_before(std::string_view text, std::size_t end) {
-    while (end > 0) {
-        const std::size_t begin = character_before(text, end);
-        std::string_view character = text.substr(begin);
-        if (!is_white_space(take_character(character))) break;
-        end = begin;
-    }
-    return end;
-}
-
-std::size_t white_space_after(std::string_view text, std::size_t begin) {
-    while (begin < text.size()) {
-        std::string_view rest = text.substr(begin);
-        if (!is_white_space(take_character(rest))) break;
-        begin = text.size() - rest.size();
-    }
-    return begin;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 
 #include "io/tokenizer/unicode_versions.hpp"
@@ -18,51 +19,16 @@ constexpr std::string_view word_items_of_unicode = "\\p{Alphabetic}\\p{M}\\p{Nd}
 /// Latin-1's superscripts and fractions are parts of words for \w, but not for [[:word:]].
 constexpr std::string_view latin1_words = "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
-using PropertyNames = std::array<std::pair<std::string_view, std::string_view>, 38>;
-
-/// Long names of general category_names. Source: PropertyValueAliases.txt.
-constexpr PropertyNames category_names{{{"letter", "L"},
-                                        {"casedletter", "L&"},
-                                        {"uppercaseletter", "Lu"},
-                                        {"lowercaseletter", "Ll"},
-                                        {"titlecaseletter", "Lt"},
-                                        {"modifierletter", "Lm"},
-                                        {"otherletter", "Lo"},
-                                        {"mark", "M"},
-                                        {"combiningmark", "M"},
-                                        {"nonspacingmark", "Mn"},
-                                        {"spacingmark", "Mc"},
-                                        {"enclosingmark", "Me"},
-                                        {"number", "N"},
-                                        {"decimalnumber", "Nd"},
-                                        {"letternumber", "Nl"},
-                                        {"othernumber", "No"},
-                                        {"punctuation", "P"},
-                                        {"connectorpunctuation", "Pc"},
-                                        {"dashpunctuation", "Pd"},
-                                        {"openpunctuation", "Ps"},
-                                        {"closepunctuation", "Pe"},
-                                        {"initialpunctuation", "Pi"},
-                                        {"finalpunctuation", "Pf"},
-                                        {"otherpunctuation", "Po"},
-                                        {"symbol", "S"},
-                                        {"mathsymbol", "Sm"},
-                                        {"currencysymbol", "Sc"},
-                                        {"modifiersymbol", "Sk"},
-                                        {"othersymbol", "So"},
-                                        {"separator", "Z"},
-                                        {"spaceseparator", "Zs"},
-                                        {"lineseparator", "Zl"},
-                                        {"paragraphseparator", "Zp"},
-                                        {"other", "C"},
-                                        {"control", "Cc"},
-                                        {"format", "Cf"},
-                                        {"privateuse", "Co"},
-                                        {"unassigned", "Cn"}}};
-
-constexpr std::string_view short_names =
-    " l lu ll lt lm lo lc m mn mc me n nd nl no p pc pd ps pe pi pf "
-    "po s sm sc sk so z zs zl zp c cc cf co cn ";
+/// Long names of general categories and the short ones. Source: PropertyValueAliases.txt.
+constexpr std::string_view category_names =
+    "letter L casedletter L& uppercaseletter Lu lowercaseletter Ll titlecaseletter Lt "
+    "modifierletter Lm otherletter Lo mark M combiningmark M nonspacingmark Mn "
+    "spacingmark Mc enclosingmark Me number N decimalnumber Nd letternumber Nl "
+    "othernumber No punctuation P connectorpunctuation Pc dashpunctuation Pd "
+    "openpunctuation Ps closepunctuation Pe initialpunctuation Pi finalpunctuation Pf "
+    "otherpunctuation Po symbol S mathsymbol Sm currencysymbol Sc modifiersymbol Sk "
+    "othersymbol So separator Z spaceseparator Zs lineseparator Zl paragraphseparator Zp "
+    "other C control Cc format Cf privateuse Co unassigned Cn ";
 
 /// Properties that are not a script.
 constexpr std::array<std::string_view, 8> other_properties{
@@ -95,13 +61,11 @@ void append_newer(std::string& items, std::string_view category) {
 
 /// "Lu" of a name; empty if it is not a general category's.
 std::string category_of_name(const std::string& plain) {
-    for (const auto& [name, category] : category_names)
-        if (plain == name) return std::string(category);
     if (plain == "lc") return "L&";
-    if (short_names.find(' ' + plain + ' ') == short_names.npos) return "";
-    std::string category = plain;
-    category[0] = static_cast<char>(category[0] - 'a' + 'A');
-    return category;
+    std::istringstream names{std::string(category_names)};
+    for (std::string name, category; names >> name >> category;)
+        if (plain == name || plain == plain_name(category)) return category;
+    return "";
 }
 
 std::string items_of_category(const std::string& category) {

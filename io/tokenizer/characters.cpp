@@ -103,6 +103,31 @@ bool is_white_space(char32_t code) {
     return contains(white_space, code);
 }
 
+std::size_t character_before(std::string_view text, std::size_t end) {
+    do --end;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u);
+    return end;
+}
+
+std::size_t white_space_before(std::string_view text, std::size_t end) {
+    while (end > 0) {
+        const std::size_t begin = character_before(text, end);
+        std::string_view character = text.substr(begin);
+        if (!is_white_space(take_character(character))) break;
+        end = begin;
+    }
+    return end;
+}
+
+std::size_t white_space_after(std::string_view text, std::size_t begin) {
+    while (begin < text.size()) {
+        std::string_view rest = text.substr(begin);
+        if (!is_white_space(take_character(rest))) break;
+        begin = text.size() - rest.size();
+    }
+    return begin;
+}
+
 bool is_mark(char32_t code) {
     return is_in_categories(code, UTF8PROC_CATEGORY_MN, UTF8PROC_CATEGORY_ME) !=
            contains(other_marks, code);

@@ -19,6 +19,13 @@ namespace attn::io {
 /// Unicode's White_Space.
 bool is_white_space(char32_t code);
 
+/// The end of the white space that begins at `begin`, and the begin of that which ends at `end`.
+std::size_t white_space_after(std::string_view text, std::size_t begin);
+std::size_t white_space_before(std::string_view text, std::size_t end);
+
+/// Where the last character before `end`, which is above 0, begins.
+std::size_t character_before(std::string_view text, std::size_t end);
+
 /// A combining mark, for StripAccents.
 bool is_mark(char32_t code);
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "io/file/source.hpp"
+#include "io/text/byte_alphabet.hpp"
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/byte_alphabet.hpp"
 #include "io/tokenizer/pattern.hpp"
 
 namespace attn::io {

@@ -1,11 +1,11 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/byte_alphabet.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
 
@@ -65,36 +65,10 @@ void clean_for_translation(TextPart& part) {
 }
 
 void strip(TextPart& part, bool left, bool right) {
-    std::size_t begin = 0, end = part.text.size();
     const std::string_view text = part.text;
-    while (left && begin < end) {
-        std::string_view rest = text.substr(begin);
-        if (!is_white_space(take_character(rest))) break;
-        begin = text.size() - rest.size();
-    }
-    while (right && end > begin) {
-        std::size_t last = end - 1;
-        while (last > begin && (static_cast<unsigned char>(text[last]) & 0xc0u) == 0x80u) --last;
-        std::string_view rest = text.substr(last);
-        if (!is_white_space(take_character(rest))) break;
-        end = last;
-    }
-    part = slice(part, begin, end);
-}
-
-void replace(TextPart& part, const Pattern& pattern, const std::string& content) {
-    PartBuilder builder(part, part.text.size());
-    const std::string_view text = part.text;
-    for (const Match& match : pattern.find(text))
-        if (match.is_match) {
-            // What is inserted belongs to the character before it.
-            const std::size_t before = std::max<std::size_t>(match.end, 1) - 1;
-            builder.append(content, before < part.from_start || match.end == 0);
-        } else {
-            for (std::size_t at = match.begin; at < match.end; ++at)
-                builder.append(text.substr(at, 1), at < part.from_start);
-        }
-    part = builder.take();
+    const std::size_t begin = left ? white_space_after(text, 0) : 0;
+    part = slice(part, begin,
+                 right ? std::max(begin, white_space_before(text, text.size())) : text.size());
 }
 
 Normalizer read_bert_normalizer(const Setting& setting) {
@@ -163,15 +137,13 @@ Normalizer read_normalizer(const Setting& setting) {
         setting.allow({"pattern", "content"});
         const Pattern pattern = Pattern::read(setting.at("pattern"));
         const std::string content = setting.at("content").string();
-        return [=](TextPart& part) { replace(part, pattern, content); };
+        return [=](TextPart& part) { replace_matches(part, pattern, content); };
     }
     if (type == "Prepend") {
         setting.allow({"prepend"});
         const std::string text = setting.at("prepend").string();
         return [=](TextPart& part) {
-            if (part.text.empty()) return;
-            part.text.insert(0, text);
-            if (part.is_at_start()) part.from_start += text.size();
+            if (!part.text.empty()) prepend(part, text);
         };
     }
     setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
@@ -190,14 +162,7 @@ Normalizer read_normalizer(const Setting& setting) {
         return [](TextPart& part) {
             keep_characters(part, [](char32_t code) { return !is_mark(code); });
         };
-    if (type == "ByteLevel")
-        return [](TextPart& part) {
-            PartBuilder builder(part, 2 * part.text.size());
-            for (std::size_t at = 0; at < part.text.size(); ++at)
-                builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
-                               at < part.from_start);
-            part = builder.take();
-        };
+    if (type == "ByteLevel") return to_byte_alphabet;
     setting.fail_type(
         "BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, "
         "Replace, Sequence, Strip and StripAccents");

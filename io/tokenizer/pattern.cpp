@@ -1,5 +1,6 @@
 #include "io/tokenizer/pattern.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -135,6 +136,21 @@ Matches Pattern::find(std::string_view text) const {
     return matches;
 }
 
+void replace_matches(TextPart& part, const Pattern& pattern, const std::string& content) {
+    PartBuilder builder(part, part.text.size());
+    const std::string_view text = part.text;
+    for (const Match& match : pattern.find(text))
+        if (match.is_match) {
+            // What is inserted belongs to the character before it.
+            const std::size_t before = std::max<std::size_t>(match.end, 1) - 1;
+            builder.append(content, before < part.from_start || match.end == 0);
+        } else {
+            for (std::size_t at = match.begin; at < match.end; ++at)
+                builder.append(text.substr(at, 1), at < part.from_start);
+        }
+    part = builder.take();
+}
+
 Behavior read_behavior(const Setting& setting) {
     static const std::map<std::string, Behavior> names{
         {"Removed", Behavior::removed},
@@ -153,11 +169,15 @@ Behavior read_behavior(const Setting& setting) {
 
 void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matches& matches,
                   Behavior behavior) {
+    const bool is_contiguous = behavior == Behavior::contiguous;
+    const bool is_backward = behavior == Behavior::merged_with_next;
+    const bool merges = is_backward || behavior == Behavior::merged_with_previous;
     Matches pieces;
     bool is_after_match = false;
-    const auto join = [&](const Match& match) {
-        const bool joins = behavior == Behavior::contiguous ? match.is_match == is_after_match
-                                                            : match.is_match && !is_after_match;
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+        const Match& match = matches[is_backward ? matches.size() - 1 - i : i];
+        const bool joins = is_contiguous ? match.is_match == is_after_match
+                                         : merges && match.is_match && !is_after_match;
         is_after_match = match.is_match;
         if (joins && !pieces.empty()) {
             pieces.back().begin = std::min(pieces.back().begin, match.begin);
@@ -165,21 +185,11 @@ void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matc
         } else {
             pieces.push_back(match);
         }
-    };
-    if (behavior == Behavior::contiguous || behavior == Behavior::merged_with_previous)
-        for (const Match& match : matches) join(match);
-    else if (behavior == Behavior::merged_with_next)
-        for (auto match = matches.rbegin(); match != matches.rend(); ++match) join(*match);
-    else
-        pieces = matches;
-    const auto append = [&](const Match& piece) {
+    }
+    if (is_backward) std::reverse(pieces.begin(), pieces.end());
+    for (const Match& piece : pieces)
         if (piece.begin != piece.end && (behavior != Behavior::removed || !piece.is_match))
             parts.push_back(slice(part, piece.begin, piece.end));
-    };
-    if (behavior == Behavior::merged_with_next)
-        for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) append(*piece);
-    else
-        for (const Match& piece : pieces) append(piece);
 }
 
 void split_parts(std::vector<TextPart>& parts, Behavior behavior,

@@ -78,6 +78,9 @@ private:
     std::shared_ptr<const Compiled> compiled_;  // null: a literal
 };
 
+/// Replaces each match by `content`.
+void replace_matches(TextPart& part, const Pattern& pattern, const std::string& content);
+
 /// The expression in PCRE2's syntax. Oniguruma's (as Ruby writes it) differs: classes may be nested
 /// and intersected, (?m) means (?s), \h is a hexadecimal digit. The character classes are those of
 /// Oniguruma 6.9.10 with Unicode 16. Errors: as Pattern::regex.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "io/text/utf8.hpp"
-#include "io/tokenizer/byte_alphabet.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
 
@@ -25,21 +24,6 @@ void change_parts(Parts& parts, Change change) {
     }
 }
 
-void prepend(TextPart& part, const std::string& text) {
-    part.text.insert(0, text);
-    if (part.is_at_start()) part.from_start += text.size();
-}
-
-void to_bytes(Parts& parts) {
-    change_parts(parts, [](TextPart& part) {
-        PartBuilder builder(part, 2 * part.text.size());
-        for (std::size_t at = 0; at < part.text.size(); ++at)
-            builder.append(in_byte_alphabet(std::string_view(part.text).substr(at, 1)),
-                           at < part.from_start);
-        part = builder.take();
-    });
-}
-
 PreTokenizer read_byte_level(const Setting& setting) {
     setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
     const bool prepends = setting.boolean("add_prefix_space", true);
@@ -53,7 +37,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
         if (splits)
             split_parts(parts, Behavior::isolated,
                         [&](std::string_view text) { return words.find(text); });
-        to_bytes(parts);
+        change_parts(parts, to_byte_alphabet);
     };
 }
 
@@ -70,16 +54,10 @@ PreTokenizer read_metaspace(const Setting& setting) {
         scheme = "never";
     }
     const bool splits = setting.boolean("split", true);
-    const Pattern marks = Pattern::literal(mark);
+    const Pattern marks = Pattern::literal(mark), blank = Pattern::literal(" ");
     return [=](Parts& parts) {
         change_parts(parts, [&](TextPart& part) {
-            PartBuilder builder(part, part.text.size());
-            for (std::size_t at = 0; at < part.text.size(); ++at) {
-                const auto letter = std::string_view(part.text).substr(at, 1);
-                builder.append(letter == " " ? std::string_view(mark) : letter,
-                               at < part.from_start);
-            }
-            part = builder.take();
+            replace_matches(part, blank, mark);
             const bool wanted = scheme == "always" || (scheme == "first" && part.is_at_start());
             if (wanted && !part.text.starts_with(mark)) prepend(part, mark);
         });
@@ -180,7 +158,7 @@ PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) 
         for (const Pattern& pattern : patterns)
             split_parts(parts, Behavior::isolated,
                         [&](std::string_view text) { return pattern.find(text); });
-        to_bytes(parts);
+        change_parts(parts, to_byte_alphabet);
     };
 }
 

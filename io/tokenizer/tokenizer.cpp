@@ -1,9 +1,14 @@
 #include "io/tokenizer/tokenizer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/file/model_folder.hpp"
+#include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/gguf_header.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
@@ -42,29 +47,6 @@ TokenizedText Tokenizer::Parts::with_special(std::vector<Encoding> texts, bool a
     return result;
 }
 
-std::string Tokenizer::Parts::piece(std::uint32_t id) const {
-    if (const AddedToken* token = added->find(id)) return token->content;
-    if (const auto found = model->pieces().piece(id)) return std::string(*found);
-    throw Error(ErrorKind::input, "id " + std::to_string(id),
-                "is not in the vocabulary of " + place + "; expected one of its ids");
-}
-
-std::string Tokenizer::Parts::decode(std::span<const std::uint32_t> ids, bool skip_special) const {
-    std::vector<std::string> tokens;
-    for (const std::uint32_t id : ids) {
-        std::string token = piece(id);
-        if (!skip_special || !added->is_special(token)) tokens.push_back(std::move(token));
-    }
-    const std::size_t most = most_made_of(bytes_of(tokens));
-    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens), most);
-    std::string text;
-    for (const std::string& token : tokens) {
-        if (!decoder && &token != &tokens.front()) text += ' ';
-        text += token;
-    }
-    return text;
-}
-
 TokenizedText Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
     return parts_->with_special({parts_->encode(text, 0)}, add_special_tokens);
 }
@@ -75,12 +57,29 @@ TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pai
                                 add_special_tokens);
 }
 
-std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
-    return parts_->decode(ids, skip_special_tokens);
+std::string Tokenizer::piece(std::uint32_t id) const {
+    if (const AddedToken* token = parts_->added->find(id)) return token->content;
+    if (const auto found = parts_->model->pieces().piece(id)) return std::string(*found);
+    throw Error(ErrorKind::input, "id " + std::to_string(id),
+                "is not in the vocabulary of " + parts_->place + "; expected one of its ids");
 }
 
-std::string Tokenizer::piece(std::uint32_t id) const {
-    return parts_->piece(id);
+std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
+    std::vector<std::string> tokens;
+    for (const std::uint32_t id : ids) {
+        std::string token = piece(id);
+        if (!skip_special_tokens || !parts_->added->is_special(token))
+            tokens.push_back(std::move(token));
+    }
+    const Decoder& decoder = parts_->decoder;
+    const std::size_t most = most_made_of(bytes_of(tokens));
+    if (decoder && !tokens.empty()) tokens = decoder(std::move(tokens), most);
+    std::string text;
+    for (const std::string& token : tokens) {
+        if (!decoder && &token != &tokens.front()) text += ' ';
+        text += token;
+    }
+    return text;
 }
 
 bool Tokenizer::is_special(std::uint32_t id) const {
@@ -96,6 +95,27 @@ std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
 
 std::size_t Tokenizer::size() const {
     return parts_->size;
+}
+
+std::string tokenizer_file(const std::string& path) {
+    if (!is_folder(path)) return path;
+    constexpr std::string_view names[] = {"tokenizer.json"};
+    if (std::string file = file_of_model(path, names); !file.empty()) return file;
+    throw Error(ErrorKind::io, path,
+                "is a folder without tokenizer.json; expected that file, which "
+                "tokenizer.save_pretrained of transformers writes, or the name of a GGUF file");
+}
+
+Tokenizer read_tokenizer(const std::string& path, const Access& access) {
+    const auto check = [](const std::string& name, std::string_view so_far, std::size_t from) {
+        if (!starts_as_gguf(so_far)) check_text(name, so_far, from);
+    };
+    const auto bytes = Bytes::open(tokenizer_file(path), access, check);
+    constexpr std::uint64_t enough = 4;
+    if (starts_as_gguf(bytes->read(0, std::min(bytes->size(), enough))))
+        return Tokenizer::from_gguf(bytes->name(), read_gguf(bytes).metadata);
+    const Source source = read_source(bytes);
+    return Tokenizer::from_json(source.name, source.text);
 }
 
 }  // namespace attn::io

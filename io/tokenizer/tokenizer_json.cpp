@@ -25,36 +25,24 @@ nlohmann::json settings_of(const JsonDocument& model) {
     return settings;
 }
 
-/// The strings of "a b" or ["a", "b"] as JSON; whether they are all that it has, and are simple.
-bool read_strings(std::string_view text, std::vector<std::string>& strings) {
-    const bool is_list = text.starts_with('[');
+/// The string "a b", or the two of ["a", "b"]; none for other values.
+void read_strings(const JsonDocument& model, const JsonMember& entry,
+                  std::vector<std::string>& strings) {
     strings.clear();
-    if (is_list) text = text.substr(1, text.size() - 2);
-    const auto skip_blanks = [&] {
-        text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    const auto add = [&](const JsonMember& item) {
+        nlohmann::json value = model.read_value(item);
+        if (value.is_string())
+            strings.push_back(std::move(value.get_ref<std::string&>()));
+        else
+            strings.clear();
+        return value.is_string();
     };
-    for (skip_blanks(); text.starts_with('"'); skip_blanks()) {
-        std::size_t end = 1;
-        while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2u : 1u;
-        auto string = simple_string(text.substr(0, end + 1));
-        if (!string) return false;
-        strings.push_back(std::move(*string));
-        text.remove_prefix(end + 1);
-        skip_blanks();
-        if (text.empty()) break;
-        if (!text.starts_with(',') || text.size() == 1) return false;
-        text.remove_prefix(1);
+    if (!model.holds_array(entry)) {
+        add(entry);
+        return;
     }
-    return text.empty() && strings.size() == (is_list ? 2 : 1);
-}
-
-/// The string, or the two of a list; none for other values.
-std::vector<std::string> strings_in(const nlohmann::json& value) {
-    if (value.is_string()) return {value.get<std::string>()};
-    const bool is_pair =
-        value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string();
-    if (!is_pair) return {};
-    return {value[0].get<std::string>(), value[1].get<std::string>()};
+    model.for_each_entry(entry, add);
+    if (strings.size() != 2) strings.clear();
 }
 
 }  // namespace
@@ -69,14 +57,12 @@ public:
                         "is a list; expected a tokenizer.json, an object with \"model\"");
         check_keys();
         parts_->place = source_.name;
-        with("normalizer",
-             [&](const Setting& setting) { parts_->normalizer = read_normalizer(setting); });
+        with("normalizer", [&](auto& step) { parts_->normalizer = read_normalizer(step); });
         with("pre_tokenizer",
-             [&](const Setting& setting) { parts_->pre_tokenizer = read_pre_tokenizer(setting); });
-        with("post_processor", [&](const Setting& setting) {
-            parts_->post_processor = read_post_processor(setting);
-        });
-        with("decoder", [&](const Setting& setting) { parts_->decoder = read_decoder(setting); });
+             [&](auto& step) { parts_->pre_tokenizer = read_pre_tokenizer(step); });
+        with("post_processor",
+             [&](auto& step) { parts_->post_processor = read_post_processor(step); });
+        with("decoder", [&](auto& step) { parts_->decoder = read_decoder(step); });
         read_model();
         read_added_tokens();
         return Tokenizer(std::move(parts_));
@@ -110,7 +96,8 @@ private:
         const JsonMember* const member = document_.find(key);
         if (member == nullptr || document_.text(*member) == "null") return;
         const nlohmann::json value = document_.read_value(*member);
-        take(Setting(value, place_of("/" + std::string(key))));
+        const Setting setting(value, place_of("/" + std::string(key)));
+        take(setting);
     }
 
     void read_model() {
@@ -221,8 +208,7 @@ private:
         const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
         std::size_t number = 0;
         model.for_each_entry(*member, [&](const JsonMember& entry) {
-            if (!read_strings(model.text(entry), strings))
-                strings = strings_in(model.read_value(entry));
+            read_strings(model, entry, strings);
             if (strings.size() != 1 || !strings[0].starts_with("#version"))
                 merges.push_back(
                     read_merge(strings, number, prefix, merges.empty() ? nullptr : &merges.back()));

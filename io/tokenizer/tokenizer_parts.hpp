@@ -74,6 +74,12 @@ private:
 /// The part text[begin, end) of a part.
 TextPart slice(const TextPart& part, std::size_t begin, std::size_t end);
 
+/// Puts the text before that of the part.
+void prepend(TextPart& part, const std::string& text);
+
+/// Writes each byte as its character in GPT-2's alphabet.
+void to_byte_alphabet(TextPart& part);
+
 using Normalizer = std::function<void(TextPart&)>;
 using PreTokenizer = std::function<void(std::vector<TextPart>&)>;
 
@@ -255,8 +261,6 @@ struct Tokenizer::Parts {
 
     Encoding encode(std::string_view text, std::uint32_t type) const;
     TokenizedText with_special(std::vector<Encoding> texts, bool add_special) const;
-    std::string piece(std::uint32_t id) const;
-    std::string decode(std::span<const std::uint32_t> ids, bool skip_special) const;
 };
 
 }  // namespace attn::io

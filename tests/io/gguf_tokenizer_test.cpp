@@ -108,6 +108,17 @@ json t5_metadata(json& tokenizer, bool removes_white_space) {
              bytes_of_base64(tokenizer["normalizer"]["precompiled_charsmap"])}};
 }
 
+/// Any value of the metadata is replaced by one of another kind: an error, or without effect.
+void damage(const json& metadata, test::Sample& sample) {
+    for (const auto& [key, value] : metadata.items())
+        for (const json& other : {json(), json("x"), json(-1), json::array({1}), json::object()}) {
+            if (!sample.takes()) continue;
+            json damaged = metadata;
+            damaged[key] = other;
+            test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
+        }
+}
+
 }  // namespace
 
 TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts again") {
@@ -129,15 +140,7 @@ TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts ag
         }
         const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
         CHECK(tokenizer.encode("", true).ids.size() == (begins ? 1 : 0));
-        for (const auto& [key, value] : record["metadata"].items()) {
-            json damaged = record["metadata"];
-            for (const json& other :
-                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
-                if (!sample.takes()) continue;
-                damaged[key] = other;
-                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
-            }
-        }
+        damage(record["metadata"], sample);
     }
     json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
     CHECK(test::error_of([&] {
@@ -181,15 +184,7 @@ TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.
             if (is_bert) CHECK(found.decode(one.ids, true) == expected.decode(one.ids, true));
             before = text;
         }
-        for (const auto& [key, value] : metadata.items()) {
-            json damaged = metadata;
-            for (const json& other :
-                 {json(), json("x"), json(-1), json::array({1}), json::object()}) {
-                if (!sample.takes()) continue;
-                damaged[key] = other;
-                test::error_of([&] { Tokenizer::from_gguf("m.gguf", damaged).encode("a b"); });
-            }
-        }
+        damage(metadata, sample);
     }
     json cased = bert_metadata(test::load_data("tokenizers/bert-uncased/tokenizer.json"));
     CHECK(Tokenizer::from_gguf("m", cased).encode("Hello").ids ==

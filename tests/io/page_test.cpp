@@ -6,12 +6,14 @@
 #include "io/plot/number_planes.hpp"
 #include "io/plot/picture_formats.hpp"
 #include "io/text/utf8.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 
 namespace page_test {
 
 using namespace attn;
 using namespace attn::io;
+using test::count_of;
 
 namespace {
 
@@ -49,12 +51,6 @@ std::string data_text(const std::string& page, const std::string& id) {
 
 nlohmann::json data_of(const std::string& page, const std::string& id) {
     return nlohmann::json::parse(data_text(page, id));
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-    return count;
 }
 
 }  // namespace

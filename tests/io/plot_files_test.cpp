@@ -17,6 +17,7 @@ namespace plot_files_test {
 
 using namespace attn;
 using namespace attn::io;
+using test::count_of;
 
 namespace {
 
@@ -52,12 +53,6 @@ std::string svg_of(const HeatMap& map) {
     return test::written([&](Output& out) { write_svg(out, {map}); });
 }
 
-std::size_t count(std::string_view text, std::string_view part) {
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; ++at) ++found;
-    return found;
-}
-
 /// What is not well-formed XML, of the parts of XML that are written; empty where nothing is.
 std::string fault_of(std::string_view xml) {
     std::vector<std::string_view> open;
@@ -75,7 +70,7 @@ std::string fault_of(std::string_view xml) {
         if (end == std::string_view::npos) return "a tag without an end";
         const std::string_view tag = xml.substr(at + 1, end - at - 1);
         if (tag.find('<') != std::string_view::npos) return "a tag in a tag";
-        if (count(tag, "\"") % 2 != 0) return "a quote without an end";
+        if (count_of(tag, "\"") % 2 != 0) return "a quote without an end";
         at = end;
         if (tag.back() == '/') continue;
         if (tag.front() != '/') {
@@ -134,7 +129,7 @@ TEST_CASE("svg: title, panels, labels, axes and legend") {
     CHECK(fault_of(svg) == "");
     CHECK(test::contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
     CHECK(test::contains(svg, ">head 1</text>"));
-    CHECK(count(svg, ">journey</text>") == 3);  // a row, and a column of each panel
+    CHECK(count_of(svg, ">journey</text>") == 3);  // a row, and a column of each panel
     CHECK(test::contains(svg, ">query</text>"));
     CHECK(test::contains(svg, ">key</text>"));
     CHECK(test::contains(svg, ">masked</text>"));
@@ -178,12 +173,12 @@ TEST_CASE("svg: the panels of large maps are images with a tooltip a row") {
     CHECK(!test::contains(at_limit, "<image"));
     const std::string svg = svg_of(causal_map(2, {}, 257));
     CHECK(fault_of(svg) == "");
-    CHECK(count(svg, "<image") == 2);
-    CHECK(count(svg, "<title>query") == 2 * 257);
+    CHECK(count_of(svg, "<image") == 2);
+    CHECK(count_of(svg, "<title>query") == 2 * 257);
     CHECK(test::contains(svg, "<title>query 96: largest 0.35051546 at key 0</title>"));
     CHECK(svg.size() < 200000);
     // Many small ones too.
-    CHECK(count(svg_of(causal_map(17, {}, 64)), "<image") == 17);
+    CHECK(count_of(svg_of(causal_map(17, {}, 64)), "<image") == 17);
 }
 
 TEST_CASE("png: the pixels of a cell have its colour") {

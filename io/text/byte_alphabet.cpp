@@ -1,4 +1,4 @@
-#include "io/tokenizer/byte_alphabet.hpp"
+#include "io/text/byte_alphabet.hpp"
 
 #include <array>
 
