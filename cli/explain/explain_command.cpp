@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "cli/explain/explanation.hpp"
-#include "cli/explain/stored_result.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"

@@ -1,4 +1,4 @@
-#include "cli/explain/stored_result.hpp"
+#include "cli/explain/explanation.hpp"
 
 #include <algorithm>
 #include <cmath>

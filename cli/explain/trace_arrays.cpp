@@ -1,4 +1,4 @@
-#include "cli/explain/trace_arrays.hpp"
+#include "cli/explain/explanation.hpp"
 
 #include <algorithm>
 #include <cmath>
