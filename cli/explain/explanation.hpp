@@ -126,15 +126,12 @@ public:
     /// elements, for n from `most` down to 1. If none fits, adds the fullest.
     template <class Make>
     void fitted_table(std::size_t most, Make make) {
-        const PageTable fullest = make(most);
-        table(fullest);
-        while (most > 1 && !fits(blocks_.back().table, width_.numbers)) {
+        for (std::size_t n = most; n != 0; --n) {
+            table(make(n));
+            if (fits(blocks_.back().table, width_.numbers)) return;
             blocks_.pop_back();
-            table(make(--most));
         }
-        if (fits(blocks_.back().table, width_.numbers)) return;
-        blocks_.pop_back();
-        table(fullest);
+        table(make(most));
     }
 
     /// Whether the page can hold pictures, which are SVG elements.

@@ -3,10 +3,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <random>
 #include <string>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/linear_question.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
@@ -18,38 +17,14 @@ using nlohmann::json;
 
 namespace {
 
-class Draws {
-public:
-    explicit Draws(std::uint32_t seed) : engine_(seed) {}
-    template <class X>
-    X among(std::initializer_list<X> all) {
-        return all.begin()[engine_() % all.size()];
+json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
+    json all = json::array();
+    for (std::size_t i = 0; i < rows; ++i) {
+        json row = json::array();
+        for (std::size_t j = 0; j < columns; ++j) row.push_back(dice.uniform(low, high));
+        all.push_back(row);
     }
-    json rows(std::size_t rows, std::size_t columns, double low, double high) {
-        json all = json::array();
-        for (std::size_t i = 0; i < rows; ++i) {
-            json row = json::array();
-            for (std::size_t j = 0; j < columns; ++j)
-                row.push_back(low + (high - low) * static_cast<double>(engine_() % 1024) / 1024);
-            all.push_back(row);
-        }
-        return all;
-    }
-
-private:
-    std::mt19937 engine_;
-};
-
-/// Formulas and tables.
-Words numbers_of(const std::string& page) {
-    Words lines;
-    for (const std::string& line : lines_of(page))
-        if (line.starts_with("    ")) lines.push_back(line);
-    return lines;
-}
-
-bool has(const std::string& page, const std::string& words) {
-    return in_one_line(page).find(words) != std::string::npos;
+    return all;
 }
 
 }  // namespace
@@ -57,28 +32,28 @@ bool has(const std::string& page, const std::string& words) {
 TEST_CASE("explain result: a step of linear attention is that of the question's explanation") {
     scratch_folder();
     for (std::uint32_t seed = 0; seed < cases(60); ++seed) {
-        Draws draws(seed);
-        const std::size_t tokens = draws.among<std::size_t>({1, 2, 5});
-        json request{{"mode", "linear"}, {"query", draws.rows(tokens, 3, -1, 1)}};
-        request["key"] = draws.rows(tokens, 3, -1, 1);
-        request["value"] = draws.rows(tokens, 2, -2, 2);
+        linear::Dice dice(seed);
+        const std::size_t tokens = dice.among<std::size_t>({1, 2, 5});
+        json request{{"mode", "linear"}, {"query", rows(dice, tokens, 3, -1, 1)}};
+        request["key"] = rows(dice, tokens, 3, -1, 1);
+        request["value"] = rows(dice, tokens, 2, -2, 2);
         request["qk_norm"] = true;
-        const int decay = draws.among({0, 1, 2, 3});
+        const int decay = dice.among({0, 1, 2, 3});
         if (decay == 1) request["decay"] = -0.25;
-        if (decay == 2) request["decay"] = draws.rows(tokens, 1, -1, 0);
-        if (decay == 3) request["decay"] = draws.rows(tokens, 3, -1, 0);
-        const int beta = draws.among({0, 1, 2});
+        if (decay == 2) request["decay"] = rows(dice, tokens, 1, -1, 0);
+        if (decay == 3) request["decay"] = rows(dice, tokens, 3, -1, 0);
+        const int beta = dice.among({0, 1, 2});
         if (beta == 1) request["beta"] = 0.5;
-        if (beta == 2) request["beta"] = draws.rows(tokens, 1, 0, 1);
-        const bool has_past = draws.among({true, false, false});
-        if (has_past) request["past_state"] = draws.rows(3, 2, -1, 1);
+        if (beta == 2) request["beta"] = rows(dice, tokens, 1, 0, 1);
+        const bool has_past = dice.among({true, false, false});
+        if (has_past) request["past_state"] = rows(dice, 3, 2, -1, 1);
         write_text("question.json", request.dump());
-        const std::string emit = draws.among<std::string>(
+        const std::string emit = dice.among<std::string>(
             {"all", "all", "attention_weights,queries,keys,values,context_vectors",
              "attention_weights,queries,keys,values,states,context_vectors",
              "attention_weights,states,queries"});
-        const std::string file = draws.among<std::string>({"r.json", "r.npz"}),
-                          token = std::to_string(draws.among({std::size_t{0}, tokens - 1}));
+        const std::string file = dice.among<std::string>({"r.json", "r.npz"}),
+                          token = std::to_string(dice.among({std::size_t{0}, tokens - 1}));
         CAPTURE(request.dump());
         CAPTURE(emit);
         CAPTURE(token);
@@ -88,11 +63,11 @@ TEST_CASE("explain result: a step of linear attention is that of the question's 
                           own = good(Words{"explain", "linear", "question.json"} + how);
         const bool has_states = emit == "all" || emit.find("states") != emit.npos;
         if (emit == "all") CHECK(numbers_of(page) == numbers_of(own));
-        CHECK(has(page, "What is written") == (emit == "all"));
-        CHECK(has(page, "The state before") == (emit == "all" || (has_states && token != "0")));
-        CHECK(has(page, "The state after") == has_states);
-        CHECK(has(page, "has no array query, which its question needs") == (emit != "all"));
-        if (tokens > 1 && token == "0") CHECK(has(page, " . "));
+        CHECK(says(page, "What is written") == (emit == "all"));
+        CHECK(says(page, "The state before") == (emit == "all" || (has_states && token != "0")));
+        CHECK(says(page, "The state after") == has_states);
+        CHECK(says(page, "has no array query, which its question needs") == (emit != "all"));
+        if (tokens > 1 && token == "0") CHECK(says(page, " . "));
     }
 }
 

@@ -73,39 +73,6 @@ void check_headings(const std::string& page) {
     }
 }
 
-bool says(const std::string& page, const std::string& words) {
-    return in_one_line(page).find(words) != std::string::npos;
-}
-
-bool is_near(double a, double b) {
-    return std::abs(a - b) <= 1e-6 * std::max(1.0, std::abs(b));
-}
-
-/// Holds "name[head 1][2][0] = ... = 0.5" and "name[2] = [0.5, 1]" against the array of that name.
-std::size_t check_names(const std::string& page, const json& result) {
-    std::size_t checked = 0;
-    for (const std::string& line : lines_of(page)) {
-        const std::size_t open = line.find('['), equals = line.find(" = ");
-        if (!line.starts_with("    ") || open == std::string::npos || open > equals) continue;
-        const std::string name = line.substr(4, open - 4);
-        if (!result.contains(name)) continue;
-        CAPTURE(line);
-        const json* at = &result[name];
-        for (const double index : numbers_in(line.substr(open, equals - open))) {
-            REQUIRE(at->is_array());
-            REQUIRE(index < static_cast<double>(at->size()));
-            at = &(*at)[static_cast<std::size_t>(index)];
-        }
-        const std::vector<double> expected = flat(*at);
-        const std::string shown = line.substr(line.rfind(" = ") + 3);
-        const std::vector<double> numbers = numbers_in(shown.substr(0, shown.find(']')));
-        REQUIRE(numbers.size() == expected.size());
-        for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(is_near(numbers[i], expected[i]));
-        ++checked;
-    }
-    return checked;
-}
-
 }  // namespace
 
 TEST_CASE("explain page: no heading is without content, and every head has its context vector") {
@@ -130,20 +97,6 @@ TEST_CASE("explain page: no heading is without content, and every head has its c
                     CHECK(!vector_of(explained.out, "context_vectors").empty());
                 check_headings(good(Words{"explain"} + ask.words + chosen, ask.input));
             }
-}
-
-TEST_CASE("explain page: numbers are named as the arrays of --emit all have them") {
-    scratch_folder();
-    for (const Ask& ask : questions()) {
-        CAPTURE(joined(ask.words));
-        const json result = json::parse(good(ask.words + Words{"--emit", "all"}, ask.input));
-        const std::size_t batches = result["shapes"]["batch"].get<std::size_t>();
-        for (std::size_t batch = 0; batch < batches; ++batch) {
-            const Words how{"--precision", "9", "--batch", std::to_string(batch), "--token", "0"};
-            const std::string page = good(Words{"explain"} + ask.words + how, ask.input);
-            CHECK(check_names(page, result) >= 4);
-        }
-    }
 }
 
 TEST_CASE("explain page: what is random is called so, and nothing else") {

@@ -32,14 +32,6 @@ std::string emit_of(RandomQuestions& questions) {
     return list;
 }
 
-/// Formulas and tables, which hold the numbers.
-Words numbers_of(const std::string& page) {
-    Words lines;
-    for (const std::string& line : lines_of(page))
-        if (line.starts_with("    ")) lines.push_back(line);
-    return lines;
-}
-
 /// What is said in brackets is of where a setting stands, and the same with other words.
 Words rules_in(const std::string& page) {
     Words rules;
@@ -61,8 +53,7 @@ std::string opening(const std::string& page) {
 
 bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
-        return x == y || (std::isnan(x) && std::isnan(y)) ||
-               std::abs(x - y) <= 2e-5 * std::max(1.0, std::abs(y));
+        return x == y || (std::isnan(x) && std::isnan(y)) || is_near(x, y, 2e-5);
     });
 }
 
@@ -91,30 +82,11 @@ void check_words(const Compared& c) {
     const bool knows_all = c.explained.find("before dropout, of the keys") == std::string::npos;
     const bool is_zero = c.explained.find("every weight is 0") != std::string::npos;
     if (knows_all && !is_zero) CHECK(opening(c.explained) == opening(c.own));
-    const auto says = [](const std::string& page, const char* words) {
-        return page.find(words) != std::string::npos;
-    };
     if (says(c.explained, "every key is masked")) CHECK(says(c.own, "every key is masked"));
     if (says(c.explained, "No rule masks a key"))
         CHECK((says(c.own, "No rule masks a key") || says(c.own, "It masks no key")));
     if (knows_all && says(c.explained, "is added to the score of key j"))
         CHECK(says(c.own, "is added to the score of key j"));
-}
-
-const std::vector<Words>& questions() {
-    static const std::vector<Words> all{
-        {"self", "--example", "journey"},
-        {"self", "--example", "journey", "--init", "rand", "--qkv-bias", "--scale", "2"},
-        {"causal", "--example", "journey", "--dropout", "0.5"},
-        {"causal", "--example", "journey", "--mask-method", "renormalize", "--window", "1"},
-        {"self", "--example", "journey", "--kv-lengths", "3", "--sink", "0.5"},
-        {"multihead", "--example", "journey", "--d-out", "8", "--heads", "4", "--kv-heads", "2"},
-        {"multihead", "--example", "pair", "--heads", "2", "--softcap", "2"},
-        {"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style", "wrapper"},
-        {"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"},
-        {"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--d-out", "4",
-         "--heads", "2"}};
-    return all;
 }
 
 }  // namespace
@@ -285,9 +257,16 @@ TEST_CASE(
 }
 
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
+    scratch_folder();
+    RandomQuestions::write_inputs();
+    RandomQuestions questions(22, true);
     std::mt19937 draw(3);
-    for (const Words& ask : questions()) {
-        const json whole = json::parse(good(ask + Words{"--emit", "all"}));
+    for (std::size_t count = 0; count < 10;) {
+        const Words ask = questions.next();
+        const Outcome asked = run_attn(ask + Words{"--emit", "all"});
+        if (asked.code != 0) continue;
+        ++count;
+        const json whole = json::parse(asked.out);
         for (std::size_t i = 0; i < cases(25); ++i) {
             json changed = whole;
             for (const char* part : {"config", "shapes", "layout", ""}) {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "tests/support/run_attn.hpp"
@@ -27,6 +28,20 @@ std::string good(const Words& arguments, const std::string& input, std::size_t c
 std::string in_one_line(std::string page) {
     std::replace(page.begin(), page.end(), '\n', ' ');
     return page;
+}
+
+bool says(const std::string& page, const std::string& words) {
+    return in_one_line(page).find(words) != std::string::npos;
+}
+
+Words numbers_of(const std::string& page) {
+    Words lines = lines_of(page);
+    std::erase_if(lines, [](const std::string& line) { return !line.starts_with("    "); });
+    return lines;
+}
+
+bool is_near(double a, double b, double tolerance) {
+    return std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
 }
 
 std::string in_paragraphs(const std::string& page) {
