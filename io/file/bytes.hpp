@@ -59,7 +59,8 @@ private:
     Bytes() = default;
     void read_to_end(Check check);
     void decompress(Check check);
-    std::size_t decompress_to(char* to, std::size_t room, Gunzip& gunzip, std::uint64_t& at) const;
+    std::size_t decompress_to(char* to, std::size_t capacity, Gunzip& gunzip,
+                              std::uint64_t& at) const;
 
     std::string name_;
     Access access_;

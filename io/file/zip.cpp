@@ -299,11 +299,11 @@ void ZipStream::read(std::size_t count, char* to) {
                 state.avail_in = static_cast<uInt>(piece);
             }
             constexpr std::size_t most = std::size_t{1} << 30;
-            const std::size_t room = std::min(most, count - done);
+            const std::size_t available = std::min(most, count - done);
             state.next_out = reinterpret_cast<Bytef*>(to + done);
-            state.avail_out = static_cast<uInt>(room);
+            state.avail_out = static_cast<uInt>(available);
             const int outcome = ::inflate(&state, Z_NO_FLUSH);
-            const std::size_t got = room - state.avail_out;
+            const std::size_t got = available - state.avail_out;
             done += got;
             const bool ended = outcome == Z_STREAM_END ||
                                (got == 0 && state.avail_in == 0 && read_ == entry_.packed);

@@ -32,7 +32,7 @@ std::string emit_of(RandomQuestions& questions) {
     return list;
 }
 
-/// What is said in brackets is of where a setting stands, and the same with other words.
+/// The words in parentheses name the source of a setting, which differs; they are left out.
 Words rules_in(const std::string& page) {
     Words rules;
     for (std::string line : lines_of(page)) {
