@@ -123,14 +123,14 @@ void show_parameters(Explanation& e) {
         }
     }
     if (!lines.empty()) e.page->details("The parameters as numbers", lines);
-    for (const auto& [name, made] : {std::pair("W_query", " i makes number i of the query"),
-                                     {"W_key", " i makes number i of the key"},
-                                     {"W_value", " i makes number i of the value"},
-                                     {"W_out", " i makes number i of the context vector"}})
+    for (const auto& [name, made] : {std::pair("W_query", "query"),
+                                     {"W_key", "key"},
+                                     {"W_value", "value"},
+                                     {"W_out", "context vector"}})
         if (const NamedArray* array = e.arrays.find(name)) {
-            std::string caption = name;
-            caption += array->axes.back() == "d_in" ? ": row" : ": column";
-            e.draw(name, e.first_head, caption + made);
+            const char* line = array->axes.back() == "d_in" ? ": row" : ": column";
+            e.draw(name, e.first_head,
+                   std::string(name) + line + " i makes number i of the " + made);
         }
 }
 
@@ -164,19 +164,14 @@ void write_projections(Explanation& e) {
     show_parameters(e);
 }
 
-Row concatenated_heads(const Explanation& e) {
-    Row concatenated;
-    for (std::size_t head = 0; head < e.plan.heads; ++head) {
-        const Row output = e.arrays.row("head_outputs", head);
-        concatenated.insert(concatenated.end(), output.begin(), output.end());
-    }
-    return concatenated;
-}
-
 /// Shows the concatenated heads and their projection.
 void write_concatenated(Explanation& e) {
     const TraceArrays& arrays = e.arrays;
-    const Row concatenated = concatenated_heads(e);
+    Row concatenated;
+    for (std::size_t head = 0; head < e.plan.heads; ++head) {
+        const Row output = arrays.row("head_outputs", head);
+        concatenated.insert(concatenated.end(), output.begin(), output.end());
+    }
     const std::string width = std::to_string(concatenated.size());
     if (e.plan.heads > 1)
         e.say("concatenated", {.values = {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}}});

@@ -14,13 +14,6 @@ bool is_rotated(const HeadView& h) {
     return h.e.settings().rope && h.has("unrotated_queries");
 }
 
-/// Whether everything that the query is computed from is known.
-bool projects_query(const HeadView& h, std::string_view input) {
-    const bool is_turned = h.e.settings().rope && !is_rotated(h);
-    return !is_turned && h.has("W_query") && h.has(input) &&
-           (h.has("b_query") || !h.plan.parameters.qkv_bias);
-}
-
 /// Shows the query before and after the rotation, one of its angles, and one key. Cached keys were
 /// rotated when they were new.
 void write_rotation(HeadView& h) {
@@ -63,11 +56,13 @@ void write_query(HeadView& h) {
     const ArrayId query = is_rotated(h) ? ArrayId("unrotated_queries") : "queries";
     const ArrayId input =
         g.has(ArrayId("normed_inputs").row()) ? ArrayId("normed_inputs") : "inputs";
-    const bool is_projected = projects_query(h, input.row().name),
+    // Whether everything that the query is computed from is known.
+    const bool is_turned = e.settings().rope && !is_rotated(h),
+               is_projected = !is_turned && h.has("W_query") && h.has(input.row().name) &&
+                              (h.has("b_query") || !g.parameters.qkv_bias),
                is_wrapper = e.settings().style == Style::wrapper;
     const Row numbers = h.row(query.row().name);
-    Words words{.conditions = {{"is_projected", is_projected},
-                               {"turned", e.settings().rope && !is_rotated(h)}},
+    Words words{.conditions = {{"is_projected", is_projected}, {"turned", is_turned}},
                 .values = {{"PLACE", e.place(query, h.head)}, {"ROW", e.format.row(numbers)}}};
     if (is_projected) {
         const std::size_t first = is_wrapper ? 0 : h.head * g.d_k;

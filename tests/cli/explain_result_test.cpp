@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -89,6 +90,16 @@ void check_words(const Compared& c) {
         CHECK(says(c.own, "is added to the score of key j"));
 }
 
+json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
+    json all = json::array();
+    for (std::size_t i = 0; i < rows; ++i) {
+        json row = json::array();
+        for (std::size_t j = 0; j < columns; ++j) row.push_back(dice.uniform(low, high));
+        all.push_back(row);
+    }
+    return all;
+}
+
 }  // namespace
 
 TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
@@ -110,8 +121,10 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
         ++count;
         const Words how{"--token", token, "--precision", "6"};
         const std::size_t heads = std::count(asked.begin(), asked.end(), "--heads") != 0 ? 4 : 1;
-        const Compared c{unfolded(good(Words{"explain", file} + how)),
-                         unfolded(good(Words{"explain"} + asked + how)), heads};
+        const std::string page = good(Words{"explain", file} + how);
+        const Compared c{unfolded(page), unfolded(good(Words{"explain"} + asked + how)), heads};
+        check_headings(page);
+        if (emit == "all" || emit.empty()) CHECK(!vector_of(page, "context_vectors").empty());
         CHECK(in_one_line(c.explained).find("The numbers are those of " + file) !=
               std::string::npos);
         check_words(c);
@@ -285,6 +298,48 @@ TEST_CASE("explain result: changed anywhere, it is explained or refused, never a
             CHECK((outcome.code == 0 || outcome.code == 2 || outcome.code == 3));
             CHECK(outcome.out.empty() == (outcome.code != 0));
         }
+    }
+}
+
+TEST_CASE("explain result: a step of linear attention is that of the question's explanation") {
+    scratch_folder();
+    for (std::uint32_t seed = 0; seed < cases(60); ++seed) {
+        linear::Dice dice(seed);
+        const std::size_t tokens = dice.among<std::size_t>({1, 2, 5});
+        json request{{"mode", "linear"}, {"query", rows(dice, tokens, 3, -1, 1)}};
+        request["key"] = rows(dice, tokens, 3, -1, 1);
+        request["value"] = rows(dice, tokens, 2, -2, 2);
+        request["qk_norm"] = true;
+        const int decay = dice.among({0, 1, 2, 3});
+        if (decay == 1) request["decay"] = -0.25;
+        if (decay == 2) request["decay"] = rows(dice, tokens, 1, -1, 0);
+        if (decay == 3) request["decay"] = rows(dice, tokens, 3, -1, 0);
+        const int beta = dice.among({0, 1, 2});
+        if (beta == 1) request["beta"] = 0.5;
+        if (beta == 2) request["beta"] = rows(dice, tokens, 1, 0, 1);
+        const bool has_past = dice.among({true, false, false});
+        if (has_past) request["past_state"] = rows(dice, 3, 2, -1, 1);
+        write_text("question.json", request.dump());
+        const std::string emit = dice.among<std::string>(
+            {"all", "all", "attention_weights,queries,keys,values,context_vectors",
+             "attention_weights,queries,keys,values,states,context_vectors",
+             "attention_weights,states,queries"});
+        const std::string file = dice.among<std::string>({"r.json", "r.npz"}),
+                          token = std::to_string(dice.among({std::size_t{0}, tokens - 1}));
+        CAPTURE(request.dump());
+        CAPTURE(emit);
+        CAPTURE(token);
+        good({"linear", "question.json", "--emit", emit, "-o", file});
+        const Words how{"--token", token, "--precision", "5"};
+        const std::string page = good(Words{"explain", file} + how),
+                          own = good(Words{"explain", "linear", "question.json"} + how);
+        const bool has_states = emit == "all" || emit.find("states") != emit.npos;
+        if (emit == "all") CHECK(numbers_of(page) == numbers_of(own));
+        CHECK(says(page, "What is written") == (emit == "all"));
+        CHECK(says(page, "The state before") == (emit == "all" || (has_states && token != "0")));
+        CHECK(says(page, "The state after") == has_states);
+        CHECK(says(page, "has no array query, which its question needs") == (emit != "all"));
+        if (tokens > 1 && token == "0") CHECK(says(page, " . "));
     }
 }
 

@@ -133,6 +133,7 @@ void check_walk(const Words& asked, const std::vector<std::size_t>& tokens,
                                               Words{"--token", std::to_string(token), "--precision",
                                                     "20", "--batch", std::to_string(batch)},
                                           input);
+            check_headings(page);
             check_names(page, result, single);
             for (std::size_t head = 0; head < size("heads"); ++head)
                 check_tables(page, result, token, batch, head, single);

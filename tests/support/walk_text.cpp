@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
 
 namespace attn::test {
@@ -113,7 +114,33 @@ std::string with_masked(std::string line, const std::string& name) {
     return line;
 }
 
+/// Levels of headings, and 0 for what is none.
+std::vector<int> levels_of(const std::string& page) {
+    const Words lines = lines_of(page);
+    std::vector<int> levels;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].empty()) continue;
+        const std::string rule = i + 1 < lines.size() ? lines[i + 1] : "";
+        const bool is_heading = !rule.empty() && rule.size() == io::display_width(lines[i]) &&
+                                rule.find_first_not_of(rule[0]) == std::string::npos &&
+                                std::string("=-.").find(rule[0]) != std::string::npos;
+        levels.push_back(!is_heading ? 0 : rule[0] == '=' ? 1 : rule[0] == '-' ? 2 : 3);
+        if (is_heading) ++i;
+    }
+    return levels;
+}
+
 }  // namespace
+
+void check_headings(const std::string& page) {
+    const std::vector<int> levels = levels_of(page);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+        if (levels[i] == 0) continue;
+        CAPTURE(i);
+        REQUIRE(i + 1 < levels.size());
+        CHECK((levels[i + 1] == 0 || levels[i + 1] > levels[i]));
+    }
+}
 
 std::vector<double> table_row(const std::string& page, const std::string& name) {
     const Words lines = lines_of(page);

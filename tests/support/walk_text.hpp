@@ -44,6 +44,9 @@ std::vector<double> vector_of(const std::string& page, const std::string& name);
 /// Row `key` of the table of vectors: the numbers in its brackets.
 std::vector<double> key_row(const std::string& page, const std::string& name, std::size_t key);
 
+/// Checks that there is content below each heading of a page of text.
+void check_headings(const std::string& page);
+
 /// The part of the page under "Head N", or all of it where there is one head.
 std::string head_part(const std::string& page, std::size_t head);
 
