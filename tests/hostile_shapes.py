@@ -3,7 +3,7 @@
 
     python3 tests/hostile_shapes.py ATTN DATA [depth] [growth] [size] [archives] [characters]
 
-depth: brackets 132,000 deep, wherever a document may stand: one line of error.
+depth: brackets 132,000 deep, wherever a document is accepted: one line of error.
 growth: shapes of every format, and every reader; four times the size takes at most 6 times the processor's time.
 size: what is refused takes at most a second and 100 MB.
 archives: npz of any number of entries, sizes and lies, under any limit, to every command that reads one.

@@ -113,7 +113,18 @@ std::string shares_text(const Explanation& e, std::size_t head) {
     return text;
 }
 
-/// "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
+}  // namespace
+
+std::string answer_words(const Explanation& e) {
+    if (e.plan.heads == 1) return shares_text(e, 0);
+    const bool all = e.plan.heads <= max_heads_listed;
+    std::string items;
+    for (std::size_t head = all ? 0 : e.first_head; head < (all ? e.plan.heads : e.end_head);
+         ++head)
+        items += "- head " + std::to_string(head) + ": " + shares_text(e, head) + "\n";
+    return items;
+}
+
 std::string shares_of_values(const Explanation& e) {
     const Row weights = e.shares(0);
     const LargestWeights largest(weights);
@@ -129,31 +140,6 @@ std::string shares_of_values(const Explanation& e) {
         text +=
             " and " + percent(largest.rest) + " of " + std::to_string(largest.others) + " others";
     return text.empty() ? "zeros, since no value has a weight" : text;
-}
-
-}  // namespace
-
-std::string answer_words(const Explanation& e) {
-    if (e.plan.heads == 1) return shares_text(e, 0);
-    const bool all = e.plan.heads <= max_heads_listed;
-    std::string items;
-    for (std::size_t head = all ? 0 : e.first_head; head < (all ? e.plan.heads : e.end_head);
-         ++head)
-        items += "- head " + std::to_string(head) + ": " + shares_text(e, head) + "\n";
-    return items;
-}
-
-std::string mixture_words(const Explanation& e) {
-    const Plan& g = e.plan;
-    const std::string heads = std::to_string(g.heads) + " heads";
-    if (g.heads > 1)
-        return g.projects || g.packed ? "what its " + heads + " have made, side by side"
-                                      : "one for each of " + heads;
-    if (g.dropout.p != 0) return "the values times the weights that dropout leaves";
-    if (!g.rule) return shares_of_values(e);
-    return g.operands.past_state.empty()
-               ? "the state after its step, read by its query"
-               : "the state after its step, read by its query, what came before included";
 }
 
 }  // namespace attn::cli

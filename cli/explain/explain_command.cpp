@@ -11,7 +11,6 @@
 
 #include "cli/args/args.hpp"
 #include "cli/explain/explanation.hpp"
-#include "cli/explain/stored_result.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
@@ -156,7 +155,9 @@ PlannedQuestion plan_trace(RequestWithInput asked, const Runtime& runtime) {
     return plan_question(read_question(std::move(asked), runtime), options);
 }
 
-/// Computes and explains the question. `stored` is the result that it is of, or null.
+/// Computes and explains the question. `stored` is the result that it is of, or null. Settings for
+/// the form of an answer (emit, format, pretty, nonfinite, average_heads) are ignored. Returns the
+/// question's notes.
 std::vector<std::string> explain_question(const ExplainRequest& explain, const PageFormat& format,
                                           PlannedQuestion planned, const StoredResult* stored,
                                           const Runtime& runtime) {
@@ -179,27 +180,11 @@ std::vector<std::string> explain_question(const ExplainRequest& explain, const P
     return std::move(answered.question.notes);
 }
 
-/// Computes the request's question for one query and writes the explanation to the request's
-/// output. Settings for the form of an answer (emit, format, pretty, nonfinite, average_heads) are
-/// ignored. Returns the question's notes.
-std::vector<std::string> explain(const ExplainRequest& explain, const Request& flags) {
-    const PageFormat& format = format_of(explain.format, flags);
-    RequestWithInput asked = open_request(flags);
-    check_kernel(asked.request);
-    ThreadPool workers;
-    io::LoadedModels models;
-    const Runtime runtime{workers, models};
-    return explain_question(explain, format, plan_trace(std::move(asked), runtime), nullptr,
-                            runtime);
-}
-
-/// The same for a result: its question, or its arrays if that cannot be asked again. Only token,
+/// Explains a result: its question, or its arrays if that cannot be asked again. Only token,
 /// precision and output of the request apply.
-void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags) {
+void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags,
+                    const Runtime& runtime) {
     const PageFormat& format = format_of(explain.format, flags);
-    ThreadPool workers;
-    io::LoadedModels models;
-    const Runtime runtime{workers, models};
     std::vector<io::InputFile> files = io::open_results(path);
     if (files.size() != 1) io::refuse_several(files.empty() ? path : files[0].name, files.size());
     StoredResult stored(files[0], flags);
@@ -221,7 +206,7 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
         explain_question(explain, format, std::move(*planned), &stored, runtime);
         return;
     }
-    ExplanationSource source = stored_source(stored, workers);
+    ExplanationSource source = stored_source(stored, runtime.pool);
     source.lacking = std::move(lacking);
     write_page(selection_of(explain, source.plan), stored.request, source,
                page_of(format, stored.request));
@@ -229,11 +214,12 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
 
 /// The path of the result to explain; empty if a mode comes first.
 std::optional<std::string> result_in(const std::vector<std::string>& words) {
-    if (words.empty())
+    if (words.empty()) {
         refuse_keyboard("attn explain", "no mode and no result; expected " + listed_modes() +
                                             ", then INPUT; or a result, as in attn causal "
                                             "--example journey --emit all | attn explain");
-    if (words.empty()) return "-";
+        return "-";
+    }
     if (words[0].empty())
         throw Error(ErrorKind::usage, "attn explain",
                     "an empty name; expected " + listed_modes() + ", then INPUT; or a result");
@@ -275,15 +261,22 @@ int run_explain(const Args& args) {
     request.head = args.whole("head");
     request.batch = args.whole("batch");
     request.full = args.has("full");
-    const std::optional<std::string> result = result_in(args.names());
-    if (result) {
+    ThreadPool workers;
+    io::LoadedModels models;
+    const Runtime runtime{workers, models};
+    if (const std::optional<std::string> result = result_in(args.names())) {
         check_result_flags(args, *result);
-        return explain_result(request, *result, with_flags({}, args)), 0;
+        explain_result(request, *result, with_flags({}, args), runtime);
+        return 0;
     }
     const Request flags = with_flags(request_of_mode(args.names()), args);
     check_defaults(flags);
     require_input(flags, "attn explain");
-    show_notes(explain(request, flags));
+    const PageFormat& format = format_of(request.format, flags);
+    RequestWithInput asked = open_request(flags);
+    check_kernel(asked.request);
+    show_notes(
+        explain_question(request, format, plan_trace(std::move(asked), runtime), nullptr, runtime));
     return 0;
 }
 

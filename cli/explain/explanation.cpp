@@ -16,22 +16,6 @@ std::string command_of(const Explanation& e) {
     return "attn " + std::string(row_of(e.plan.mode).name);
 }
 
-std::string seed_source(const Explanation& e) {
-    return e.request.has("seed") ? e.source_of("seed") : "--seed 0, the default";
-}
-
-/// "p = 1 + 2 = 3, the query's position among the keys (...)".
-std::string position_words(const Explanation& e) {
-    const std::int64_t offset = e.plan.offset.of(e.batch);
-    const std::string p = std::to_string(e.position());
-    if (offset == 0) return "p = " + p + ", the query's position";
-    std::string text = "p = " + std::to_string(e.query());
-    text += (offset < 0 ? " - " : " + ") + std::to_string(std::abs(offset));
-    text += " = " + p + ", the query's position among the keys (";
-    return text += e.request.has("causal_align") ? e.source_of("causal_align") + ")"
-                                                 : "--causal-align top-left, the default)";
-}
-
 }  // namespace
 
 std::string setting_text(double value) {
@@ -44,54 +28,53 @@ Words known_words(const Explanation& e) {
     const Plan& g = e.plan;
     const Settings& s = e.settings();
     const Request& request = e.request;
-    const bool draws_inputs = !s.drawn_shape().empty();
-    Words known{.conditions = {{"linear", g.rule.has_value()},
-                               {"dropout", g.dropout.p != 0},
-                               {"only_kept", e.has_only_kept()},
-                               {"several_heads", g.heads > 1},
-                               {"of_context", row_of(g.mode).context},
-                               {"of_layer", !e.source.layer.empty()},
-                               {"is_result", e.is_result()},
-                               {"is_stored", e.source.is_stored},
-                               {"wrapper", s.style == Style::wrapper},
-                               {"draws_parameters", e.draws_parameters()},
-                               {"draws_inputs", draws_inputs},
-                               {"draws_words", request.text.has_value()},
-                               {"projects", g.projects},
-                               {"out_proj", g.parameters.out_proj},
-                               {"rope", s.rope.has_value()},
-                               {"has_past", g.past_len != 0},
-                               {"has_past_state", !g.operands.past_state.empty()},
-                               {"has_sink", !s.sink.empty()},
-                               {"masks_first", s.mask_method == MaskMethod::neg_inf},
-                               {"own_key", e.own_key().has_value()},
-                               {"token_given", request.has("token")},
-                               {"rows_given", request.has("rows")},
-                               {"rope_given", request.has("rope")},
-                               {"causal_given", request.has("causal")},
-                               {"init_given", request.has("init")},
-                               {"pre_norm_given", request.has("pre_norm")},
-                               {"weights_given", request.has("weights")}},
-                .values = {{"QUERY_LABEL", e.query_label()},
-                           {"QUERY", text_of(e.query())},
-                           {"CALLED", e.called()},
-                           {"COMMAND", command_of(e)},
-                           {"POSITION", position_words(e)},
-                           {"FILE", io::one_line(e.source.file)},
-                           {"SEED", seed_source(e)},
-                           {"BATCH", text_of(e.batch)},
-                           {"BATCHES", text_of(g.batch)},
-                           {"HEADS", text_of(g.heads)},
-                           {"KV_HEADS", text_of(g.kv_heads)},
-                           {"Q_LEN", text_of(g.q_len)},
-                           {"KV_LEN", text_of(g.kv_len)},
-                           {"D_IN", text_of(g.d_in)},
-                           {"D_K", text_of(g.d_k)},
-                           {"D_V", text_of(g.d_v)}}};
+    const std::int64_t offset = g.offset.of(e.batch);
+    Words known{
+        .conditions = {{"linear", g.rule.has_value()},
+                       {"dropout", g.dropout.p != 0},
+                       {"only_kept", e.has_only_kept()},
+                       {"several_heads", g.heads > 1},
+                       {"of_context", row_of(g.mode).context},
+                       {"of_layer", !e.source.layer.empty()},
+                       {"is_result", e.is_result()},
+                       {"is_stored", e.source.is_stored},
+                       {"wrapper", s.style == Style::wrapper},
+                       {"draws_parameters", e.draws_parameters()},
+                       {"draws_inputs", !s.drawn_shape().empty()},
+                       {"draws_words", request.text.has_value()},
+                       {"projects", g.projects},
+                       {"out_proj", g.parameters.out_proj},
+                       {"rope", s.rope.has_value()},
+                       {"has_past", g.past_len != 0},
+                       {"has_past_state", !g.operands.past_state.empty()},
+                       {"has_sink", !s.sink.empty()},
+                       {"masks_first", s.mask_method == MaskMethod::neg_inf},
+                       {"own_key", e.own_key().has_value()},
+                       {"moves_queries", offset != 0},
+                       {"moves_back", offset < 0}},
+        .values = {{"QUERY_LABEL", e.query_label()},
+                   {"QUERY", text_of(e.query())},
+                   {"CALLED", e.called()},
+                   {"COMMAND", command_of(e)},
+                   {"POSITION", text_of(e.position())},
+                   {"OFFSET", text_of(std::abs(offset))},
+                   {"FILE", io::one_line(e.source.file)},
+                   {"SEED", request.has("seed") ? e.source_of("seed") : "--seed 0, the default"},
+                   {"BATCH", text_of(e.batch)},
+                   {"BATCHES", text_of(g.batch)},
+                   {"HEADS", text_of(g.heads)},
+                   {"KV_HEADS", text_of(g.kv_heads)},
+                   {"Q_LEN", text_of(g.q_len)},
+                   {"KV_LEN", text_of(g.kv_len)},
+                   {"D_IN", text_of(g.d_in)},
+                   {"D_K", text_of(g.d_k)},
+                   {"D_V", text_of(g.d_v)}}};
     for (const ArrayRow& array : all_arrays)
         known.conditions.emplace(array.name, e.arrays.has(array.name));
-    for (const Option& option : options())
+    for (const Option& option : options()) {
+        known.conditions.emplace(std::string(option.key) + "_given", request.has(option.key));
         known.values.emplace(option.key, e.source_of(option.key));
+    }
     return known;
 }
 
@@ -102,7 +85,9 @@ void Explanation::say(std::string_view part, Words names, std::size_t head) {
     names.values.insert(known.values.begin(), known.values.end());
     names.conditions.insert(known.conditions.begin(), known.conditions.end());
     const std::size_t level_of_heads = plan.heads > 1 ? 3 : 2;
-    page->write(fill_template(part_of_page(part), names), level_of_heads);
+    const std::string text =
+        std::string(part_of_page("definitions")) + std::string(part_of_page(part));
+    page->write(fill_template(text, std::move(names)), level_of_heads);
 }
 
 std::optional<std::size_t> Explanation::own_key() const {

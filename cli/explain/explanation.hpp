@@ -11,17 +11,102 @@
 #include <utility>
 #include <vector>
 
-#include "cli/explain/trace_arrays.hpp"
+#include "cli/output/pictures.hpp"
 #include "cli/page/fill_template.hpp"
 #include "cli/page/page.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/layer/norm.hpp"
 #include "core/layer/result.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
+
+using Row = std::vector<double>;
+
+/// Vectors, sums and tables of keys are truncated to this many elements, except with --full.
+inline constexpr std::size_t max_shown = 12;
+
+/// An element in row-major order.
+double element(const NamedArray& array, std::size_t index);
+
+/// Arrays of one question with one query row, viewed from one batch entry.
+class TraceArrays {
+public:
+    TraceArrays(const std::vector<NamedArray>& arrays, std::size_t query, std::size_t batch,
+                std::size_t heads)
+        : arrays_(arrays), token_(query), batch_(batch), heads_(heads) {}
+
+    bool has(std::string_view name) const { return find(name) != nullptr; }
+    /// Null if there is no such array.
+    const NamedArray* find(std::string_view name) const { return array_named(name, arrays_); }
+
+    /// "(heads 2, d_out 4)": every axis with its size.
+    std::string shape(std::string_view name) const;
+
+    /// The query's row along the last axis. Keys and values have one row per `index`, parameters
+    /// one per index of their first axis. Arrays of one number per query return that number.
+    Row row(std::string_view name, std::size_t head = 0, std::size_t index = 0) const;
+
+    /// The row or column of a parameter that produces element `out` of its output.
+    Row weights_of(std::string_view name, std::size_t head, std::size_t out) const;
+
+private:
+    const NamedArray& get(std::string_view name) const;
+
+    const std::vector<NamedArray>& arrays_;
+    std::size_t token_, batch_, heads_;
+};
+
+/// The terms of a sum that are written out, by index; the others are combined into one number.
+struct ShownTerms {
+    std::vector<std::size_t> places;
+    std::size_t others = 0;
+    const char* name = "other key";  ///< for one of the others
+};
+
+/// The format of numbers: decimals, truncated rows, and for long sums the terms of largest
+/// magnitude.
+class NumberFormat {
+public:
+    /// `most` is max_shown, or npos for no limit.
+    NumberFormat(int decimals, std::size_t most) : decimals_(decimals), most_(most) {}
+
+    int decimals() const { return decimals_; }
+    std::size_t most() const { return most_; }
+
+    std::string number(double value) const;
+    /// In parentheses if negative: "(-0.4300)".
+    std::string factor(double value) const;
+
+    /// "[0.4300, 0.1500, 0.8900]"; a row longer than `most` is truncated and states its length.
+    std::string row(const Row& values, std::size_t most) const;
+    std::string row(const Row& values) const { return row(values, most_); }
+
+    /// "0.43*0.12 + 0.15*0.33 = 0.1011": the products of two rows, and a bias that is added last.
+    /// Of many products the largest are shown, or those in `shown`.
+    std::string products(const Row& a, const Row& b, double result, std::optional<double> bias = {},
+                         const std::optional<ShownTerms>& shown = {}) const;
+
+    /// "1.0000 + 0.5000 = 1.5000", of the terms that are shown; `last` is added last.
+    std::string total(const Row& values, const ShownTerms& shown, std::optional<double> last,
+                      double result) const;
+
+private:
+    template <class Text>
+    std::string sum(const Row& values, const ShownTerms& shown, std::optional<double> last,
+                    double result, Text text_of) const;
+
+    int decimals_;
+    std::size_t most_;
+};
+
+/// Indices of the elements of largest magnitude, at most `most`, in ascending order; of equal ones
+/// the first. NaN counts as the largest.
+std::vector<std::size_t> largest_of(const Row& values, std::size_t most);
 
 /// A page in one of the formats, written part by part.
 class Page {
@@ -41,15 +126,12 @@ public:
     /// elements, for n from `most` down to 1. If none fits, adds the fullest.
     template <class Make>
     void fitted_table(std::size_t most, Make make) {
-        const PageTable fullest = make(most);
-        table(fullest);
-        while (most > 1 && !fits(blocks_.back().table, width_.numbers)) {
+        for (std::size_t n = most; n != 0; --n) {
+            table(make(n));
+            if (fits(blocks_.back().table, width_.numbers)) return;
             blocks_.pop_back();
-            table(make(--most));
         }
-        if (fits(blocks_.back().table, width_.numbers)) return;
-        blocks_.pop_back();
-        table(fullest);
+        table(make(most));
     }
 
     /// Whether the page can hold pictures, which are SVG elements.
@@ -92,6 +174,30 @@ struct ExplanationSource {
     std::string layer{};     ///< "layer 3 of gpt2": what a model's result is explained of; or empty
     bool has_unknown_mask = false;  ///< a mask was given, but the result lacks its content
 };
+
+struct StoredResult {
+    io::ResultView view;
+    Request request;                ///< the settings and labels of its config, with flags
+    Plan plan;                      ///< that of its layout
+    std::optional<LayerPart> part;  ///< the attention that is explained, of a model's result
+
+    /// Errors: kinds io and usage; kind input for a file that is not a result, or contradicts its
+    /// config.
+    StoredResult(io::InputFile file, const Request& flags);
+};
+
+/// The arrays of the result, with the query of `token` or one in the middle, and the steps of its
+/// softmax, which follow from the scores after the masks. Errors: kind usage for a query that it
+/// lacks; kind input without attention_weights of each head.
+ExplanationSource stored_source(StoredResult& stored, ThreadPool& workers);
+
+/// The stored weights and mask of all queries; empty if the result has some of the queries.
+Result stored_maps(const StoredResult& stored, ThreadPool& workers);
+
+/// Compares the final arrays of one query with those of the result, as far as it has them. Errors:
+/// kind input if they differ by more than other kernels and rounding explain.
+void require_same_result(const StoredResult& stored, const ExplanationSource& computed,
+                         ThreadPool& workers);
 
 /// The names of a part of the page.
 using Words = TemplateCase;
@@ -230,8 +336,8 @@ void write_after_heads(Explanation& e);             ///< concatenated heads, out
 
 /// What the query attends to: "garden 86 %, it 5 % and 3 more 9 %", or an item for each head.
 std::string answer_words(const Explanation& e);
-/// What the query's new vector consists of.
-std::string mixture_words(const Explanation& e);
+/// The same of the values: "86 % of the value of garden, 5 % of that of it and 9 % of 3 others".
+std::string shares_of_values(const Explanation& e);
 
 void write_scores(HeadView& h);   ///< the query vector, its scores, their steps
 void write_mask(HeadView& h);     ///< which keys are masked, and by which rules

@@ -13,13 +13,11 @@ namespace {
 
 /// Whether the row of this name comes after the mask.
 bool is_after_mask(std::string_view name, MaskMethod method) {
-    constexpr std::string_view weights[] = {"masked_weights", "weights_before_dropout",
-                                            "attention_weights"};
-    constexpr std::string_view before_softmax[] = {"biased_scores", "scores_left", "exp_scores"};
-    const auto has = [&](const auto& names) {
-        return std::find(std::begin(names), std::end(names), name) != std::end(names);
-    };
-    return has(weights) || (method == MaskMethod::neg_inf && has(before_softmax));
+    const bool is_weight =
+        name == "masked_weights" || name == "weights_before_dropout" || name == "attention_weights";
+    const bool enters_softmax =
+        name == "biased_scores" || name == "scores_left" || name == "exp_scores";
+    return is_weight || (enters_softmax && method == MaskMethod::neg_inf);
 }
 
 io::Cells transposed(const io::Cells& cells) {

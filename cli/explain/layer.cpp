@@ -29,19 +29,6 @@ void write_question(Explanation& e) {
            .values = {{"FIRST_HEAD", text_of(e.first_head)}, {"LACKING", e.source.lacking}}});
 }
 
-/// The condition of words/layer.txt that says where the inputs come from.
-std::string_view origin_of_inputs(const Explanation& e) {
-    const Request& request = e.request;
-    if (request.example && !request.text) return "from_example";
-    if (e.known.conditions.at("draws_inputs"))
-        return e.settings().randn.empty() ? "from_rand" : "from_randn";
-    if (request.text) return "from_text";
-    if (!request.token_ids.empty()) return "from_ids";
-    if (e.is_result()) return "from_result";
-    if (!request.has("inputs")) return "from_file";
-    return request.is_next_layer ? "from_layer" : "from_flag";
-}
-
 std::string id_text(const Explanation& e) {
     return std::to_string(static_cast<std::int64_t>(e.arrays.row("token_ids")[0]));
 }
@@ -53,21 +40,14 @@ void write_embedding(Explanation& e) {
     const io::EmbeddingNames& names = family->embedding;
     const std::size_t position =
         e.plan.past_len + e.query() + e.request.position_offset.value_or(0);
-    std::string rows, parts;
-    for (const auto& [table, row, part] :
-         {std::tuple(names.ids, id_text(e), "token id"),
-          {names.segments, "0", "segment"},
-          {names.positions, std::to_string(position), "position"}}) {
-        if (table.empty()) continue;
-        (rows += rows.empty() ? "" : " + ") += table;
-        (rows += "[") += row + "]";
-        if (parts.empty() && e.request.embedding_scale)
-            rows += " * " + setting_text(*e.request.embedding_scale);
-        (parts += parts.empty() ? "its " : ", ") += part;
-    }
-    e.say("embedding",
-          {.conditions = {{"embedding_norm", !names.norm.empty()}},
-           .values = {{"ROWS", rows}, {"PARTS", parts}, {"NORM", std::string(names.norm)}}});
+    const std::optional<double>& scale = e.request.embedding_scale;
+    e.say("embedding", {.values = {{"IDS", std::string(names.ids)},
+                                   {"TOKEN_ID", id_text(e)},
+                                   {"EMBEDDING_SCALE", scale ? setting_text(*scale) : ""},
+                                   {"SEGMENTS", std::string(names.segments)},
+                                   {"POSITIONS", std::string(names.positions)},
+                                   {"POSITION_ID", text_of(position)},
+                                   {"NORM", std::string(names.norm)}}});
 }
 
 /// The norm that a model applies before the layer: its statistics of the row, as `normalise`
@@ -87,22 +67,18 @@ void write_norm(Explanation& e) {
     variance /= count;
     const NumberFormat& f = e.format;
     const std::string epsilon = setting_text(norm ? norm->eps : e.request.norm_eps.value_or(0));
-    std::string first;
-    if (norm) {
-        first =
-            is_rms ? f.factor(before[0]) : "(" + f.number(before[0]) + " - " + f.factor(mean) + ")";
-        first += " / sqrt(" + f.number(variance) + " + " + epsilon + ") * ";
-        first += f.factor(norm->weight[0]);
-        if (!norm->bias.empty()) first += " + " + f.factor(norm->bias[0]);
-        first += " = " + f.number(after[0]);
-    }
     e.say("norm", {.conditions = {{"rms", is_rms}, {"one_more", form == NormForm::rms_plus_one}},
                    .values = {{"MEAN", f.number(mean)},
                               {"VARIANCE", f.number(variance)},
                               {"EPSILON", epsilon},
                               {"EPSILON_SOURCE",
                                e.request.has("norm_eps") ? e.source_of("norm_eps") : "the model's"},
-                              {"FIRST", first},
+                              {"X", f.factor(before[0])},
+                              {"X_ALONE", f.number(before[0])},
+                              {"MEAN_FACTOR", f.factor(mean)},
+                              {"WEIGHT", norm ? f.factor(norm->weight[0]) : ""},
+                              {"BIAS", norm && !norm->bias.empty() ? f.factor(norm->bias[0]) : ""},
+                              {"FIRST", f.number(after[0])},
                               {"ROW", f.row(after)}}});
 }
 
@@ -112,17 +88,13 @@ void write_input(Explanation& e) {
         return e.say("input_of_operator",
                      {.conditions = {{"packed", e.plan.packed && e.plan.heads > 1}}});
     if (!e.arrays.has("inputs")) return;
-    Words words{.conditions = {{"one_column", e.plan.d_in == 1}},
-                .values = {{"SHAPE", e.arrays.shape("inputs")},
-                           {"EXAMPLE", io::one_line(e.request.example.value_or(""))},
-                           {"INPUTS", e.request.has("inputs") ? e.source_of("inputs") : ""},
-                           {"TOKEN_ID", e.arrays.has("token_ids") ? id_text(e) : ""},
-                           {"ROW", e.format.row(e.arrays.row("inputs"))}}};
-    for (const std::string_view origin :
-         {"from_example", "from_rand", "from_randn", "from_text", "from_ids", "from_result",
-          "from_file", "from_layer", "from_flag"})
-        words.conditions[std::string(origin)] = origin == origin_of_inputs(e);
-    e.say("input", std::move(words));
+    e.say("input", {.conditions = {{"one_column", e.plan.d_in == 1},
+                                   {"is_next_layer", e.request.is_next_layer}},
+                    .values = {{"SHAPE", e.arrays.shape("inputs")},
+                               {"EXAMPLE", io::one_line(e.request.example.value_or(""))},
+                               {"INPUTS", e.request.has("inputs") ? e.source_of("inputs") : ""},
+                               {"TOKEN_ID", e.arrays.has("token_ids") ? id_text(e) : ""},
+                               {"ROW", e.format.row(e.arrays.row("inputs"))}}});
     write_embedding(e);
     e.draw("inputs", 0, "The input, a row for each token");
     if (e.arrays.has("normed_inputs")) write_norm(e);
@@ -151,14 +123,14 @@ void show_parameters(Explanation& e) {
         }
     }
     if (!lines.empty()) e.page->details("The parameters as numbers", lines);
-    for (const auto& [name, made] : {std::pair("W_query", " i makes number i of the query"),
-                                     {"W_key", " i makes number i of the key"},
-                                     {"W_value", " i makes number i of the value"},
-                                     {"W_out", " i makes number i of the context vector"}})
+    for (const auto& [name, made] : {std::pair("W_query", "query"),
+                                     {"W_key", "key"},
+                                     {"W_value", "value"},
+                                     {"W_out", "context vector"}})
         if (const NamedArray* array = e.arrays.find(name)) {
-            std::string caption = name;
-            caption += array->axes.back() == "d_in" ? ": row" : ": column";
-            e.draw(name, e.first_head, caption + made);
+            const char* line = array->axes.back() == "d_in" ? ": row" : ": column";
+            e.draw(name, e.first_head,
+                   std::string(name) + line + " i makes number i of the " + made);
         }
 }
 
@@ -192,19 +164,14 @@ void write_projections(Explanation& e) {
     show_parameters(e);
 }
 
-Row concatenated_heads(const Explanation& e) {
-    Row concatenated;
-    for (std::size_t head = 0; head < e.plan.heads; ++head) {
-        const Row output = e.arrays.row("head_outputs", head);
-        concatenated.insert(concatenated.end(), output.begin(), output.end());
-    }
-    return concatenated;
-}
-
 /// Shows the concatenated heads and their projection.
 void write_concatenated(Explanation& e) {
     const TraceArrays& arrays = e.arrays;
-    const Row concatenated = concatenated_heads(e);
+    Row concatenated;
+    for (std::size_t head = 0; head < e.plan.heads; ++head) {
+        const Row output = arrays.row("head_outputs", head);
+        concatenated.insert(concatenated.end(), output.begin(), output.end());
+    }
     const std::string width = std::to_string(concatenated.size());
     if (e.plan.heads > 1)
         e.say("concatenated", {.values = {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}}});
@@ -232,9 +199,11 @@ void write_context_vector(Explanation& e) {
             std::to_string(row.size()) + ")\n";
     }
     lines.pop_back();
-    e.say("context_vector", {.conditions = {{"is_checked", has_heads && !e.source.is_stored},
-                                            {"concatenates", is_concatenated && e.plan.heads > 1}},
-                             .values = {{"LINES", lines}, {"MADE", mixture_words(e)}}});
+    e.say("context_vector",
+          {.conditions = {{"is_checked", has_heads && !e.source.is_stored},
+                          {"is_concatenated", is_concatenated}},
+           .values = {{"LINES", lines},
+                      {"SHARES_OF_VALUES", e.plan.rule ? "" : shares_of_values(e)}}});
 }
 
 }  // namespace

@@ -24,13 +24,6 @@ std::string counted_keys(const HeadView& h, const Row& allowed) {
     return text;
 }
 
-std::string masked_words(const HeadView& h, const Row& allowed) {
-    const auto count = std::count(allowed.begin(), allowed.end(), 0.0);
-    if (count == 0) return "It masks no key";
-    if (count == std::ssize(allowed)) return "It masks every key";
-    return "It masks " + counted_keys(h, allowed);
-}
-
 /// "p", "p - 2" or "p + 2": the end of a window.
 std::string end_of_window(char sign, std::int64_t width) {
     return width == 0 ? "p" : std::string("p ") + sign + " " + std::to_string(width);
@@ -55,8 +48,11 @@ std::vector<Rule> rules_of(const HeadView& h) {
 
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
-    Words words{.conditions = {{"keeps_true", g.keeps_true}},
-                .values = {{"OPERAND", rule.operand}, {"MASKED", masked_words(h, allowed)}}};
+    const auto masked = std::count(allowed.begin(), allowed.end(), 0.0);
+    Words words{.conditions = {{"keeps_true", g.keeps_true},
+                               {"masks_none", masked == 0},
+                               {"masks_all", masked == std::ssize(allowed)}},
+                .values = {{"OPERAND", rule.operand}, {"KEYS", counted_keys(h, allowed)}}};
     if (!g.window.empty()) {
         words.conditions["has_left"] = g.window[0] >= 0;
         words.conditions["has_right"] = g.window[1] >= 0;

@@ -14,13 +14,6 @@ bool is_rotated(const HeadView& h) {
     return h.e.settings().rope && h.has("unrotated_queries");
 }
 
-/// Whether everything that the query is computed from is known.
-bool projects_query(const HeadView& h, std::string_view input) {
-    const bool is_turned = h.e.settings().rope && !is_rotated(h);
-    return !is_turned && h.has("W_query") && h.has(input) &&
-           (h.has("b_query") || !h.plan.parameters.qkv_bias);
-}
-
 /// Shows the query before and after the rotation, one of its angles, and one key. Cached keys were
 /// rotated when they were new.
 void write_rotation(HeadView& h) {
@@ -63,11 +56,13 @@ void write_query(HeadView& h) {
     const ArrayId query = is_rotated(h) ? ArrayId("unrotated_queries") : "queries";
     const ArrayId input =
         g.has(ArrayId("normed_inputs").row()) ? ArrayId("normed_inputs") : "inputs";
-    const bool is_projected = projects_query(h, input.row().name),
+    // Whether everything that the query is computed from is known.
+    const bool is_turned = e.settings().rope && !is_rotated(h),
+               is_projected = !is_turned && h.has("W_query") && h.has(input.row().name) &&
+                              (h.has("b_query") || !g.parameters.qkv_bias),
                is_wrapper = e.settings().style == Style::wrapper;
     const Row numbers = h.row(query.row().name);
-    Words words{.conditions = {{"is_projected", is_projected},
-                               {"turned", e.settings().rope && !is_rotated(h)}},
+    Words words{.conditions = {{"is_projected", is_projected}, {"turned", is_turned}},
                 .values = {{"PLACE", e.place(query, h.head)}, {"ROW", e.format.row(numbers)}}};
     if (is_projected) {
         const std::size_t first = is_wrapper ? 0 : h.head * g.d_k;
@@ -109,51 +104,36 @@ void write_products(HeadView& h) {
                    "d_k " + std::to_string(h.plan.d_k));
 }
 
-Words scale_words(const HeadView& h, std::size_t) {
-    const double root = 1 / std::sqrt(static_cast<double>(h.plan.d_k)), scale = h.plan.scale;
-    const bool has_init = h.e.settings().init != Init::none;
-    return {.conditions = {{"is_one", !h.e.request.has("scale") && !has_init},
-                           {"is_root", scale == root},
-                           {"has_init", has_init}},
-            .values = {{"NUMBER", h.e.format.number(scale)},
-                       {"SETTING", setting_text(scale)},
-                       {"ROOT", h.e.format.number(root)}}};
-}
-
-Words softcap_words(const HeadView& h, std::size_t) {
-    return {.values = {{"SETTING", setting_text(h.plan.softcap)}}};
-}
-
-Words alibi_words(const HeadView& h, std::size_t) {
-    const std::size_t heads = h.plan.heads, power = std::bit_floor(heads);
-    const bool is_given = !h.plan.alibi_slopes.empty(),
-               is_geometric = h.plan.slope_formula == SlopeFormula::geometric || power == heads,
+/// The names of the parts of score steps in words/head.txt.
+Words step_words(const HeadView& h, const StepUse& use) {
+    const Explanation& e = h.e;
+    const Plan& plan = h.plan;
+    const double root = 1 / std::sqrt(static_cast<double>(plan.d_k));
+    const bool has_init = e.settings().init != Init::none;
+    const std::size_t heads = plan.heads, power = std::bit_floor(heads);
+    const bool slopes_given = !plan.alibi_slopes.empty(),
+               is_geometric = plan.slope_formula == SlopeFormula::geometric || power == heads,
                is_second = !is_geometric && h.head >= power;
     const std::size_t of = is_geometric ? heads : is_second ? 2 * power : power;
-    return {.conditions = {{"is_geometric", !is_given && is_geometric},
-                           {"has_formula", !is_given},
-                           {"has_two_formulas", !is_given && !is_geometric},
-                           {"slopes_given", is_given || h.e.request.has("alibi_slopes")}},
-            .values = {{"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
-                       {"OF", text_of(of)},
-                       {"NUMBER", h.e.format.number(alibi_slope(h.plan, heads, h.head))},
-                       {"POWER", text_of(power)},
-                       {"TWICE", text_of(2 * power)}}};
+    const std::vector<std::string>& masks = e.source.additive_masks;
+    return {
+        .conditions = {{"scale_is_one", !e.request.has("scale") && !has_init},
+                       {"scale_is_root", plan.scale == root},
+                       {"has_init", has_init},
+                       {"is_geometric", !slopes_given && is_geometric},
+                       {"has_formula", !slopes_given},
+                       {"has_two_formulas", !slopes_given && !is_geometric}},
+        .values = {{"SCALE", e.format.number(plan.scale)},
+                   {"EXACT_SCALE", setting_text(plan.scale)},
+                   {"ROOT", e.format.number(root)},
+                   {"SOFTCAP", setting_text(plan.softcap)},
+                   {"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
+                   {"OF", text_of(of)},
+                   {"SLOPE", e.format.number(alibi_slope(plan, heads, h.head))},
+                   {"POWER", text_of(power)},
+                   {"TWICE", text_of(2 * power)},
+                   {"MASK", use.index < masks.size() ? e.operand_source(masks[use.index]) : ""}}};
 }
-
-Words bias_words(const HeadView& h, std::size_t index) {
-    return {.values = {{"MASK", h.e.operand_source(h.e.source.additive_masks[index])}}};
-}
-
-/// The values of each score step's part in words/head.txt.
-constexpr struct {
-    std::string_view key;
-    Words (*words)(const HeadView& h, std::size_t index);
-} step_words[] = {{"scale", scale_words},
-                  {"softcap", softcap_words},
-                  {"alibi", alibi_words},
-                  {"mask", bias_words}};
-static_assert(same_keys(step_words, score_step_keys));
 
 /// Shows each active step, with the scores before and after it.
 void write_steps(HeadView& h) {
@@ -161,14 +141,11 @@ void write_steps(HeadView& h) {
     for (const StepUse& use : steps_taken(h.plan, h.e.source.additive_masks.size())) {
         const std::string after(use.step.emits[use.index].row().name);
         if (h.has(after)) {  // otherwise the result lacks it
-            const auto* const row =
-                std::find_if(std::begin(step_words), std::end(step_words),
-                             [&](const auto& words) { return words.key == use.step.key; });
-            h.say(use.step.key, row->words(h, use.index));
-            if (h.has(before))
-                h.show_by_key({{before, h.row(before)}, {after, h.row(after)}});
-            else
-                h.show_by_key({{after, h.row(after)}});
+            h.say(use.step.key, step_words(h, use));
+            HeadView::NamedRows rows;
+            if (h.has(before)) rows.emplace_back(before, h.row(before));
+            rows.emplace_back(after, h.row(after));
+            h.show_by_key(rows);
         }
         before = after;
     }

@@ -1,4 +1,4 @@
-#include "cli/explain/stored_result.hpp"
+#include "cli/explain/explanation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -91,19 +91,14 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
     return arrays;
 }
 
-/// The place of an array's axis of queries; or that behind the last axis.
-std::size_t axis_of_queries(const NamedArray& array) {
-    const auto axis = std::find(array.axes.begin(), array.axes.end(), "q_len");
-    return static_cast<std::size_t>(axis - array.axes.begin());
-}
-
 /// The row of one query; arrays without an axis of queries as they are.
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
-    const std::size_t axis = axis_of_queries(array);
-    if (axis == array.axes.size()) return array;
+    const auto axis = std::find(array.axes.begin(), array.axes.end(), "q_len");
+    if (axis == array.axes.end()) return array;
+    const auto place = static_cast<std::size_t>(axis - array.axes.begin());
     return std::visit(
         [&](const auto& values) {
-            return NamedArray{array.name, picked(values, axis, {row}), array.axes};
+            return NamedArray{array.name, picked(values, place, {row}), array.axes};
         },
         array.values);
 }
@@ -122,20 +117,17 @@ bool is_rounded(const StoredResult& stored) {
 /// the largest number, and rounded numbers by `digit`.
 void require_near(const NamedArray& stored, const NamedArray& computed, double digit,
                   const std::string& place, std::size_t query) {
-    const auto numbers = [](const NamedArray& array) {
-        return std::visit(
-            [](const auto& values) {
-                return std::vector<double>(values.data(), values.data() + values.size());
-            },
-            array.values);
+    const auto size_of = [](const NamedArray& array) {
+        return std::visit([](const auto& values) { return values.size(); }, array.values);
     };
-    const std::vector<double> found = numbers(stored), expected = numbers(computed);
-    if (found.size() != expected.size()) return;  // some heads, or their mean
+    const std::size_t size = size_of(stored);
+    if (size != size_of(computed)) return;  // some heads, or their mean
     double largest = std::numeric_limits<float>::min();
-    for (const double x : expected)
-        if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        const double a = found[i], b = expected[i];
+    for (std::size_t i = 0; i < size; ++i)
+        if (const double x = std::abs(element(computed, i)); std::isfinite(x))
+            largest = std::max(largest, x);
+    for (std::size_t i = 0; i < size; ++i) {
+        const double a = element(stored, i), b = element(computed, i);
         if (a == b || std::isnan(a) || std::isnan(b)) continue;
         if (std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= 0.01 * largest + digit)
             continue;
@@ -218,22 +210,9 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     copy("values", "present_value");
 }
 
-/// The layers and stacks that have weights: "attention_weights.1, attention_weights.3".
-std::string listed_weights(const io::ResultView& view) {
-    constexpr std::size_t longest_list = 400;
-    std::string list;
-    for (const io::ArrayView& array : view.arrays())
-        if (array.of_layer && !array.is_absent &&
-            io::without_stack(array.of_layer->array) == "attention_weights")
-            list += (list.empty() ? "" : ", ") + array.name;
-    return io::shortened(list, longest_list);
-}
-
 /// The attention that --layer, or an array named as in FILE:decoder_attention_weights.3, selects;
 /// or the only one. Errors: kind usage if there are several, or if it is not there.
 LayerPart part_of(const io::ResultView& view, const Request& flags) {
-    const std::string list = listed_weights(view);
-    if (list.empty()) refuse_without_weights(view);
     std::string array = view.named();
     std::optional<std::uint64_t> layer = flags.layer;
     if (const auto named = io::split_layer_name(array)) {
@@ -243,26 +222,30 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
                         view.named() + " is of another layer; expected one of them");
         layer = named->layer;
     }
-    std::vector<const io::ArrayView*> found;
+    std::string list;
+    std::vector<io::LayerArray> found;
     for (const io::ArrayView& weights : view.arrays()) {
-        if (!weights.of_layer || weights.is_absent) continue;
-        const io::LayerArray& name = *weights.of_layer;
-        const bool is_named = array.empty() || name.array == array;
-        if (io::without_stack(name.array) == "attention_weights" && is_named &&
-            (!layer || *layer == name.layer))
-            found.push_back(&weights);
+        if (!weights.of_layer || weights.is_absent ||
+            io::without_stack(weights.of_layer->array) != "attention_weights")
+            continue;
+        list += (list.empty() ? "" : ", ") + weights.name;
+        const bool is_named = array.empty() || weights.of_layer->array == array;
+        if (is_named && (!layer || *layer == weights.of_layer->layer))
+            found.push_back(*weights.of_layer);
     }
+    if (list.empty()) refuse_without_weights(view);
+    constexpr std::size_t longest_list = 400;
     if (found.size() != 1)
         throw Error(ErrorKind::usage, flags.layer ? location_of(flags, "layer") : view.place(),
                     std::string(found.empty() ? "no attention weights of that name and layer"
                                               : "several attentions to explain") +
-                        "; expected one of " + list + ", by " +
+                        "; expected one of " + io::shortened(list, longest_list) + ", by " +
                         (view.head().has_decoder()
                              ? "FILE:NAME, as in " + view.place() + ":decoder_attention_weights.0"
                              : "--layer N"));
-    const io::LayerArray& name = *found.front()->of_layer;
-    const std::size_t end = name.array.size() - io::without_stack(name.array).size();
-    return {name.layer, end == 0 ? "" : name.array.substr(0, end - 1)};
+    const std::string& name = found.front().array;
+    const std::size_t end = name.size() - io::without_stack(name).size();
+    return {found.front().layer, end == 0 ? "" : name.substr(0, end - 1)};
 }
 
 /// "layer 3 of gpt2", "decoder layer 1 of t5".
@@ -276,13 +259,9 @@ std::string layer_words(const io::ResultView& view, const LayerPart& part) {
     return words;
 }
 
-struct PlannedResult {
-    Request request;
-    Plan plan;
-    std::optional<LayerPart> part;
-};
-
-PlannedResult planned_layer(const io::ResultView& view, const Request& flags) {
+/// Plans the attention of a layer.
+void plan_layer(StoredResult& stored, const Request& flags) {
+    const io::ResultView& view = stored.view;
     const LayerPart part = part_of(view, flags);
     std::optional<PlannedLayer> planned = plan_of_layer(view.head(), part, view.place(), flags);
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
@@ -297,7 +276,9 @@ PlannedResult planned_layer(const io::ResultView& view, const Request& flags) {
                     "does not describe the attention of layer " + std::to_string(part.layer) +
                         ", in layers." + std::to_string(part.layer) +
                         "; expected a result of attn model of this version, without --bare");
-    Request& request = planned->request;
+    stored.request = std::move(planned->request);
+    stored.plan = std::move(planned->plan);
+    stored.part = part;
     // The tokens of a decoder have labels of their own.
     const auto tokens_of = [&](bool decoder, std::size_t count) {
         const io::ResultHead& head = view.head();
@@ -306,31 +287,27 @@ PlannedResult planned_layer(const io::ResultView& view, const Request& flags) {
         if (tokens.size() != count) tokens.clear();
         return tokens;
     };
-    request.tokens = tokens_of(is_of_decoder, planned->plan.q_len);
-    request.context_tokens = tokens_of(part.stack == "decoder", planned->plan.kv_len);
-    return {std::move(request), std::move(planned->plan), part};
+    stored.request.tokens = tokens_of(is_of_decoder, stored.plan.q_len);
+    stored.request.context_tokens = tokens_of(part.stack == "decoder", stored.plan.kv_len);
 }
 
-PlannedResult planned_result(const io::ResultView& view, const Request& flags) {
-    if (!view.head().layer_numbers.empty()) return planned_layer(view, flags);
+void plan_result(StoredResult& stored, const Request& flags) {
+    const io::ResultView& view = stored.view;
     if (flags.layer)
         throw Error(ErrorKind::usage, location_of(flags, "layer"),
                     view.place() + " has no layers; expected a result of attn model");
-    Request request = request_of_result(view.head(), view.place(), flags);
-    request.settings.token = view.head().number("token");
-    Plan plan = plan_of_result(view.head(), request.settings, view.place());
-    return {std::move(request), std::move(plan), {}};
+    stored.request = request_of_result(view.head(), view.place(), flags);
+    Settings settings = stored.request.settings;
+    settings.token = view.head().number("token");
+    stored.plan = plan_of_result(view.head(), std::move(settings), view.place());
 }
 
 }  // namespace
 
 StoredResult::StoredResult(io::InputFile file, const Request& flags)
     : view(std::move(file), io::ResultView::Scope::whole) {
-    PlannedResult planned = planned_result(view, flags);
-    request = std::move(planned.request);
+    view.head().layer_numbers.empty() ? plan_result(*this, flags) : plan_layer(*this, flags);
     request.settings.token = flags.settings.token;
-    plan = std::move(planned.plan);
-    part = std::move(planned.part);
     check_labels(request, plan, view.place());
 }
 

@@ -1,4 +1,4 @@
-#include "cli/explain/trace_arrays.hpp"
+#include "cli/explain/explanation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -101,8 +101,8 @@ std::string NumberFormat::sum(const Row& values, const ShownTerms& shown,
         add(text_of(i));
         others[i] = 0;
     }
-    if (values.empty()) add("nothing");
-    if (shown.others != 0 && !values.empty()) {
+    if (shown.places.empty() && shown.others == 0) add("nothing");
+    if (shown.others != 0) {
         std::string name = shown.others == 1 ? "" : std::to_string(shown.others) + " ";
         (name += shown.name) += shown.others == 1 ? ")" : "s)";
         add(factor(std::accumulate(others.begin(), others.end(), 0.0)) + " (the " + name);

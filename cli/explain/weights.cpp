@@ -122,33 +122,28 @@ void write_dropout(HeadView& h) {
     h.show_with_bars(rows);
 }
 
-/// Uses visible keys only: masked values are not read, whatever they contain.
 void write_values(HeadView& h) {
     if (!h.has("present_value") || !h.has("head_outputs")) return;
-    const std::vector<Row> values = h.rows("present_value", h.plan.kv_len);
-    const Row weights = h.row("attention_weights"), context = h.row("head_outputs");
+    std::vector<Row> values = h.rows("present_value", h.plan.kv_len);
+    Row weights = h.row("attention_weights");
+    const Row context = h.row("head_outputs");
     h.say("values");
     h.show_vectors("attention_weights", h.plan.past_len == 0 ? "values" : "present_value", values,
                    "d_v " + std::to_string(h.plan.d_v));
-    ShownTerms terms = h.shown_terms(true);
-    std::vector<std::size_t> visible;
-    Row of_visible;
+    // Masked values take no part, whatever they contain.
     for (std::size_t key = 0; key < h.plan.kv_len; ++key)
-        if (h.mask[key] != 0) {
-            visible.push_back(key);
-            of_visible.push_back(weights[key]);
+        if (h.mask[key] == 0) {
+            weights[key] = 0;
+            values[key].assign(h.plan.d_v, 0);
         }
-    for (std::size_t& key : terms.places)  // index among the visible keys
-        key = static_cast<std::size_t>(std::lower_bound(visible.begin(), visible.end(), key) -
-                                       visible.begin());
     std::string sums;
     const std::string place = h.e.place("head_outputs", h.head);
     for (std::size_t i = 0; i < std::min(h.plan.d_v, max_written); ++i) {
         Row column;
-        for (const std::size_t key : visible) column.push_back(values[key][i]);
+        for (const Row& value : values) column.push_back(value[i]);
         (sums += i == 0 ? "" : "\n") += place;
         (sums += "[") += std::to_string(i) + "] = ";
-        sums += h.e.format.products(of_visible, column, context[i], {}, terms);
+        sums += h.e.format.products(weights, column, context[i], {}, h.shown_terms(true));
     }
     h.say("head_outputs", {.conditions = {{"leaves_sums", h.plan.d_v > max_written}},
                            .values = {{"SUMS", sums}, {"ROW", h.e.format.row(context)}}});

@@ -179,8 +179,8 @@ private:
             used += width + 2;
         }
         constexpr std::size_t least = 12;
-        const std::size_t room = std::max(least, columns_ - std::min(columns_, used));
-        for (auto& row : cells) row[0] = fitted_name(row[0], room);
+        const std::size_t name_width = std::max(least, columns_ - std::min(columns_, used));
+        for (auto& row : cells) row[0] = fitted_name(row[0], name_width);
     }
 
     const Inspection& found_;

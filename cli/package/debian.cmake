@@ -1,4 +1,4 @@
-# What Debian asks for beside the installed files: a changelog, reasons, and compressed pages. cpack
+# What Debian requires in addition to the installed files: a changelog, reasons, and compressed pages. cpack
 # runs it where the files are before it packs them.
 if(NOT CPACK_GENERATOR STREQUAL DEB)
     return()

@@ -1,4 +1,4 @@
-#include "cli/repro/language.hpp"
+#include "cli/repro/program.hpp"
 
 #include <bit>
 #include <cstddef>

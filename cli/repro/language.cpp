@@ -1,6 +1,6 @@
 // What templates take from a question. Sizes have the names of a program in C; `literal.NAME`,
 // `shape.NAME`, ... are of an array.
-#include "cli/repro/language.hpp"
+#include "cli/repro/program.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/page/fill_template.hpp"
 #include "io/text/number_text.hpp"
 
 namespace attn::cli {

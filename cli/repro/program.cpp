@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -256,9 +255,7 @@ void check_sums(const Repro& program, const Result& result) {
                               weights =
                                   numbers_of(*array_named("weights_before_dropout", result.arrays));
     const std::size_t keys = program.plan.kv_len;
-    const double least = for_dtype(program.plan.dtype, []<class T>(T) {
-        return 16 * static_cast<double>(std::numeric_limits<T>::min());
-    });
+    const double least = 16 * row_of(program.plan.dtype).least;
     for (std::size_t row = 0; row < weights.size(); row += keys) {
         const auto sum_of = [&](const std::vector<double>& rows) {
             return std::accumulate(&rows[row], &rows[row] + keys, 0.0);

@@ -1,7 +1,8 @@
-// What a program of `attn repro` computes, whatever its language: the question's plan, its operands
-// and the numbers to compare with.
+// What a program of `attn repro` computes: the question's plan, its operands and the numbers to
+// compare with; and the languages, a template each (its syntax is in cli/page/fill_template.hpp).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/layer/norm.hpp"
 #include "core/layer/result.hpp"
 #include "core/plan/plan.hpp"
+#include "io/file/output.hpp"
 
 namespace attn::cli {
 
@@ -39,7 +41,7 @@ struct ProgramNorm {
 struct Repro {
     const Plan& plan;
     std::string command{};       ///< as a comment shows it
-    bool has_data_file = false;  ///< the numbers are in a file of their own (data_file.hpp)
+    bool has_data_file = false;  ///< the numbers are in a file of their own (data_file.cpp)
     std::vector<ProgramArray> operands{};
     /// To compare with, and how far each element of these may be from the program's.
     std::vector<ProgramArray> expected{}, tolerances{};
@@ -79,5 +81,41 @@ inline const std::vector<std::string> emit_of_program{"all"};
 /// may overflow.
 ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
                            ThreadPool& pool);
+
+/// Which arrays have axes that the question does not have: none, operands but for parameters, or
+/// all.
+enum class ProgramAxes { of_question, all_of_heads, all };
+
+/// A value of --to.
+struct LanguageRow {
+    std::string_view name;
+    std::string_view suffix;                 ///< of a program's file
+    const std::string_view* text;            ///< the template
+    std::string_view open, close, infinity;  ///< of a row of numbers: "[", "]"; "inf"
+    std::string_view data_suffix;            ///< of the file of its numbers, in place of its own
+    void (*write_data)(io::Output&, const Repro&);
+    ProgramAxes axes = ProgramAxes::of_question;
+};
+
+/// Operands and expected arrays by their names, for programs in Python; real numbers in the
+/// question's dtype.
+void write_npz_data(io::Output& out, const Repro& program);
+
+/// The same arrays one after the other, as C declares them: little-endian numbers in row-major
+/// order, booleans as bytes.
+void write_raw_data(io::Output& out, const Repro& program);
+
+/// Made of templates/ by the build. Each has `python.py` before it, but for C.
+extern const std::string_view attention_py, onnx_py, attention_c;
+
+inline constexpr std::array<LanguageRow, 4> language_rows{
+    {{"numpy", ".py", &attention_py, "[", "]", "math.inf", ".npz", write_npz_data},
+     {"torch", ".py", &attention_py, "[", "]", "math.inf", ".npz", write_npz_data},
+     {"onnx", ".py", &onnx_py, "[", "]", "math.inf", ".npz", write_npz_data,
+      ProgramAxes::all_of_heads},
+     {"c", ".c", &attention_c, "{", "}", "INFINITY", ".bin", write_raw_data, ProgramAxes::all}}};
+
+/// The whole program.
+std::string program_text(const LanguageRow& language, const Repro& program);
 
 }  // namespace attn::cli

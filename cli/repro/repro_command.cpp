@@ -10,7 +10,7 @@
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
-#include "cli/repro/language.hpp"
+#include "cli/repro/program.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"

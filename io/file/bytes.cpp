@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t largest_pipe = std::size_t{1} << 30;
 
-/// Twice the room, of which the first `size` bytes are used, or `smallest`; returns it.
+/// Twice the capacity, of which the first `size` bytes are used, or `smallest`; returns it.
 std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t smallest) {
     AlignedArray<char> larger;
-    const std::size_t room = std::max(smallest, 2 * size);
-    larger.reserve(room);
+    const std::size_t capacity = std::max(smallest, 2 * size);
+    larger.reserve(capacity);
     if (size != 0) std::memcpy(larger.data(), memory.data(), size);
     memory.swap(larger);
-    return room;
+    return capacity;
 }
 
 }  // namespace
@@ -59,10 +59,10 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
 
 void Bytes::read_to_end(Check check) {
     constexpr std::size_t smallest = 65536, largest_read = std::size_t{1} << 20;
-    std::size_t room = 0, size = 0;
+    std::size_t capacity = 0, size = 0;
     for (;;) {
-        if (size == room) room = grow(memory_, size, smallest);
-        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(room - size, largest_read));
+        if (size == capacity) capacity = grow(memory_, size, smallest);
+        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(capacity - size, largest_read));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && is_later(errno) && !access_.regular_only) {
             wait_for(fd_, POLLIN);
@@ -83,10 +83,10 @@ void Bytes::read_to_end(Check check) {
 }
 
 /// Decompresses from the compressed byte `at` on; returns the number of bytes, 0 at the end.
-std::size_t Bytes::decompress_to(char* to, std::size_t room, Inflater& gunzip,
+std::size_t Bytes::decompress_to(char* to, std::size_t capacity, Inflater& gunzip,
                                  std::uint64_t& at) const {
     constexpr std::size_t piece = std::size_t{1} << 16;
-    std::span<char> rest(to, room);
+    std::span<char> rest(to, capacity);
     while (!rest.empty() && (at < size_ || gunzip.has_more())) {
         const std::string bytes = read(at, std::min<std::uint64_t>(size_ - at, piece));
         std::string_view input = bytes;
@@ -94,21 +94,21 @@ std::size_t Bytes::decompress_to(char* to, std::size_t room, Inflater& gunzip,
         at += bytes.size() - input.size();
         if (!is_good) break;
     }
-    return room - rest.size();
+    return capacity - rest.size();
 }
 
 void Bytes::decompress(Check check) {
     constexpr std::size_t smallest = std::size_t{1} << 18;
     Inflater gunzip(Inflater::Form::gzip);
     AlignedArray<char> text;
-    std::size_t room = 0, size = 0;
+    std::size_t capacity = 0, size = 0;
     std::uint64_t at = 0;
     for (std::size_t count = 1; count != 0; size += count) {
         if (size > largest_pipe)
             throw Error(ErrorKind::input, name_,
                         "is a gzip file of more than 1 GiB; expected less, or the file inside");
-        if (size == room) room = grow(text, size, smallest);
-        count = decompress_to(text.data() + size, room - size, gunzip, at);
+        if (size == capacity) capacity = grow(text, size, smallest);
+        count = decompress_to(text.data() + size, capacity - size, gunzip, at);
         if (check != nullptr && count != 0) check(name_, {text.data(), size + count}, size);
     }
     if (const std::string fault = gunzip.fault(); !fault.empty()) {

@@ -59,7 +59,7 @@ private:
     Bytes() = default;
     void read_to_end(Check check);
     void decompress(Check check);
-    std::size_t decompress_to(char* to, std::size_t room, Inflater& gunzip,
+    std::size_t decompress_to(char* to, std::size_t capacity, Inflater& gunzip,
                               std::uint64_t& at) const;
 
     std::string name_;

@@ -45,16 +45,16 @@ bool Inflater::inflate(std::string_view& input, std::span<char>& to) {
             in_member_ = true;
         }
         const auto in = static_cast<uInt>(std::min(input.size(), most)),
-                   room = static_cast<uInt>(std::min(to.size(), most));
+                   out = static_cast<uInt>(std::min(to.size(), most));
         // zlib only reads it.
         state.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(input.data()));
         state.avail_in = in;
         state.next_out = reinterpret_cast<Bytef*>(to.data());
-        state.avail_out = room;
+        state.avail_out = out;
         const int status = ::inflate(&state, Z_NO_FLUSH);
         input.remove_prefix(in - state.avail_in);
         consumed_ += in - state.avail_in;
-        to = to.subspan(room - state.avail_out);
+        to = to.subspan(out - state.avail_out);
         has_more_ = status == Z_OK && state.avail_out == 0;
         if (status == Z_MEM_ERROR) throw std::bad_alloc();
         if (status == Z_STREAM_END) {

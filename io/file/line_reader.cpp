@@ -139,7 +139,7 @@ Next LineReader::read_compressed(bool may_wait) {
     return Next::found;
 }
 
-/// Appends room for a piece to the buffered text; returns its size before.
+/// Extends the buffered text by a piece; returns its previous size.
 std::size_t LineReader::extend_buffer() {
     try {
         buffer_.resize(buffer_.size() + bytes_at_once);

@@ -50,13 +50,13 @@ std::string_view bytes_of(const Array<T>& values) {
 }
 
 /// Work for another thread, or for the caller if there is none.
-class Beside {
+class BackgroundWork {
 public:
-    explicit Beside(FunctionRef<void()> work)
+    explicit BackgroundWork(FunctionRef<void()> work)
         : work_(work), thread_(start_threads(1, [this](std::size_t) { run(); })) {}
-    Beside(const Beside&) = delete;
-    Beside& operator=(const Beside&) = delete;
-    ~Beside() { join(); }
+    BackgroundWork(const BackgroundWork&) = delete;
+    BackgroundWork& operator=(const BackgroundWork&) = delete;
+    ~BackgroundWork() { join(); }
 
     /// Errors: those of the work.
     void wait() {
@@ -85,10 +85,10 @@ private:
 };
 
 template <class T>
-void write_beside(const RowStream<T>& stream, FunctionRef<void(std::string_view)> take) {
+void write_in_background(const RowStream<T>& stream, FunctionRef<void(std::string_view)> take) {
     for (Array<T> made = stream.next(); made.size() != 0;) {
         const auto write = [&] { take(bytes_of(made)); };
-        Beside writing(write);
+        BackgroundWork writing(write);
         Array<T> next = stream.next();
         writing.wait();
         made = std::move(next);
@@ -117,7 +117,8 @@ void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& sto
         return for_each_piece(
             array, [&](const auto& values) { write_stored(values, stored->type, take); });
     if (array.stream && workers != nullptr && workers->threads() > 1)
-        return std::visit([&](const auto& stream) { write_beside(stream, take); }, *array.stream);
+        return std::visit([&](const auto& stream) { write_in_background(stream, take); },
+                          *array.stream);
     for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
 }
 

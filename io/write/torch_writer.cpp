@@ -141,8 +141,8 @@ private:
     }
 
     std::string join_numbers(const std::vector<std::string>& parts, std::size_t indent) const {
-        const std::size_t room = line_width > indent ? line_width - indent : 0;
-        const std::size_t per_line = std::max<std::size_t>(1, room / (formatter_.width() + 2));
+        const std::size_t columns = line_width > indent ? line_width - indent : 0;
+        const std::size_t per_line = std::max<std::size_t>(1, columns / (formatter_.width() + 2));
         std::string text = "[";
         for (std::size_t i = 0; i < parts.size(); ++i) {
             if (i != 0) text += i % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";

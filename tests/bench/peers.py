@@ -145,7 +145,7 @@ def name_of(shape):
 
 
 def compare(peer, shape, threads, options):
-    """A row: the peer beside attn."""
+    """A row: the peer compared with attn."""
     attn, other = [], []
     for pair in range(options.pairs):
         turns = [lambda: attn.append(attn_run(options.bench, shape, threads, options.seconds)),

@@ -1,4 +1,4 @@
-// Times reading and writing of numbers as text beside the standard library's from_chars and
+// Times reading and writing of numbers as text, compared with the standard library's from_chars and
 // to_chars and nlohmann's parser, in turns; first checks each answer.
 //
 //   attn_text_bench                4096 x 768 read, 4096 x 4096 written

@@ -40,7 +40,7 @@ const std::string few_requests =
     "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n\n"
     "{\"id\": \"a\", \"mode\": \"self\", \"inputs\": \"no\"}\n";
 
-/// What stands there are the first of these answers, and no part of one.
+/// The file holds the first of these answers, each of them whole.
 void check_whole_lines(const std::string& text, const std::string& whole) {
     CHECK((text.empty() || text.back() == '\n'));
     CHECK((whole.compare(0, text.size(), text) == 0));

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <set>
 #include <string>
 
 #include "tests/support/support.hpp"
@@ -19,29 +18,10 @@ const Words html{"--format", "html"};
 
 /// Every tag is known, has no attribute that runs anything, and is closed where it has to be.
 void check_tags(const std::string& page) {
-    static const std::set<std::string> empty{"!DOCTYPE", "meta", "path", "rect",  "image",
-                                             "use",      "line", "stop", "circle"};
-    static const std::set<std::string> known{"html",    "head",
-                                             "title",   "style",
-                                             "body",    "main",
-                                             "h1",      "h2",
-                                             "h3",      "p",
-                                             "ul",      "li",
-                                             "div",     "table",
-                                             "tr",      "thead",
-                                             "tbody",   "th",
-                                             "td",      "figure",
-                                             "svg",     "g",
-                                             "text",    "defs",
-                                             "path",    "figcaption",
-                                             "pattern", "rect",
-                                             "image",   "use",
-                                             "tspan",   "line",
-                                             "symbol",  "linearGradient",
-                                             "stop",    "clipPath",
-                                             "desc",    "circle",
-                                             "code",    "span",
-                                             "details", "summary"};
+    const std::string known =
+        " !DOCTYPE meta path rect image use line stop circle html head title style body main h1 h2 "
+        "h3 p ul li div table tr thead tbody th td figure svg g text defs figcaption pattern tspan "
+        "symbol linearGradient clipPath desc code span details summary ";
     std::vector<std::string> open;
     for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
         const std::size_t end = page.find('>', at);
@@ -51,7 +31,7 @@ void check_tags(const std::string& page) {
         const std::string name =
             tag.substr(tag.starts_with('/') ? 1 : 0,
                        tag.find_first_of(" /\n", 1) - (tag.starts_with('/') ? 1 : 0));
-        CHECK((known.contains(name) || empty.contains(name)));
+        CHECK(known.find(" " + name + " ") != std::string::npos);
         CHECK(tag.find(" on") == std::string::npos);
         CHECK(tag.find("style=") == std::string::npos);
         CHECK(tag.find("javascript:") == std::string::npos);

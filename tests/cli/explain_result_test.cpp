@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -32,15 +33,7 @@ std::string emit_of(RandomQuestions& questions) {
     return list;
 }
 
-/// Formulas and tables, which hold the numbers.
-Words numbers_of(const std::string& page) {
-    Words lines;
-    for (const std::string& line : lines_of(page))
-        if (line.starts_with("    ")) lines.push_back(line);
-    return lines;
-}
-
-/// What is said in brackets is of where a setting stands, and the same with other words.
+/// The words in parentheses name the source of a setting, which differs; they are left out.
 Words rules_in(const std::string& page) {
     Words rules;
     for (std::string line : lines_of(page)) {
@@ -61,8 +54,7 @@ std::string opening(const std::string& page) {
 
 bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
-        return x == y || (std::isnan(x) && std::isnan(y)) ||
-               std::abs(x - y) <= 2e-5 * std::max(1.0, std::abs(y));
+        return x == y || (std::isnan(x) && std::isnan(y)) || is_near(x, y, 2e-5);
     });
 }
 
@@ -91,9 +83,6 @@ void check_words(const Compared& c) {
     const bool knows_all = c.explained.find("before dropout, of the keys") == std::string::npos;
     const bool is_zero = c.explained.find("every weight is 0") != std::string::npos;
     if (knows_all && !is_zero) CHECK(opening(c.explained) == opening(c.own));
-    const auto says = [](const std::string& page, const char* words) {
-        return page.find(words) != std::string::npos;
-    };
     if (says(c.explained, "every key is masked")) CHECK(says(c.own, "every key is masked"));
     if (says(c.explained, "No rule masks a key"))
         CHECK((says(c.own, "No rule masks a key") || says(c.own, "It masks no key")));
@@ -101,19 +90,13 @@ void check_words(const Compared& c) {
         CHECK(says(c.own, "is added to the score of key j"));
 }
 
-const std::vector<Words>& questions() {
-    static const std::vector<Words> all{
-        {"self", "--example", "journey"},
-        {"self", "--example", "journey", "--init", "rand", "--qkv-bias", "--scale", "2"},
-        {"causal", "--example", "journey", "--dropout", "0.5"},
-        {"causal", "--example", "journey", "--mask-method", "renormalize", "--window", "1"},
-        {"self", "--example", "journey", "--kv-lengths", "3", "--sink", "0.5"},
-        {"multihead", "--example", "journey", "--d-out", "8", "--heads", "4", "--kv-heads", "2"},
-        {"multihead", "--example", "pair", "--heads", "2", "--softcap", "2"},
-        {"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style", "wrapper"},
-        {"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "3,1,4"},
-        {"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--d-out", "4",
-         "--heads", "2"}};
+json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
+    json all = json::array();
+    for (std::size_t i = 0; i < rows; ++i) {
+        json row = json::array();
+        for (std::size_t j = 0; j < columns; ++j) row.push_back(dice.uniform(low, high));
+        all.push_back(row);
+    }
     return all;
 }
 
@@ -138,8 +121,10 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
         ++count;
         const Words how{"--token", token, "--precision", "6"};
         const std::size_t heads = std::count(asked.begin(), asked.end(), "--heads") != 0 ? 4 : 1;
-        const Compared c{unfolded(good(Words{"explain", file} + how)),
-                         unfolded(good(Words{"explain"} + asked + how)), heads};
+        const std::string page = good(Words{"explain", file} + how);
+        const Compared c{unfolded(page), unfolded(good(Words{"explain"} + asked + how)), heads};
+        check_headings(page);
+        if (emit == "all" || emit.empty()) CHECK(!vector_of(page, "context_vectors").empty());
         CHECK(in_one_line(c.explained).find("The numbers are those of " + file) !=
               std::string::npos);
         check_words(c);
@@ -285,9 +270,16 @@ TEST_CASE(
 }
 
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
+    scratch_folder();
+    RandomQuestions::write_inputs();
+    RandomQuestions questions(22, true);
     std::mt19937 draw(3);
-    for (const Words& ask : questions()) {
-        const json whole = json::parse(good(ask + Words{"--emit", "all"}));
+    for (std::size_t count = 0; count < 10;) {
+        const Words ask = questions.next();
+        const Outcome asked = run_attn(ask + Words{"--emit", "all"});
+        if (asked.code != 0) continue;
+        ++count;
+        const json whole = json::parse(asked.out);
         for (std::size_t i = 0; i < cases(25); ++i) {
             json changed = whole;
             for (const char* part : {"config", "shapes", "layout", ""}) {
@@ -306,6 +298,48 @@ TEST_CASE("explain result: changed anywhere, it is explained or refused, never a
             CHECK((outcome.code == 0 || outcome.code == 2 || outcome.code == 3));
             CHECK(outcome.out.empty() == (outcome.code != 0));
         }
+    }
+}
+
+TEST_CASE("explain result: a step of linear attention is that of the question's explanation") {
+    scratch_folder();
+    for (std::uint32_t seed = 0; seed < cases(60); ++seed) {
+        linear::Dice dice(seed);
+        const std::size_t tokens = dice.among<std::size_t>({1, 2, 5});
+        json request{{"mode", "linear"}, {"query", rows(dice, tokens, 3, -1, 1)}};
+        request["key"] = rows(dice, tokens, 3, -1, 1);
+        request["value"] = rows(dice, tokens, 2, -2, 2);
+        request["qk_norm"] = true;
+        const int decay = dice.among({0, 1, 2, 3});
+        if (decay == 1) request["decay"] = -0.25;
+        if (decay == 2) request["decay"] = rows(dice, tokens, 1, -1, 0);
+        if (decay == 3) request["decay"] = rows(dice, tokens, 3, -1, 0);
+        const int beta = dice.among({0, 1, 2});
+        if (beta == 1) request["beta"] = 0.5;
+        if (beta == 2) request["beta"] = rows(dice, tokens, 1, 0, 1);
+        const bool has_past = dice.among({true, false, false});
+        if (has_past) request["past_state"] = rows(dice, 3, 2, -1, 1);
+        write_text("question.json", request.dump());
+        const std::string emit = dice.among<std::string>(
+            {"all", "all", "attention_weights,queries,keys,values,context_vectors",
+             "attention_weights,queries,keys,values,states,context_vectors",
+             "attention_weights,states,queries"});
+        const std::string file = dice.among<std::string>({"r.json", "r.npz"}),
+                          token = std::to_string(dice.among({std::size_t{0}, tokens - 1}));
+        CAPTURE(request.dump());
+        CAPTURE(emit);
+        CAPTURE(token);
+        good({"linear", "question.json", "--emit", emit, "-o", file});
+        const Words how{"--token", token, "--precision", "5"};
+        const std::string page = good(Words{"explain", file} + how),
+                          own = good(Words{"explain", "linear", "question.json"} + how);
+        const bool has_states = emit == "all" || emit.find("states") != emit.npos;
+        if (emit == "all") CHECK(numbers_of(page) == numbers_of(own));
+        CHECK(says(page, "What is written") == (emit == "all"));
+        CHECK(says(page, "The state before") == (emit == "all" || (has_states && token != "0")));
+        CHECK(says(page, "The state after") == has_states);
+        CHECK(says(page, "has no array query, which its question needs") == (emit != "all"));
+        if (tokens > 1 && token == "0") CHECK(says(page, " . "));
     }
 }
 

@@ -37,16 +37,6 @@ double first_behind(const std::string& page, const std::string& words) {
     return numbers[0];
 }
 
-bool says(const std::string& page, const std::string& words) {
-    return page.find(words) != std::string::npos;
-}
-
-constexpr double digits = 1e-6;  // what a page of 7 digits may be off
-
-bool is_near(double a, double b) {
-    return std::abs(a - b) <= digits * std::max(1.0, std::abs(b));
-}
-
 /// One computed question, with its walk.
 struct Walked {
     json result;

@@ -42,8 +42,8 @@ std::string problem_of(const json& found) {
     return found.value("problem", "");
 }
 
-/// A file of safetensors with these tensors of float32, and `size` bytes of zeros that take no room
-/// on the disk.
+/// A file of safetensors with these tensors of float32, and `size` bytes of zeros that take no
+/// space on the disk.
 void write_tensors(const std::string& path, const json& shapes) {
     json header = json::object();
     std::uint64_t end = 0;

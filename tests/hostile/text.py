@@ -88,7 +88,7 @@ def make_csv(folder):
             ("empty_row", "1,2,3\n,,\n4,5,6\n", "a row of missing values between others")):
         folder.refused(f"csv/{name}.csv", content, why)
     folder.either("csv/line_50_mb.csv", repeat(b"1,", 50 * million // shrink - 1),
-                  "one row of 25 million numbers: no room for its weights")
+                  "one row of 25 million numbers: no memory for its weights")
     folder.either("csv/comment_50_mb.csv",
                   joined(b"#", repeat(b"a", 50 * million // shrink), b"\n1,2,3\n4,5,6\n"),
                   "a comment of 50 MB before the numbers")

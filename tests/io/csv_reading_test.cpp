@@ -129,7 +129,7 @@ TEST_CASE("csv reading: a blank line among rows of one number may be a missing v
                 const bool is_above = header.empty() && place == 0;
                 CHECK(read(text).error.empty() == is_above);
                 CHECK(read(text + blank, {.comments = true}).error.empty() == is_above);
-                // Beside a label or another number it is none.
+                // Next to a label or another number it is not a number.
                 std::string wide = text;
                 for (std::size_t end = wide.find("0.5"); end != std::string::npos;
                      end = wide.find("0.5", end + 9))

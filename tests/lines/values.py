@@ -82,7 +82,7 @@ WRITTEN = """out.npz out.json out.csv out.svg out.png out.html out.safetensors o
 NAMES = ARRAYS + ["all", "score", "context_vectors,scores", "scores,scores", "all,scores", "x", "", "scores,", "Scores",
                   "attention_weight", "W_query,b_query,queries"]
 
-# Refused wherever they stand, so that one mode's word for it is enough.
+# Refused everywhere, so that one mode is enough to test them.
 BAD = {"", " 1", "1 ", *"""-1 -0 +1 01 1.5 0x1 1_0 x nan 9223372036854775808 18446744073709551616 -9223372036854775809
     1e400 3.5e38 inf infinity 0,5 1, ,1 , 1,,2 1,x -2 99999999999999999999 nowhere/out.json nowhere.csv data
     none""".split()}

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
+#include "io/text/display_width.hpp"
 #include "tests/support/run_attn.hpp"
 
 namespace attn::test {
@@ -27,6 +29,20 @@ std::string good(const Words& arguments, const std::string& input, std::size_t c
 std::string in_one_line(std::string page) {
     std::replace(page.begin(), page.end(), '\n', ' ');
     return page;
+}
+
+bool says(const std::string& page, const std::string& words) {
+    return in_one_line(page).find(words) != std::string::npos;
+}
+
+Words numbers_of(const std::string& page) {
+    Words lines = lines_of(page);
+    std::erase_if(lines, [](const std::string& line) { return !line.starts_with("    "); });
+    return lines;
+}
+
+bool is_near(double a, double b, double tolerance) {
+    return std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
 }
 
 std::string in_paragraphs(const std::string& page) {
@@ -98,7 +114,33 @@ std::string with_masked(std::string line, const std::string& name) {
     return line;
 }
 
+/// Levels of headings, and 0 for what is none.
+std::vector<int> levels_of(const std::string& page) {
+    const Words lines = lines_of(page);
+    std::vector<int> levels;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (lines[i].empty()) continue;
+        const std::string rule = i + 1 < lines.size() ? lines[i + 1] : "";
+        const bool is_heading = !rule.empty() && rule.size() == io::display_width(lines[i]) &&
+                                rule.find_first_not_of(rule[0]) == std::string::npos &&
+                                std::string("=-.").find(rule[0]) != std::string::npos;
+        levels.push_back(!is_heading ? 0 : rule[0] == '=' ? 1 : rule[0] == '-' ? 2 : 3);
+        if (is_heading) ++i;
+    }
+    return levels;
+}
+
 }  // namespace
+
+void check_headings(const std::string& page) {
+    const std::vector<int> levels = levels_of(page);
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+        if (levels[i] == 0) continue;
+        CAPTURE(i);
+        REQUIRE(i + 1 < levels.size());
+        CHECK((levels[i + 1] == 0 || levels[i + 1] > levels[i]));
+    }
+}
 
 std::vector<double> table_row(const std::string& page, const std::string& name) {
     const Words lines = lines_of(page);

@@ -18,6 +18,15 @@ std::string good(const Words& arguments, const std::string& input = "",
 /// Paragraphs of text are broken at any blank.
 std::string in_one_line(std::string page);
 
+/// Whether these words are in the page, wherever its lines end.
+bool says(const std::string& page, const std::string& words);
+
+/// Formulas and tables, which hold the numbers.
+Words numbers_of(const std::string& page);
+
+/// Whether numbers differ by at most `tolerance`, or by that part of the larger ones.
+bool is_near(double a, double b, double tolerance = 1e-6);
+
 /// Paragraphs and items of lists on a line each; formulas and tables as they are.
 std::string in_paragraphs(const std::string& page);
 
@@ -34,6 +43,9 @@ std::vector<double> vector_of(const std::string& page, const std::string& name);
 
 /// Row `key` of the table of vectors: the numbers in its brackets.
 std::vector<double> key_row(const std::string& page, const std::string& name, std::size_t key);
+
+/// Checks that there is content below each heading of a page of text.
+void check_headings(const std::string& page);
 
 /// The part of the page under "Head N", or all of it where there is one head.
 std::string head_part(const std::string& page, std::size_t head);
