@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes data/models/config_cases.json: what transformers makes of changed keys of config.json.
 
-    python3 tests/make_config_cases.py build/release/attn    # torch, transformers 5.23, safetensors
+    python3 tests/make_config_cases.py build/release/attn    # torch, transformers 5.24, safetensors
 
 Each case changes keys of a model in data/models ("-" takes one out) and keeps one query's attention
 weights of layer 0, as the library's own classes compute them with float64 parameters. Where attn
@@ -9,6 +9,7 @@ refuses the case, the key that its error names is kept instead: read those befor
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from safetensors.torch import load_file, save_file
 MODELS = pathlib.Path(__file__).resolve().parent.parent / "data/models"
 IDS = [1, 8, 3, 3, 6, 2]
 ABOUT = ("What attention the models in this folder have at layer 0 with these token ids, when keys of their "
-         "config.json are changed or missing: one query's weights, by heads, as transformers 5.23 computes "
+         "config.json are changed or missing: one query's weights, by heads, as transformers 5.24 computes "
          "them with float64 parameters (angles and softmax in float32). refused: the key by which attn "
          "refuses what it does not compute, or what contradicts itself; code: the exit code.")
 
@@ -117,8 +118,10 @@ def case(attn, model, changes, folder):
                           ",".join(map(str, IDS))], capture_output=True, text=True)
     one = {"model": model, "changes": changes, "without": without}
     if run.returncode:
-        key = run.stderr.split("config.json: ")[1].split(" ")[0].rstrip(":")
-        return one | {"code": run.returncode, "refused": key}
+        found = re.search(r"(?:config\.json: |safetensors:)(\S+?):? ", run.stderr)
+        named = [found[1]] if found else [key for key in [*changes, *without] if key in run.stderr]
+        assert named, (one, run.stderr)
+        return one | {"code": run.returncode, "refused": named[0]}
     query = 2 if model == "bert" else len(IDS) - 1
     try:
         weights = attention(model, folder)[:, query].tolist()

@@ -1,8 +1,7 @@
 // What is left where a result cannot go where it should: descriptors that are open already, readers
-// that go away, full disks, one file for two outputs, signals.
+// that go away, one file for two outputs, signals. Full disks and other faults: tests/faults.py.
 #include <doctest/doctest.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -196,35 +195,6 @@ TEST_CASE(
     // Failures among the answers so far are reported.
     CHECK(run({"batch", "--jobs", "1"}, "[]\n").code == 1);
     CHECK(run({"batch", "--jobs", "1", "--mode", "self"}, "[[1]]\n").code == 0);
-}
-
-TEST_CASE("full disks: a result is shown when its files are there, and no file alone") {
-    write_inputs();
-    if (!fs::exists("/dev/full")) return;
-    const std::array<std::string, 3> flags{"-o out/r.json", "--save-weights out/w.npz",
-                                           "--plot out/p.svg"};
-    const std::array<std::string, 3> paths{"out/r.json", "out/w.npz", "out/p.svg"};
-    for (unsigned asked = 1; asked < 8; ++asked)
-        for (std::size_t full = 0; full < 3; ++full) {
-            if ((asked >> full & 1) == 0) continue;
-            std::string line = "attn self m.csv ";
-            for (std::size_t i = 0; i < 3; ++i)
-                if ((asked >> i & 1) != 0) line += flags[i] + " ";
-            CAPTURE(line);
-            CAPTURE(full);
-            empty_folder();
-            make_link("/dev/full", paths[full]);
-            const Outcome outcome = run_shell(line);
-            CHECK(outcome.code == 4);
-            CHECK(is_one_error(outcome.err));
-            CHECK(outcome.out == "");
-            const bool has_sides = full == 0;  // what is written in place comes last
-            for (std::size_t i = 0; i < 3; ++i)
-                if (i != full) CHECK(fs::exists(paths[i]) == (has_sides && (asked >> i & 1) != 0));
-        }
-    empty_folder();
-    CHECK(run_shell("attn self m.csv " + flags[1] + " " + flags[2] + " >/dev/full").code == 4);
-    CHECK(files_in_folder() == Words{"p.svg", "w.npz"});
 }
 
 namespace {

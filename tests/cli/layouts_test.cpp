@@ -1,38 +1,22 @@
-// Layouts that have no config.json: each gives the numbers of the attention's formula once what the
-// tensors do not show is given, and an error names what is missing.
+// Layers whose settings the tensors do not show: with all of them as flags the numbers are those of
+// a plain formula, for every style of names; without one of them, or with the config of a type that
+// is not supported, there is an error that names what is missing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <random>
-#include <string>
-#include <vector>
+#include <filesystem>
 
-#include <nlohmann/json.hpp>
-
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
+#include "tests/support/formula_layer.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace layouts_test {
 
 using namespace attn::test;
-using nlohmann::json;
+using namespace attn::test::formula_layer;
 
 namespace {
-
-using Row = std::vector<double>;
-using Matrix = std::vector<Row>;
-
-enum class Joins { no, parts, groups };
-
-struct Layout {
-    std::string module, out;
-    std::vector<std::string> projections;  ///< one name if they are joined
-    Joins joins = Joins::no;
-    std::string norm_weight = {}, norm_bias = {};  ///< empty: it has no norms of heads
-    bool has_groups = true;
-};
 
 const std::vector<Layout> layouts{
     {"transformer.h.1.attn.", "c_proj", {"c_attn"}, Joins::parts, {}, {}, false},
@@ -51,322 +35,304 @@ const std::vector<Layout> layouts{
      "weight",
      "bias"}};
 
-/// One layer with its settings; widths are those of four tokens.
-struct Case {
-    std::size_t heads, kv_heads, d;
-    bool has_bias, causal;
-    std::string norm, rope;  ///< "" or a form; "none" or the pairs
-};
+const std::vector<Layout> families{{"h.0.attn.",
+                                    "c_proj",
+                                    {"c_attn"},
+                                    Joins::columns,
+                                    {},
+                                    {},
+                                    false,
+                                    "gpt2",
+                                    "h.0.ln_1",
+                                    "wte",
+                                    "wpe"},
+                                   {"layers.0.self_attn.",
+                                    "o_proj",
+                                    {"q_proj", "k_proj", "v_proj"},
+                                    Joins::no,
+                                    {},
+                                    {},
+                                    false,
+                                    "llama",
+                                    "layers.0.input_layernorm",
+                                    "embed_tokens"},
+                                   {"encoder.layer.0.attention.",
+                                    "output.dense",
+                                    {"self.query", "self.key", "self.value"},
+                                    Joins::no,
+                                    {},
+                                    {},
+                                    false,
+                                    "bert",
+                                    "embeddings.LayerNorm",
+                                    "embeddings.word_embeddings",
+                                    "embeddings.position_embeddings"},
+                                   {"layers.0.attention.",
+                                    "dense",
+                                    {"query_key_value"},
+                                    Joins::groups,
+                                    {},
+                                    {},
+                                    false,
+                                    "neox",
+                                    "layers.0.input_layernorm",
+                                    "embed_in"}};
 
-constexpr double scale = 0.4, base = 500, eps = 1e-3;
-constexpr std::size_t tokens = 4;
-
-class Layer {
-public:
-    Layer(const Case& c, std::mt19937& random) : c_(c), random_(random) {
-        const std::size_t width = c.heads * c.d, narrow = c.kv_heads * c.d;
-        x = drawn(tokens, width);
-        for (const std::size_t outputs : {width, narrow, narrow, width}) {
-            weights.push_back(drawn(outputs, width));
-            biases.push_back(c.has_bias ? drawn(1, outputs)[0] : Row(outputs, 0));
-        }
-        for (std::size_t i = 0; i < 2; ++i) {
-            norms.push_back(drawn(1, c.d)[0]);
-            shifts.push_back(c.norm == "layer" ? drawn(1, c.d)[0] : Row(c.d, 0));
-        }
+/// All flags that the question needs: each is the words of one setting.
+std::vector<Words> flags_of(const Question& q) {
+    const auto text = [](double value) { return json(value).dump(); };
+    std::vector<Words> flags{{"--heads", std::to_string(q.heads)},
+                             {q.causal ? "--causal" : "--no-causal"},
+                             {"--scale", text(q.scale)},
+                             {"--rope", q.rope}};
+    if (q.rope != "none") flags.push_back({"--rope-base", text(q.base)});
+    if (q.rope != "none") flags.push_back({"--rope-dims", std::to_string(q.dims)});
+    if (q.norms_heads() || q.norms_input()) {
+        flags.push_back({"--norm", q.norm});
+        flags.push_back({"--norm-eps", text(q.eps)});
     }
-
-    json tensors(const Layout& layout) const {
-        json all;
-        const auto add = [&](const std::string& name, const Matrix& weight, const Row& bias) {
-            all[layout.module + name + ".weight"] = weight;
-            if (c_.has_bias) all[layout.module + name + ".bias"] = bias;
-        };
-        add(layout.out, weights[3], biases[3]);
-        if (layout.joins == Joins::no) {
-            for (std::size_t i = 0; i < 3; ++i) add(layout.projections[i], weights[i], biases[i]);
-        } else {
-            Matrix weight;
-            Row bias;
-            const std::size_t groups = layout.joins == Joins::groups ? c_.kv_heads : 1;
-            for (std::size_t group = 0; group < groups; ++group)
-                for (std::size_t part = 0; part < 3; ++part) {
-                    const std::size_t rows = weights[part].size() / groups;
-                    for (std::size_t row = group * rows; row < (group + 1) * rows; ++row) {
-                        weight.push_back(weights[part][row]);
-                        bias.push_back(biases[part][row]);
-                    }
-                }
-            add(layout.projections[0], weight, bias);
-        }
-        for (std::size_t i = 0; i < 2 && !c_.norm.empty(); ++i) {
-            const std::string module = layout.module + (i == 0 ? "q_norm." : "k_norm.");
-            all[module + layout.norm_weight] = norms[i];
-            if (c_.norm == "layer") all[module + layout.norm_bias] = shifts[i];
-        }
-        return all;
-    }
-
-    /// The context vectors, row after row.
-    Row context() const {
-        Matrix parts[3];
-        for (std::size_t part = 0; part < 3; ++part)
-            for (const Row& row : x) parts[part].push_back(project(part, row));
-        Row out;
-        Matrix joined(tokens, Row(c_.heads * c_.d, 0));
-        for (std::size_t head = 0; head < c_.heads; ++head) {
-            const std::size_t key_head = head / (c_.heads / c_.kv_heads);
-            for (std::size_t i = 0; i < tokens; ++i) {
-                const Row query = turned(head_of(parts[0][i], head, 0), i);
-                Row weight;
-                double sum = 0;
-                for (std::size_t j = 0; j < tokens; ++j) {
-                    const Row key = turned(head_of(parts[1][j], key_head, 1), j);
-                    double score = 0;
-                    for (std::size_t n = 0; n < c_.d; ++n) score += query[n] * key[n];
-                    weight.push_back(c_.causal && j > i ? 0 : std::exp(scale * score));
-                    sum += weight.back();
-                }
-                for (std::size_t j = 0; j < tokens; ++j)
-                    for (std::size_t n = 0; n < c_.d; ++n)
-                        joined[i][head * c_.d + n] +=
-                            weight[j] / sum * parts[2][j][key_head * c_.d + n];
-            }
-        }
-        for (const Row& row : joined)
-            for (const double value : project(3, row)) out.push_back(value);
-        return out;
-    }
-
-    Matrix x;
-    std::vector<Matrix> weights;
-    Matrix biases, norms, shifts;
-
-private:
-    Matrix drawn(std::size_t rows, std::size_t columns) {
-        std::uniform_real_distribution<double> uniform(-1, 1);
-        Matrix matrix(rows, Row(columns));
-        for (Row& row : matrix)
-            for (double& value : row) value = uniform(random_);
-        return matrix;
-    }
-
-    Row project(std::size_t part, const Row& row) const {
-        Row out = biases[part];
-        for (std::size_t o = 0; o < out.size(); ++o)
-            for (std::size_t i = 0; i < row.size(); ++i) out[o] += weights[part][o][i] * row[i];
-        return out;
-    }
-
-    /// One head's part of a query (norm 0) or a key (norm 1), normed.
-    Row head_of(const Row& row, std::size_t head, std::size_t norm) const {
-        Row part(row.begin() + static_cast<std::ptrdiff_t>(head * c_.d),
-                 row.begin() + static_cast<std::ptrdiff_t>((head + 1) * c_.d));
-        if (c_.norm.empty()) return part;
-        double mean = 0, squares = 0;
-        const auto count = static_cast<double>(c_.d);
-        for (const double value : part) mean += c_.norm == "layer" ? value / count : 0;
-        for (const double value : part) squares += (value - mean) * (value - mean) / count;
-        for (std::size_t i = 0; i < c_.d; ++i)
-            part[i] = (part[i] - mean) / std::sqrt(squares + eps) *
-                          (norms[norm][i] + (c_.norm == "rms-plus-one" ? 1 : 0)) +
-                      shifts[norm][i];
-        return part;
-    }
-
-    Row turned(const Row& row, std::size_t position) const {
-        if (c_.rope == "none") return row;
-        Row out = row;
-        for (std::size_t i = 0; i < c_.d / 2; ++i) {
-            const std::size_t a = c_.rope == "half" ? i : 2 * i,
-                              b = c_.rope == "half" ? i + c_.d / 2 : 2 * i + 1;
-            const double angle =
-                static_cast<double>(position) *
-                std::pow(base, -2 * static_cast<double>(i) / static_cast<double>(c_.d));
-            out[a] = row[a] * std::cos(angle) - row[b] * std::sin(angle);
-            out[b] = row[b] * std::cos(angle) + row[a] * std::sin(angle);
-        }
-        return out;
-    }
-
-    Case c_;
-    std::mt19937& random_;
-};
-
-using Flags = std::vector<std::vector<std::string>>;
-
-Flags flags_of(const Case& c) {
-    Flags flags{{"--heads", std::to_string(c.heads)},
-                {c.causal ? "--causal" : "--no-causal"},
-                {"--scale", std::to_string(scale)},
-                {"--rope", c.rope}};
-    if (c.rope != "none")
-        flags.insert(flags.end(),
-                     {{"--rope-base", std::to_string(base)}, {"--rope-dims", std::to_string(c.d)}});
-    if (!c.norm.empty())
-        flags.insert(flags.end(), {{"--norm", c.norm}, {"--norm-eps", std::to_string(eps)}});
+    if (q.source != Source::ids) return flags;
+    flags.push_back({"--embedding-scale", text(q.embedding_scale)});
+    if (!q.layout->positions.empty())
+        flags.push_back({"--position-offset", std::to_string(q.offset)});
     return flags;
 }
 
-Outcome ask(const Layer& layer, const Flags& flags, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command{"multihead", "-",        "--weights",     "w.json",
-                                     "--layer",   "1",        "--no-pre-norm", "--dtype",
-                                     "float64",   "--format", "json"};
-    for (const auto& flag : flags) command.insert(command.end(), flag.begin(), flag.end());
-    command.insert(command.end(), more.begin(), more.end());
-    return run_attn(command, json(layer.x).dump());
+Words words_of(const Question& q, const std::vector<Words>& flags, const Words& more = {}) {
+    Words words{"multihead", "--weights", "w.json", "--dtype", "float64"};
+    if (q.source == Source::ids)
+        words = words + Words{"--token-ids", "3,1,4,1"};
+    else
+        words.insert(words.begin() + 1, "-");
+    if (q.source == Source::normed) words.emplace_back("--pre-norm");
+    if (!q.has_embedding()) words = words + Words{"--layer", "1", "--no-pre-norm"};
+    for (const Words& flag : flags) words = words + flag;
+    return words + more;
 }
 
-void check_context(const Outcome& outcome, const Row& expected) {
+void check_answer(const Layer& layer, const Words& words) {
+    const Outcome outcome = run_attn(words, json(layer.x).dump());
     REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    const std::vector<double> found = flat(json::parse(outcome.out)["context_vectors"]);
-    REQUIRE_EQ(found.size(), expected.size());
-    double worst = 0;
-    for (std::size_t i = 0; i < found.size(); ++i)
-        worst = std::max(worst, std::abs(found[i] - expected[i]));
-    CHECK_LE(worst, 1e-11);
+    const json found = json::parse(outcome.out);
+    const auto [weights, context] = layer.answer();
+    for (const auto& [name, expected] :
+         {std::pair("attention_weights", weights), {"context_vectors", context}}) {
+        const Row numbers = flat(found[name]);
+        REQUIRE(numbers.size() == expected.size());
+        double worst = 0;
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            worst = std::max(worst, std::abs(numbers[i] - expected[i]));
+        CHECK(worst < 1e-11);
+    }
 }
 
-/// Every layout with these settings, if it has them.
-template <class Check>
-void for_each_case(const Check& check) {
-    std::mt19937 random(7);
-    std::size_t turn = 0;
+std::vector<Question> questions(std::mt19937& random) {
+    const auto among = [&](const auto& values) { return values[random() % values.size()]; };
+    const Words norms{"layer", "rms", "rms-plus-one"}, ropes{"none", "half", "interleaved"};
+    std::vector<Question> all;
+    const auto add = [&](Question q) {
+        q.causal = random() % 2 == 0;
+        q.rope = among(ropes);
+        q.dims = among(std::vector<std::size_t>{2, 4});
+        q.base = among(Row{2, 500, 10000, 500000});
+        q.scale = among(Row{0.5, 0.25, 0.4, 1, 1.5});
+        q.eps = among(Row{1e-6, 1e-3, 0.5});
+        all.push_back(q);
+    };
     for (const Layout& layout : layouts)
         for (const auto& [heads, kv_heads] :
              {std::pair<std::size_t, std::size_t>{2, 2}, {4, 2}, {3, 1}, {1, 1}})
             for (const bool has_bias : {false, true})
-                for (const char* norm : {"", "layer", "rms", "rms-plus-one"}) {
+                for (const std::string norm : {"", "layer", "rms", "rms-plus-one"}) {
                     if (heads != kv_heads && !layout.has_groups) continue;
-                    if (*norm != '\0' && layout.norm_weight.empty()) continue;
-                    const char* const ropes[] = {"none", "half", "interleaved"};
-                    const Case c{heads, kv_heads,       4, has_bias, turn % 2 == 0,
-                                 norm,  ropes[turn % 3]};
-                    ++turn;
-                    CAPTURE(layout.module);
-                    CAPTURE(layout.projections.front());
-                    CAPTURE(norm);
-                    const Layer layer(c, random);
-                    write_text("w.json", layer.tensors(layout).dump());
-                    check(layout, c, layer);
+                    if (!norm.empty() && layout.norm_weight.empty()) continue;
+                    Question q{&layout, "", Source::hidden, heads, kv_heads, has_bias};
+                    q.norm = norm;
+                    add(q);
                 }
+    for (const Layout& layout : families)
+        for (const std::string prefix : {"", "model.", "transformer.", "roberta."})
+            for (const Source source : {Source::hidden, Source::normed, Source::ids}) {
+                Question q{&layout, prefix, source};
+                if (q.is_bert() && source == Source::normed) continue;
+                q.has_bias = layout.family == "gpt2";
+                q.norm = among(norms);
+                q.embedding_scale = among(Row{1, 4, 0.125});
+                q.offset = among(std::vector<std::size_t>{0, 1, 2, 5});
+                add(q);
+            }
+    return all;
+}
+
+template <class Check>
+void for_each_layer(const Check& check) {
+    std::mt19937 random(7);
+    for (const Question& q : questions(random)) {
+        const Layer layer(q, random);
+        CAPTURE(q.prefix + q.layout->module + q.layout->projections[0]);
+        CAPTURE(q.norm);
+        write_text("w.json", layer.tensors().dump());
+        std::filesystem::remove("config.json");
+        check(q, layer);
+    }
+}
+
+void check_missing(const Question& q, const Layer& layer, const Words& more) {
+    const bool is_plain = q.layout->projections[0] == "W_query" && q.norm.empty();
+    const std::vector<Words> flags = flags_of(q);
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+        std::string name = flags[i][0];
+        // Its default is all of a head, but for NeoX.
+        if (name == "--rope-dims" && q.layout->family != "neox") continue;
+        if (is_plain && name != "--heads") continue;
+        std::vector<Words> fewer = flags;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+        if (name == "--no-causal") name = "--causal";
+        if (name == "--rope")
+            std::erase_if(fewer, [](const Words& f) { return f[0].starts_with("--rope-"); });
+        check_error(words_of(q, fewer, more), json(layer.x).dump(), 2, name);
+    }
 }
 
 }  // namespace
 
-TEST_CASE("layouts: names, heads, biases and norms give the formula's numbers") {
+TEST_CASE("layouts: names, heads, biases, norms and embeddings give the formula's numbers") {
     scratch_folder();
-    for_each_case([](const Layout&, const Case& c, const Layer& layer) {
-        check_context(ask(layer, flags_of(c)), layer.context());
+    for_each_layer([](const Question& q, const Layer& layer) {
+        check_answer(layer, words_of(q, flags_of(q)));
+        if (q.has_embedding())
+            check_answer(layer, words_of(q, flags_of(q), {"--family", q.layout->family}));
     });
 }
 
 TEST_CASE("layouts: what the tensors do not show must be given") {
     scratch_folder();
     Sample sample(3);
-    for_each_case([&](const Layout& layout, const Case& c, const Layer& layer) {
+    for_each_layer([&](const Question& q, const Layer& layer) {
         if (!sample.takes()) return;
-        const bool is_plain = layout.projections.front() == "W_query" && c.norm.empty();
-        const Flags flags = flags_of(c);
-        for (std::size_t i = 0; i < flags.size(); ++i) {
-            Flags fewer = flags;
-            fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-            std::string name = flags[i][0];
-            if (name == "--rope-dims" || (is_plain && name != "--heads")) continue;
-            if (name == "--no-causal") name = "--causal";
-            if (name == "--rope")
-                std::erase_if(fewer, [](const auto& f) { return f[0].starts_with("--rope-"); });
-            const Outcome outcome = ask(layer, fewer);
-            CHECK_EQ(outcome.code, 2);
-            CHECK_NE(outcome.err.find(name), std::string::npos);
-            CHECK_NE(outcome.err.find("missing"), std::string::npos);
-        }
+        check_missing(q, layer, {});
+        if (!q.has_embedding()) return;
+        check_missing(q, layer, {"--family", q.layout->family});
+        check_missing(q, layer, {"--model-config", "none"});
     });
+}
+
+TEST_CASE("layouts: a config of a type that is not supported is no reason to guess") {
+    scratch_folder();
+    Sample sample(3);
+    for_each_layer([&](const Question& q, const Layer& layer) {
+        if (!q.has_embedding() || !sample.takes()) return;
+        const std::string input = json(layer.x).dump();
+        const std::vector<Words> flags = flags_of(q);
+        const Words none{"--model-config", "none"};
+        write_text("config.json", R"({"model_type": "no-such"})");
+        const std::string problem = "model type no-such is not supported";
+        check_error(words_of(q, flags), input, 3, problem);
+        if (q.norms_input())
+            check_error(words_of(q, flags, none), input, 3, problem);
+        else
+            check_answer(layer, words_of(q, flags, none));
+        const Outcome bare = run_attn(words_of(q, {flags[0]}, none), input);
+        CHECK(bare.code != 0);
+        CHECK_FALSE(contains(bare.err, "usual for"));
+    });
+}
+
+TEST_CASE("layouts: RoBERTa's positions begin behind those of its padding") {
+    scratch_folder();
+    std::mt19937 random(21);
+    for (const std::string type : {"bert", "roberta", "xlm-roberta", "camembert"})
+        for (const json& padding : {json(), json(0), json(1), json(5)}) {
+            CAPTURE(type);
+            CAPTURE(padding.dump());
+            Question q{&families[2], type == "bert" ? "bert." : "roberta.", Source::ids};
+            q.norm = "layer";
+            q.rope = "none";
+            q.scale = 1 / std::sqrt(static_cast<double>(d));
+            const std::size_t id = padding.is_null() ? 1 : padding.get<std::size_t>();
+            q.offset = type == "bert" ? 0 : id + 1;
+            const Layer layer(q, random);
+            write_text("w.json", layer.tensors().dump());
+            json config{{"model_type", type},
+                        {"num_attention_heads", q.heads},
+                        {"hidden_size", q.heads * d},
+                        {"layer_norm_eps", q.eps}};
+            if (!padding.is_null()) config["pad_token_id"] = padding;
+            write_text("config.json", config.dump());
+            if (type != "bert" && id == 1)  // one of the ids that are asked for: not counted
+                CHECK(run_attn(words_of(q, {})).code == 0);
+            else
+                check_answer(layer, words_of(q, {}));
+            check_answer(layer, words_of(q, {{"--position-offset", std::to_string(q.offset)}}));
+            config["pad_token_id"] = "x";
+            write_text("config.json", config.dump());
+            if (type != "bert") check_error(words_of(q, {}), "", 3, "pad_token_id is \"x\"");
+        }
+    std::filesystem::remove("config.json");
 }
 
 TEST_CASE("layouts: norms of heads are not lost") {
     scratch_folder();
     std::mt19937 random(8);
-    const Case c{2, 1, 4, false, true, "rms", "half"};
-    const Layer layer(c, random);
-    write_text("w.json", layer.tensors(layouts[2]).dump());
-    const Outcome saved = ask(layer, flags_of(c), {"--save-weights", "saved.npz"});
-    CHECK_EQ(saved.code, 2);
-    CHECK_NE(saved.err.find("q_norm"), std::string::npos);
-    const Outcome all = ask(layer, flags_of(c), {"--emit", "all", "-o", "all.json"});
-    REQUIRE_MESSAGE(all.code == 0, all.err);
-    const Outcome again =
-        run_attn({"multihead", "-", "--weights", "all.json"}, json(layer.x).dump());
-    CAPTURE(again.err);
-    CHECK_EQ(again.code, 3);
-    CHECK_NE(again.err.find("_norm.weight"), std::string::npos);
+    Question q{&layouts[2], "", Source::hidden, 2, 1};
+    q.causal = true;
+    q.norm = "rms";
+    q.rope = "half";
+    const Layer layer(q, random);
+    const std::string input = json(layer.x).dump();
+    write_text("w.json", layer.tensors().dump());
+    check_error(words_of(q, flags_of(q), {"--save-weights", "saved.npz"}), input, 2, "q_norm");
+    const Words all = words_of(q, flags_of(q), {"--emit", "all", "-o", "all.json"});
+    REQUIRE(run_attn(all, input).code == 0);
+    check_error({"multihead", "-", "--weights", "all.json"}, input, 3, "_norm.weight");
     const Outcome explained = run_attn({"explain", "all.json"});
-    CHECK_NE(explained.code, 0);
-    CHECK_NE(explained.err.find("norms of queries and keys"), std::string::npos);
+    CHECK(explained.code != 0);
+    CHECK(contains(explained.err, "norms of queries and keys"));
     // One norm without the other is not a norm of heads.
-    json weights = layer.tensors(layouts[2]);
+    json weights = layer.tensors();
     weights.erase(layouts[2].module + "k_norm.weight");
     write_text("w.json", weights.dump());
-    const Outcome one = ask(layer, flags_of(c));
-    CHECK_EQ(one.code, 3);
-    CHECK_NE(one.err.find("q_norm.weight"), std::string::npos);
+    check_error(words_of(q, flags_of(q)), input, 3, "q_norm.weight");
 }
 
 TEST_CASE("layouts: bias_k and bias_v are a key and a value that all queries see") {
     scratch_folder();
     std::mt19937 random(9);
-    const Case c{2, 2, 4, true, true, "", "none"};
-    const Layer layer(c, random);
-    json weights;
-    json joined = json::array(), bias = json::array();
-    for (std::size_t part = 0; part < 3; ++part)
-        for (std::size_t row = 0; row < layer.weights[part].size(); ++row) {
-            joined.push_back(layer.weights[part][row]);
-            bias.push_back(layer.biases[part][row]);
-        }
-    weights["in_proj_weight"] = joined;
-    weights["in_proj_bias"] = bias;
-    weights["out_proj.weight"] = layer.weights[3];
-    weights["out_proj.bias"] = layer.biases[3];
+    Question q{&layouts[4], "", Source::hidden, 2, 2, true};
+    const Layer layer(q, random);
+    const json joined = layer.tensors();
+    const std::string module = layouts[4].module;
+    json weights{{"in_proj_weight", joined[module + "W_pack.weight"]},
+                 {"in_proj_bias", joined[module + "W_pack.bias"]},
+                 {"out_proj.weight", joined[module + "o_proj.weight"]},
+                 {"out_proj.bias", joined[module + "o_proj.bias"]}};
     write_text("w.json", weights.dump());
-    const std::vector<std::string> command{"multihead", "-",   "--weights", "w.json",
-                                           "--heads",   "2",   "--dtype",   "float64",
-                                           "--format",  "json"};
+    const Words words{"multihead", "-", "--weights", "w.json",
+                      "--heads",   "2", "--dtype",   "float64"};
     const std::string x = json(layer.x).dump();
     // As a cache of one key and one value.
     json past_key = json::array(), past_value = json::array();
     for (std::size_t head = 0; head < 2; ++head) {
         const auto part = [&](const Row& row) {
-            return json::array({Row(row.begin() + static_cast<std::ptrdiff_t>(4 * head),
-                                    row.begin() + static_cast<std::ptrdiff_t>(4 * head + 4))});
+            const auto begin = row.begin() + static_cast<std::ptrdiff_t>(d * head);
+            return json::array({Row(begin, begin + static_cast<std::ptrdiff_t>(d))});
         };
         past_key.push_back(part(layer.x[0]));
         past_value.push_back(part(layer.x[1]));
     }
     write_text("k.json", past_key.dump());
     write_text("v.json", past_value.dump());
-    std::vector<std::string> cached = command;
-    cached.insert(cached.end(), {"--past-key", "k.json", "--past-value", "v.json"});
-    const Outcome expected = run_attn(cached, x);
-    REQUIRE_MESSAGE(expected.code == 0, expected.err);
+    const Words cache{"--past-key", "k.json", "--past-value", "v.json"};
+    const json expected = answer(words + cache, x);
     weights["bias_k"] = {{layer.x[0]}};
     weights["bias_v"] = {{layer.x[1]}};
     write_text("w.json", weights.dump());
-    const Outcome found = run_attn(command, x);
-    REQUIRE_MESSAGE(found.code == 0, found.err);
+    const json found = answer(words, x);
     for (const char* array : {"context_vectors", "attention_weights"})
-        CHECK_EQ(json::parse(found.out)[array], json::parse(expected.out)[array]);
-    for (const std::vector<std::string>& more :
-         {std::vector<std::string>{"--past-key", "k.json", "--past-value", "v.json"},
-          {"--window", "1"},
-          {"--alibi"},
-          {"--save-weights", "saved.npz"}}) {
-        std::vector<std::string> refused = command;
-        refused.insert(refused.end(), more.begin(), more.end());
-        const Outcome outcome = run_attn(refused, x);
-        CHECK_EQ(outcome.code, 2);
-        CHECK_NE(outcome.err.find("bias_k"), std::string::npos);
-    }
+        CHECK(found[array] == expected[array]);
+    for (const Words& more :
+         {cache, {"--window", "1"}, {"--alibi"}, {"--save-weights", "saved.npz"}})
+        check_error(words + more, x, 2, "bias_k");
 }
 
 }  // namespace layouts_test

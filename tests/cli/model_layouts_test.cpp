@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
@@ -21,53 +19,29 @@ using nlohmann::json;
 
 namespace {
 
-struct Tensor {
-    std::string name;
-    std::vector<std::size_t> shape;
-    std::string data;
-};
-
-void write_tensors(const std::vector<Tensor>& tensors, const std::string& path) {
-    json header = json::object();
-    std::string data;
-    for (const Tensor& tensor : tensors) {
-        header[tensor.name] = {{"dtype", "F32"},
-                               {"shape", tensor.shape},
-                               {"data_offsets", {data.size(), data.size() + tensor.data.size()}}};
-        data += tensor.data;
-    }
-    const std::string text = header.dump();
-    std::string length(8, '\0');
-    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i));
-    write_text(path, length + text + data);
-}
-
-std::vector<Tensor> tensors_of(const json& c) {
-    std::vector<Tensor> tensors;
-    for (const auto& [name, row] : c["tensors"].items()) {
-        const auto shape = row[0].get<std::vector<std::size_t>>();
-        tensors.push_back({name, shape, drawn(name, count_of(row[0]), row[1], row[2])});
-    }
+std::vector<StoredTensor> tensors_of(const json& c) {
+    std::vector<StoredTensor> tensors;
+    for (const auto& [name, row] : c["tensors"].items())
+        tensors.push_back({name, "F32", row[0], drawn(name, count_of(row[0]), row[1], row[2])});
     return tensors;
 }
 
 /// The rows of a matrix in another order: row i is the given one.
 template <class Source>
-void reorder_rows(Tensor& tensor, const Source& source) {
-    const std::size_t row = tensor.data.size() / tensor.shape[0];
+void reorder_rows(StoredTensor& tensor, const Source& source) {
+    const std::size_t rows = tensor.shape[0], row = tensor.bytes.size() / rows;
     std::string data;
-    for (std::size_t i = 0; i < tensor.shape[0]; ++i)
-        data += tensor.data.substr(source(i) * row, row);
-    tensor.data = data;
+    for (std::size_t i = 0; i < rows; ++i) data += tensor.bytes.substr(source(i) * row, row);
+    tensor.bytes = data;
 }
 
-void transpose(Tensor& tensor) {
+void transpose(StoredTensor& tensor) {
     std::string data;
     const std::size_t rows = tensor.shape[0], columns = tensor.shape[1];
     for (std::size_t column = 0; column < columns; ++column)
         for (std::size_t row = 0; row < rows; ++row)
-            data += tensor.data.substr((row * columns + column) * sizeof(float), sizeof(float));
-    tensor.data = data;
+            data += tensor.bytes.substr((row * columns + column) * sizeof(float), sizeof(float));
+    tensor.bytes = data;
     tensor.shape = {columns, rows};
 }
 
@@ -104,57 +78,90 @@ TEST_CASE("models: multihead computes a layer of a family, or names what it does
                          1e-8);
                 continue;
             }
-            const bool says_how_to_go_on = run.err.find("attn model") != std::string::npos ||
-                                           run.err.find("--rope-scaling") != std::string::npos;
-            CHECK(says_how_to_go_on);
+            CHECK((contains(run.err, "attn model") || contains(run.err, "--rope-scaling")));
             CHECK(run.out.empty());
         }
     }
     if (one_in == 1) CHECK_GE(computed, 90);
 }
 
+TEST_CASE("models: without its config a layer with flags of another family is right, or refused") {
+    // All that tensors do not show, as files of the families mean it.
+    const std::vector<Words> said{{"--causal", "--rope", "half", "--rope-base", "10000", "--norm",
+                                   "rms", "--norm-eps", "1e-6"},
+                                  {"--causal", "--rope", "none", "--norm", "layer", "--norm-eps",
+                                   "1e-5", "--position-offset", "0"},
+                                  {"--no-causal", "--rope", "none", "--norm", "layer", "--norm-eps",
+                                   "1e-12", "--position-offset", "0"},
+                                  {"--causal", "--rope", "half", "--rope-base", "10000",
+                                   "--rope-dims", "2", "--norm", "layer", "--norm-eps", "1e-5"}};
+    const Words known{"gpt2",  "bert",    "roberta", "camembert", "xlm-roberta",
+                      "llama", "mistral", "qwen2",   "gpt_neox"};
+    std::size_t refused = 0;
+    Sample is_taken(2);
+    for (const json& c : model_cases()) {
+        if (is_refused(c) || !is_taken.takes()) continue;
+        if (std::count(known.begin(), known.end(), c["config"]["model_type"]) != 0) continue;
+        CAPTURE(c["name"].get<std::string>());
+        write_model(c, "model");
+        const json weights =
+            result_of(words_of(c) + Words{"--emit", "attention_weights"})["attention_weights"][0];
+        if (weights.is_null()) continue;
+        for (const Words& flags : said) {
+            const Outcome run = run_attn(
+                Words{"multihead", "--weights", "model", "--model-config", "none", "--layer", "0",
+                      "--dtype", "float64", "--token-ids", ids_of(c), "--embedding-scale", "1",
+                      "--heads", std::to_string(weights.size()), "--scale", "0.5"} +
+                flags);
+            CAPTURE(flags);
+            CAPTURE(run.err);
+            if (run.code == 0) {
+                CHECK_LE(difference_of(json::parse(run.out)["attention_weights"], weights), 1e-7);
+                continue;
+            }
+            CHECK((run.code == 2 || run.code == 3));
+            CHECK(run.out.empty());
+            ++refused;
+        }
+    }
+    CHECK_GE(refused, 20);
+}
+
 TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same models") {
-    const std::vector<std::string> arrays{"last_hidden_state", "logits", "attention_weights"};
-    const auto ask = [&](const json& c, std::vector<std::string> command) {
-        command.insert(command.end(), {"--token-ids", ids_of(c), "--dtype", "float64", "--emit",
-                                       "last_hidden_state,logits,attention_weights"});
-        return run_attn(command);
+    const auto asked = [](const json& c, const Words& words) {
+        return words + Words{"--token-ids", ids_of(c),
+                             "--dtype",     "float64",
+                             "--emit",      "last_hidden_state,logits,attention_weights"};
     };
-    const auto check_same = [&](const Outcome& found, const Outcome& expected) {
-        REQUIRE_MESSAGE(found.code == 0, found.err);
-        REQUIRE_MESSAGE(expected.code == 0, expected.err);
-        for (const std::string& array : arrays)
-            CHECK_LE(difference_of(json::parse(found.out)[array], json::parse(expected.out)[array]),
-                     1e-12);
+    const auto check_same = [](const Words& words, const json& expected) {
+        const json found = result_of(words);
+        for (const char* array : {"last_hidden_state", "logits", "attention_weights"})
+            CHECK_LE(difference_of(found[array], expected[array]), 1e-12);
     };
     std::filesystem::create_directories(scratch_folder() + "/layout");
     for (json c : model_cases()) {
         const json& config = c["config"];
-        std::vector<Tensor> tensors = tensors_of(c);
+        std::vector<StoredTensor> tensors = tensors_of(c);
         if (c["name"] == "gpt2") {
             c["config"]["activation_function"] = "gelu";
             write_model(c, "model");
-            for (Tensor& tensor : tensors) {
+            for (StoredTensor& tensor : tensors) {
                 if (tensor.shape.size() == 2 && tensor.name.find(".h.") != std::string::npos)
                     transpose(tensor);
                 tensor.name = "_orig_mod." + tensor.name;
             }
-            write_tensors(tensors, "layout/model.safetensors");
+            write_text("layout/model.safetensors", safetensors_of(tensors));
             const std::string heads = std::to_string(
                 config.value(config.contains("n_head") ? "n_head" : "num_attention_heads", 0));
-            const std::vector<std::string> command{"model", "layout",         "--family",
-                                                   "gpt2",  "--model-config", "none"};
-            std::vector<std::string> whole = command;
-            whole.insert(whole.end(), {"--heads", heads});
-            check_same(ask(c, whole), ask(c, {"model", "model"}));
-            const Outcome missing = ask(c, command);
-            CHECK_EQ(missing.code, 2);
-            CHECK_NE(missing.err.find("--heads: missing"), std::string::npos);
+            const Words command{"model", "layout", "--family", "gpt2", "--model-config", "none"};
+            check_same(asked(c, command + Words{"--heads", heads}),
+                       result_of(asked(c, {"model", "model"})));
+            check_error(asked(c, command), "", 2, "--heads: missing");
         }
         if (c["name"] != "llama") continue;
         write_model(c, "model");
         const auto heads = config["num_attention_heads"].get<std::size_t>();
-        for (Tensor& tensor : tensors) {
+        for (StoredTensor& tensor : tensors) {
             const bool turns = tensor.name.find("q_proj") != std::string::npos ||
                                tensor.name.find("k_proj") != std::string::npos;
             const std::size_t d =
@@ -175,28 +182,22 @@ TEST_CASE("models: nanoGPT and Meta's Llama without a config.json are the same m
                                                 {"embed_tokens", "tok_embeddings"},
                                                 {"lm_head", "output"}});
         }
-        write_tensors(tensors, "layout/model.safetensors");
+        write_text("layout/model.safetensors", safetensors_of(tensors));
         const json base = config.contains("rope_parameters")
                               ? config["rope_parameters"]["rope_theta"]
                               : config.value("rope_theta", json(10000));
-        const Outcome expected = ask(c, {"model", "model"});
-        check_same(ask(c, {"model", "layout", "--family", "meta", "--model-config", "none",
-                           "--heads", std::to_string(heads), "--rope-base", base.dump(),
-                           "--norm-eps", config["rms_norm_eps"].dump()}),
+        const json expected = result_of(asked(c, {"model", "model"}));
+        const Words meta{"model", "layout", "--family", "meta", "--model-config", "none"};
+        check_same(asked(c, meta + Words{"--heads", std::to_string(heads), "--rope-base",
+                                         base.dump(), "--norm-eps", config["rms_norm_eps"].dump()}),
                    expected);
-        const Outcome missing =
-            ask(c, {"model", "layout", "--family", "meta", "--model-config", "none"});
-        CHECK_EQ(missing.code, 2);
-        CHECK_NE(missing.err.find("--heads: missing, as are --rope-base and --norm-eps"),
-                 std::string::npos);
+        check_error(asked(c, meta), "", 2, "--heads: missing, as are --rope-base and --norm-eps");
         json params{{"n_heads", heads}, {"rope_theta", base}, {"norm_eps", config["rms_norm_eps"]}};
         write_text("layout/params.json", params.dump());
-        check_same(ask(c, {"model", "layout"}), expected);
+        check_same(asked(c, {"model", "layout"}), expected);
         params["qk_norm"] = true;
         write_text("layout/params.json", params.dump());
-        const Outcome unknown = ask(c, {"model", "layout"});
-        CHECK_EQ(unknown.code, 3);
-        CHECK_NE(unknown.err.find("qk_norm is true"), std::string::npos);
+        check_error(asked(c, {"model", "layout"}), "", 3, "qk_norm is true");
         std::filesystem::remove(scratch_folder() + "/layout/params.json");
     }
 }

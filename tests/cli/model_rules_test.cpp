@@ -97,6 +97,10 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
             more[model.module + "sink"] = no_array;
             check_refused(run_model(model, more, inputs), "\"" + model.module + "sink\"");
         }
+        json many = weights;
+        for (const char* name : {"a", "b", "c", "d", "e"})
+            many[model.module + name + "_other"] = numbers({2, 2}, 3);
+        check_refused(run_model(model, many, inputs), "5 tensors which would be ignored, e.g. ");
         json without = weights;
         without[model.module + "q_norm"] = nullptr;
         CHECK((run_model(model, without, inputs).out == base.out));

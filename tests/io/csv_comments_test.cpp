@@ -115,7 +115,7 @@ TEST_CASE("csv reading: a first line that begins with a spreadsheet's error valu
                                         by_flags.meaning.labels.front().starts_with(value))));
                             }
                     }
-    CHECK(refused > test::cases(10000));
+    if (test::one_in == 1) CHECK(refused > 10000);
 }
 
 TEST_CASE("csv reading: error values that begin a text are comments") {

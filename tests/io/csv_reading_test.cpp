@@ -280,4 +280,68 @@ TEST_CASE(
           "f.csv: line 1 is read as a header, the first column as labels");
 }
 
+TEST_CASE("csv reading: everything quoted, R's row names, Excel's sep") {
+    for (const char* text :
+         {"\"1\",\"2\"\n\"3\",\"4\"\n", "\"x1\",\"x2\"\n\"a\",1,2\n\"b\",3,4\n",
+          "\"x1\",\"x2\"\n\"1\",1,2\n\"2\",3,4\n", "sep=;\n1;2\n3;4\n", "1,2,\n3,4,\n",
+          "word,x1,x2\n2020,1,2\n2021,3,4\n", "1,2\n\n \n3,4\n"}) {
+        CAPTURE(text);
+        CHECK(read(text).meaning.values == std::vector<double>{1, 2, 3, 4});
+    }
+}
+
+TEST_CASE("csv reading: rows of empty fields are refused") {
+    for (const auto& [text, line] : {std::pair(",\n1,2\n3,4\n", "1"),
+                                     {"1,2\n3,4\n,\n", "3"},
+                                     {"1,2,\n3,4,\n,,\n", "3"},
+                                     {"1,2\n,\n3,4\n", "2"},
+                                     {"1\t2\n\t\n3\t4\n", "2"},
+                                     {"a,b\n,\n3,4\n", "2"}})
+        CHECK(read(text).error == std::string("f.csv:") + line +
+                                      ": a row of empty fields; expected numbers, or no such line");
+}
+
+TEST_CASE("csv reading: integers with a comma that a decimal comma explains better are refused") {
+    const auto decimals = [](const std::string& text, DecimalMark mark) {
+        return read(text, {.decimal = mark}).meaning.values.size();
+    };
+    const auto names_flag = [](const std::string& text) {
+        return read(text).error.find("--csv-decimal") != std::string::npos;
+    };
+    for (const char* text : {"0,05\n0,007\n", "0,5\n-0,3\n", "the 1,5\nof 2,3\n"}) {
+        CAPTURE(text);
+        CHECK(read(text).error.find("--csv-decimal , reads it as one, --csv-decimal . as two") !=
+              std::string::npos);
+        CHECK(decimals(text, DecimalMark::comma) == 2);
+        CHECK(decimals(text, DecimalMark::point) == (text[0] == 't' ? 2 : 4));
+    }
+    for (const char* text : {"0,5\n1,25\n", "-1,5\n2,-3\n", "-128,5\n2,3\n", "-1, 5\n2, 3\n",
+                             "x,y\n0,05\n0,007\n", "-1,5\n2,0.5\n", "# c\n1,0\n0,1\n"})
+        CHECK_MESSAGE(read(text).meaning.values.size() == 4, text);
+    // With a group of three digits, what a comma means is open.
+    CHECK_FALSE(names_flag("\"1,000\",2\n3,4\n"));
+    CHECK_FALSE(names_flag("1,000\t2\n3\t4\n"));
+    CHECK(names_flag("\"1,000\",2\n\"0,5\",4\n"));
+}
+
+TEST_CASE("csv reading: a flag is named only if the reading by it gets past the error") {
+    for (const char* text : {"1,2,\n3,4\n", "1|2\n3|4\n", "(1,2)\n(3,4)\n", "'1','2'\n'3','4'\n"}) {
+        const std::string error = read(text).error;
+        CAPTURE(error);
+        CHECK(error.find("; expected numbers, or a header of words") != std::string::npos);
+        CHECK(error.find("--csv") == std::string::npos);
+    }
+    // In a file of any length, by the lines around the error.
+    std::string glove;
+    for (int i = 0; i < 60000; ++i) glove += std::to_string(i) + " 0.5\nthe 0.25\n";
+    const std::string error = read(glove + "\" 1\n" + glove).error;
+    CHECK(error.starts_with("f.csv:120001:1: a quote"));
+    CHECK(error.ends_with("; --csv-quotes no reads it as text"));
+}
+
+TEST_CASE("csv reading: in float64 numbers beyond float32 are read") {
+    const auto read = read_csv(test::make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
+    CHECK(test::numbers_of(read.matrix.values) == std::vector<double>{3.5e38, 0});
+}
+
 }  // namespace csv_reading_test

@@ -27,6 +27,16 @@ std::size_t files_in(const std::string& folder) {
         std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
+void replace(const std::string& path, const std::string& text = "new") {
+    OutputFile out(path);
+    out.fill([&](Output& to) { to << text; });
+    out.commit();
+}
+
+unsigned mode_of(const std::string& path) {
+    return static_cast<unsigned>(fs::status(path).permissions());
+}
+
 std::string fresh_folder(const std::string& name) {
     std::string folder = test::scratch_folder() + "/" + name;
     fs::create_directory(folder);
@@ -47,20 +57,6 @@ TEST_CASE("output: without commit the old file stays and nothing is left behind"
     CHECK(files_in(folder) == 1);
 }
 
-TEST_CASE("output: commit replaces the file whole and keeps its mode") {
-    const std::string folder = fresh_folder("committed"), path = folder + "/r.json";
-    test::write_text(path, "old");
-    ::chmod(path.c_str(), 0640);
-    OutputFile out(path);
-    out.fill([](Output& to) { to << "new"; });
-    out.commit();
-    CHECK(test::read_text(path) == "new");
-    struct stat status {};
-    ::stat(path.c_str(), &status);
-    CHECK((status.st_mode & 0777) == 0640);
-    CHECK(files_in(folder) == 1);
-}
-
 TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
     const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
     const mode_t old_mask = ::umask(022);
@@ -72,13 +68,12 @@ TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, 
             CHECK((static_cast<unsigned>(file.status().permissions()) & ~mode) == 0);
         out.fill([](Output& to) { to << "new"; });
         out.commit();
-        CHECK(static_cast<unsigned>(fs::status(path).permissions()) == mode);
+        CHECK(mode_of(path) == mode);
+        CHECK(files_in(folder) == 1);
         fs::remove(path);
     }
-    OutputFile out(path);
-    out.fill([](Output&) {});
-    out.commit();
-    CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0644);
+    replace(path);
+    CHECK(mode_of(path) == 0644);
     ::umask(old_mask);
 }
 
@@ -88,9 +83,7 @@ TEST_CASE("output: a file that is replaced stays that of its owner and group") {
     test::write_text(path, "old");
     REQUIRE(::chown(path.c_str(), 12, 34) == 0);
     ::chmod(path.c_str(), 0660);
-    OutputFile out(path);
-    out.fill([](Output& to) { to << "new"; });
-    out.commit();
+    replace(path);
     struct stat status {};
     ::stat(path.c_str(), &status);
     CHECK(status.st_uid == 12);
@@ -117,24 +110,19 @@ TEST_CASE("output: an access list stays, and a folder's own list opens no file t
         const ssize_t size = ::getxattr(path.c_str(), access, found.data(), found.size());
         return found.substr(0, size < 0 ? 0 : static_cast<std::size_t>(size));
     };
-    const auto replace = [&] {
-        OutputFile out(path);
-        out.fill([](Output& to) { to << "new"; });
-        out.commit();
-    };
     test::write_text(path, "old");
     if (::setxattr(path.c_str(), access, &list, sizeof list, 0) != 0) {
         MESSAGE("skipped: no access lists here");
         return;
     }
     const std::string before = list_of();
-    replace();
+    replace(path);
     CHECK(list_of() == before);
-    CHECK(static_cast<unsigned>(fs::status(path).permissions()) == 0640);
+    CHECK(mode_of(path) == 0640);
 
     REQUIRE(::removexattr(path.c_str(), access) == 0);
     REQUIRE(::setxattr(folder.c_str(), "system.posix_acl_default", &list, sizeof list, 0) == 0);
-    replace();
+    replace(path);
     CHECK(list_of() == "");
 }
 #endif
@@ -144,9 +132,7 @@ TEST_CASE("output: names as long as the system takes them, in folders as deep") 
     for (int depth = 0; depth < 12; ++depth) {
         const std::string path = folder + "/" + std::string(255, 'n');
         for (const char* text : {"new", "newer"}) {
-            OutputFile out(path);
-            out.fill([&](Output& to) { to << text; });
-            out.commit();
+            replace(path, text);
             CHECK(test::read_text(path) == text);
         }
         CHECK(files_in(folder) == 1);
@@ -161,9 +147,7 @@ TEST_CASE("output: other names of a file keep the old bytes") {
     const std::string folder = fresh_folder("names"), path = folder + "/r.json";
     test::write_text(path, "old");
     fs::create_hard_link(path, folder + "/other");
-    OutputFile out(path);
-    out.fill([](Output& to) { to << "new"; });
-    out.commit();
+    replace(path);
     CHECK(test::read_text(path) == "new");
     CHECK(test::read_text(folder + "/other") == "old");
 }
@@ -172,17 +156,13 @@ TEST_CASE("output: a symbolic link stays a link") {
     const std::string folder = fresh_folder("linked");
     test::write_text(folder + "/real", "old");
     fs::create_symlink("real", folder + "/link");
-    OutputFile out(folder + "/link");
-    out.fill([](Output& to) { to << "new"; });
-    out.commit();
+    replace(folder + "/link");
     CHECK(fs::is_symlink(folder + "/link"));
     CHECK(test::read_text(folder + "/real") == "new");
 }
 
 TEST_CASE("output: devices are written in place; folders and full disks are errors") {
-    OutputFile null("/dev/null");
-    null.fill([](Output& to) { to << "gone"; });
-    null.commit();
+    replace("/dev/null");
     CHECK(fs::is_character_file("/dev/null"));
     CHECK(test::error_of([] {
               OutputFile out(test::scratch_folder());

@@ -1,4 +1,4 @@
-// Which characters are seen, and how the others are shown.
+// Which characters are seen, how the others are shown, and how wide they are.
 #include "io/text/utf8.hpp"
 
 #include <doctest/doctest.h>
@@ -10,6 +10,7 @@
 
 #include "io/file/source.hpp"
 #include "io/plot/text_line.hpp"
+#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
 #include "tests/support/sample.hpp"
 
@@ -79,6 +80,17 @@ TEST_CASE("bytes that are not UTF-8 are escaped, and never stop an answer") {
     CHECK(json_text(nlohmann::json("\u202e\xff")) == "\"\\u202e\ufffd\"");
     CHECK(json_string("\U000e0041") == "\"\\udb40\\udc41\"");
     CHECK(json_string("\"\\\b\f\n\r\t\x01") == R"("\"\\\b\f\n\r\t\u0001")");
+}
+
+TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoji") {
+    CHECK(display_width("") == 0);
+    CHECK(display_width("step") == 4);
+    CHECK(display_width("\u00e9t\u00e9") == 3);
+    CHECK(display_width("e\u0301") == 1);
+    CHECK(display_width("\u4e2d\u6587") == 4);
+    CHECK(display_width("\ud55c") == 2);
+    CHECK(display_width("\U0001f600") == 2);
+    CHECK(display_width("\uff21") == 2);
 }
 
 }  // namespace utf8_test

@@ -21,9 +21,17 @@ inline nlohmann::json answer(const Words& words, const std::string& input = "") 
     return nlohmann::json::parse(outcome.out);
 }
 
+/// With or without notes.
+inline nlohmann::json result_of(const Words& words, const std::string& input = "") {
+    const Outcome outcome = run_attn(words, input);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+    return nlohmann::json::parse(outcome.out);
+}
+
 inline void check_error(const Words& words, const std::string& input, int code,
                         const std::string& part) {
     const Outcome outcome = run_attn(words, input);
+    CAPTURE(words);
     CAPTURE(input);
     CAPTURE(outcome.err);
     CHECK(outcome.code == code);

@@ -1,0 +1,158 @@
+// Numbers to text and back: decimals against std::from_chars and std::to_chars, to the last bit.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "io/read/number_array.hpp"
+#include "io/text/decimal.hpp"
+#include "io/text/number_text.hpp"
+#include "io/text/shortest_float.hpp"
+
+namespace numbers_test {
+
+using namespace attn;
+using namespace attn::io;
+
+namespace {
+
+/// Whether read_decimal takes the text; where it does, it has to agree with from_chars.
+bool takes(const std::string& text) {
+    const std::string padded = text + std::string(decimal_reach, ',');
+    double value = 0, expected = 0;
+    const char* const end = read_decimal(padded.data(), value);
+    if (end == nullptr) return false;
+    std::from_chars(text.data(), text.data() + text.size(), expected);
+    CAPTURE(text);
+    CHECK(end == padded.data() + text.size());
+    CHECK(std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(expected));
+    return true;
+}
+
+template <class... Arguments>
+std::string chars_of(Arguments... arguments) {
+    char text[400];
+    return {text, std::to_chars(text, text + sizeof text, arguments...).ptr};
+}
+
+std::string shortest(float value) {
+    char text[max_float_length];
+    return {text, write_shortest(text, value)};
+}
+
+bool is_shortest(float value) {
+    const std::string expected = chars_of(value);
+    CAPTURE(expected);
+    CHECK(shortest(value) == expected);
+    return shortest(value) == expected;
+}
+
+template <class T>
+std::string text_of(T value, std::optional<int> decimals = {}) {
+    std::string text;
+    append_number(text, value, decimals);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("decimals: random numbers in every spelling agree with from_chars") {
+    std::mt19937_64 random(1);
+    std::size_t taken = 0, total = 0;
+    for (int i = 0; i < 20000; ++i) {
+        const std::uint64_t exponent = 1023 - 60 + random() % 90;
+        const auto value =
+            std::bit_cast<double>((random() & ~(std::uint64_t{0x7ff} << 52)) | exponent << 52);
+        for (const std::string& text :
+             {chars_of(value), chars_of(static_cast<float>(value)),
+              chars_of(value, std::chars_format::scientific, 16),
+              chars_of(value, std::chars_format::scientific, 18),
+              chars_of(value, std::chars_format::fixed, static_cast<int>(random() % 20)),
+              chars_of(static_cast<std::int64_t>(random() >> (random() % 64)))}) {
+            ++total;
+            if (takes(text)) ++taken;
+        }
+    }
+    CHECK(taken > total / 2);
+    // What is no number of JSON, or large, is left to others.
+    for (const char* text : {"", "-", "+1", ".5", "1.", "01", "-01", "1e", "1e+", "1.e5", "nan",
+                             "Infinity", "12345678", "1e30", "1e-90", "--1"})
+        CHECK_FALSE(takes(text));
+}
+
+TEST_CASE("decimals: ties between two float64 numbers go to the even one") {
+    std::mt19937_64 random(2);
+    for (int i = 0; i < 20000; ++i) {
+        // 54 bits, the last one set, over a small power of two: a tie, written out in full.
+        const std::uint64_t odd = (random() >> 10) | std::uint64_t{1} << 53 | 1;
+        const auto scientific = [](const std::string& digits, std::size_t power) {
+            return digits.substr(0, 1) + "." + digits.substr(1) + "e" +
+                   std::to_string(digits.size() - power);
+        };
+        CHECK(takes(scientific(chars_of(odd), 1)));
+        if (odd < std::uint64_t{3} << 52) CHECK(takes(scientific(chars_of(5 * odd), 2)));
+    }
+}
+
+TEST_CASE("shortest: fixed or scientific, whichever is shorter") {
+    CHECK(shortest(0.0001f) == "1e-04");
+    CHECK(shortest(0.00012f) == "0.00012");
+    CHECK(shortest(100000.0f) == "1e+05");
+    for (std::uint32_t exponent = 0; exponent < 255; ++exponent)
+        for (std::uint32_t near : {0u, 1u, 2u, 0x7fffffu, 0x7ffffeu})
+            is_shortest(std::bit_cast<float>(exponent << 23 | near));
+    for (int exponent = -45; exponent <= 38; ++exponent) {
+        const float power = std::strtof(("1e" + std::to_string(exponent)).c_str(), nullptr);
+        for (float value : {power, std::nextafter(power, 0.0f), std::nextafter(power, 1e38f)})
+            is_shortest(value);
+    }
+    for (std::uint32_t bits = 1; bits < 0x800000; bits = bits * 5 / 4 + 1)
+        is_shortest(std::bit_cast<float>(bits));
+    for (std::uint32_t number = 1; number < 3000; ++number) {
+        is_shortest(static_cast<float>(number));
+        is_shortest(-std::bit_cast<float>(number));
+    }
+    for (double number = 3000; number < 1e20; number *= 1.001)
+        is_shortest(static_cast<float>(std::floor(number)));
+}
+
+TEST_CASE("shortest: random bits, and numbers of few digits") {
+    std::mt19937 random(1);
+    std::size_t wrong = 0;
+    for (int i = 0; i < 300000 && wrong < 10; ++i) {
+        const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+        if (std::isfinite(value) && !is_shortest(value)) ++wrong;
+        const auto few = static_cast<float>(random() % 100000) / 1e5f;
+        if (!is_shortest(few)) ++wrong;
+    }
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("precision is digits after the point, rounded from the exact value") {
+    CHECK(text_of(0.125, 2) == "0.12");
+    CHECK(text_of(0.375, 2) == "0.38");
+    CHECK(text_of(2.675, 2) == "2.67");  // the double is below 2.675
+    CHECK(text_of(-1e-9f, 4) == "-0.0000");
+    CHECK(text_of(3.0f, 0) == "3");
+    CHECK(text_of(std::int64_t{-7}, 4) == "-7");
+    CHECK(text_of(1.7976931348623157e308, 20).size() == 309 + 21);
+}
+
+TEST_CASE("loose numbers: what Python's float() takes") {
+    CHECK(parse_loose_number("+1.5").value == 1.5);
+    CHECK(parse_loose_number(".5").value == 0.5);
+    CHECK(parse_loose_number("1.").length == 2);
+    CHECK(parse_loose_number("007").value == 7);
+    CHECK(parse_loose_number("-.5e1").value == -5);
+    CHECK(parse_loose_number("-Infinity").value == -std::numeric_limits<double>::infinity());
+    CHECK(parse_loose_number("inf").length == 3);
+    CHECK(std::isnan(parse_loose_number("NaN").value));
+    for (const char* bad : {"", "+", ".", "e5", "--1", "x"})
+        CHECK(parse_loose_number(bad).length == 0);
+}
+
+}  // namespace numbers_test
