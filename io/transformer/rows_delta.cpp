@@ -126,6 +126,7 @@ std::string linear_unless(bool is_full) {
 }
 
 bool is_linear(const BlockReader& reader) {
+    reader.config.require("sliding_window", nullptr);
     return reader.layer_type() == "linear_attention";
 }
 

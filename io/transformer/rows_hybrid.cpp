@@ -180,6 +180,7 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
     pass_keys(config, {"block_ff_dim", "block_norm_eps", "tie_embedding", "full_attn_idxs"});
+    config.require("sliding_window", nullptr);
     if (reader.layer_type() != "conv") {
         block.mixer = reader.attention();
         return;
