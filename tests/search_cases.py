@@ -33,7 +33,7 @@ import time
 import wrong  # exit code 77 without NumPy
 import numpy as np
 
-from wrong.cases import arrays_of, make_case, with_causes
+from wrong.cases import arrays_of, error_of, make_case, with_causes
 from wrong.departures import ALTERNATIVES
 from wrong.files import read_npz
 from wrong.program import Program
@@ -42,18 +42,8 @@ OUTCOMES = ("found", "another", "right", "missed", "false", "error")
 MOST_CLAIMS = 6  # that are computed again
 
 
-def error_of(arrays, others):
-    """The largest error of the arrays, each relative to its largest number; infinite where other numbers are finite."""
-    largest = 0.0
-    for name, array in arrays.items():
-        other = np.asarray(others[name], np.float64)
-        if array.shape != other.shape or not np.array_equal(np.isfinite(array), np.isfinite(other)):
-            return np.inf
-        finite = np.isfinite(array)
-        if finite.any():
-            size = max(np.abs(other[finite]).max(), 1e-30)
-            largest = max(largest, np.abs(array[finite] - other[finite]).max() / size)
-    return largest
+def largest_error(arrays, others):
+    return max((error_of(array, others[name]) for name, array in arrays.items()), default=0.0)
 
 
 def limit_of(answer):
@@ -77,7 +67,7 @@ def confirmed_by_flags(case, folder, options, match, limit):
         del asked[at : at + 2]
     if ran.returncode:
         return False, ran.stderr.strip()
-    error = error_of(case.arrays, read_npz(folder / "again.npz"))
+    error = largest_error(case.arrays, read_npz(folder / "again.npz"))
     return error < limit, f"relative error {error:.1e} with {' '.join(flags)}"
 
 
@@ -93,7 +83,7 @@ def confirmed_by_departures(case, match, limit):
             arrays = arrays_of(case.question, with_causes(right, causes), np.float64, list(case.arrays))
         except (ValueError, TypeError, IndexError):  # changes that cannot be combined
             continue
-        error = error_of(case.arrays, arrays)
+        error = largest_error(case.arrays, arrays)
         best = min(best, error)
         if error < limit:
             return True, ""
@@ -113,7 +103,7 @@ def outcome_of(case, answer, folder, options):
     """An outcome, and why."""
     if answer["verdict"] != "wrong":
         right = arrays_of(case.question, Program.of(case.question), np.float64, list(case.arrays))
-        off = f"{answer['verdict']}, relative error {error_of(case.arrays, right):.1e}"
+        off = f"{answer['verdict']}, relative error {largest_error(case.arrays, right):.1e}"
         return "right" if case.causes else "missed", off
     matches = answer["matches"]
     named = [m for m in matches if case.causes and names_the_causes(m, case.causes)]

@@ -2,11 +2,10 @@
 // of batches, results of no request, and numbers of every --precision.
 #include <doctest/doctest.h>
 
-#include <sstream>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/check/read_theirs.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -22,13 +21,6 @@ constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": 
 {"id": 7, "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
 {"id": "c", "mode": "self", "inputs": [[1, 2]], "dtype": "float64"}
 )";
-
-std::vector<json> lines_of_json(const std::string& text) {
-    std::vector<json> all;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
-    return all;
-}
 
 }  // namespace
 
@@ -73,9 +65,7 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
     write_text("all.ndjson", three_requests);
     const std::string results = run_attn({"batch", "all.ndjson"}).out;
     write_text("results.ndjson", results);
-    std::vector<std::string> lines;
-    std::istringstream text(three_requests);
-    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    const Words lines = lines_of(three_requests);
     const json ids[] = {"a", 7, "c"};
     for (unsigned asked = 1; asked < 8; ++asked) {
         CAPTURE(asked);
@@ -91,7 +81,7 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
             run_attn({"check", "requests.ndjson", "--against", "results.ndjson"});
         CHECK(outcome.code == (left.empty() ? 0 : 1));
         json found = json::array(), refused = json::array();
-        for (const json& line : lines_of_json(outcome.out))
+        for (const json& line : answers_in(outcome.out))
             (line.contains("error") ? refused : found).push_back(line["id"]);
         CHECK(found == expected);
         CHECK(refused == left);
@@ -103,7 +93,7 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
     const Outcome outcome = run_shell(
         "sed 's/\"id\":[^,]*,//' results.ndjson >r.ndjson; attn check requests.ndjson "
         "--against r.ndjson");
-    const std::vector<json> reports = lines_of_json(outcome.out);
+    const std::vector<json> reports = answers_in(outcome.out);
     REQUIRE(reports.size() == 3);
     CHECK(reports[0]["verdict"] == "right within its type");
     CHECK(reports[1]["error"]["where"] == "r.ndjson:2");
@@ -115,7 +105,7 @@ TEST_CASE("check: the index of a batch is judged as its lines of text are") {
     write_text("all.ndjson", three_requests);
     run_attn({"batch", "all.ndjson", "-o", "text.ndjson"});
     const std::vector<json> expected =
-        lines_of_json(run_attn({"check", "all.ndjson", "--against", "text.ndjson"}).out);
+        answers_in(run_attn({"check", "all.ndjson", "--against", "text.ndjson"}).out);
     REQUIRE(expected.size() == 3);
     for (const char* format : {"npz", "safetensors"})
         for (const char* records : {"1", "2", "1000"}) {
@@ -128,7 +118,7 @@ TEST_CASE("check: the index of a batch is judged as its lines of text are") {
             const Outcome outcome =
                 run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
             CHECK(outcome.code == 0);
-            const std::vector<json> found = lines_of_json(outcome.out);
+            const std::vector<json> found = answers_in(outcome.out);
             REQUIRE(found.size() == 3);
             for (std::size_t i = 0; i < 3; ++i) {
                 CHECK(found[i]["id"] == expected[i]["id"]);
@@ -138,7 +128,7 @@ TEST_CASE("check: the index of a batch is judged as its lines of text are") {
     run_shell("rm folder/part-*");
     const Outcome lost = run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
     CHECK(lost.code == 1);
-    for (const json& line : lines_of_json(lost.out)) CHECK(line["error"]["kind"] == "io");
+    for (const json& line : answers_in(lost.out)) CHECK(line["error"]["kind"] == "io");
 }
 
 TEST_CASE("check: attn's own text is right with every --precision, and a changed digit is wrong") {
@@ -218,8 +208,8 @@ TEST_CASE("check: a saved result is the question, in every format and from a pip
     }
     write_text("many.ndjson", three_requests);
     run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
-    CHECK(lines_of_json(run_shell("attn check - --against results.ndjson <many.ndjson").out) ==
-          lines_of_json(run_attn({"check", "many.ndjson", "--against", "results.ndjson"}).out));
+    CHECK(answers_in(run_shell("attn check - --against results.ndjson <many.ndjson").out) ==
+          answers_in(run_attn({"check", "many.ndjson", "--against", "results.ndjson"}).out));
     CHECK(run_shell("attn check - --against - <many.ndjson").code == 2);
 }
 

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -21,13 +21,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 namespace {
-
-json answer(const Words& question) {
-    const Outcome outcome = run_attn(question + Words{"--format", "json"});
-    CAPTURE(outcome.err);
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
-}
 
 /// The report on arrays that are wrong.
 json searched(const Words& question, const json& arrays) {
@@ -254,9 +247,8 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             const std::string text =
                 run_attn(Words{"check"} + question + Words{"--against", "theirs.json", "--search"})
                     .out;
-            std::istringstream lines(text);
             std::size_t listed = 0, others = 0;
-            for (std::string line; std::getline(lines, line);) {
+            for (const std::string& line : lines_of(text)) {
                 const bool is_match = line.starts_with("matches with ");
                 if (!is_match && !line.starts_with("indistinguishable: ")) continue;
                 CHECK(line.find(" (asked: ") != std::string::npos);

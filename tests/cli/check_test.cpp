@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/screens.hpp"
 #include "tests/support/support.hpp"
@@ -32,13 +33,6 @@ json checked(const Words& question, const Words& more, int code) {
     CAPTURE(outcome.out);
     CHECK(outcome.err == "");
     REQUIRE(outcome.code == code);
-    return json::parse(outcome.out);
-}
-
-/// A result of attn as JSON, in float64 unless said otherwise.
-json answer(const Words& question, const Words& more = {}) {
-    const Outcome outcome = run_attn(question + more + Words{"--format", "json"});
-    REQUIRE(outcome.code == 0);
     return json::parse(outcome.out);
 }
 
@@ -128,7 +122,7 @@ TEST_CASE("check: a tolerance or a type takes the place of the bound of float64"
 
 TEST_CASE("check: names of other programs, and one array without a name") {
     scratch_folder();
-    const json result = answer(heads_question, {"--emit", "all"});
+    const json result = answer(heads_question + Words{"--emit", "all"});
     json theirs{{"attn_weights", result["attention_weights"]},
                 {"q_proj", result["queries"]},
                 {"output", result["context_vectors"]},
@@ -180,9 +174,7 @@ TEST_CASE("check: many requests, right, wrong, and with an error") {
     const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs"});
     CHECK(outcome.code == 1);
     CHECK(outcome.err == "");
-    std::istringstream lines(outcome.out);
-    json reports = json::array();
-    for (std::string line; std::getline(lines, line);) reports.push_back(json::parse(line));
+    const std::vector<json> reports = answers_in(outcome.out);
     REQUIRE(reports.size() == 3);
     CHECK(reports[0]["id"] == "a");
     CHECK(reports[0]["verdict"] == "right within its type");
@@ -249,7 +241,7 @@ TEST_CASE("check: linear attention is right where decays leave hardly any weight
                 CAPTURE(request.dump());
                 CAPTURE(decay);
                 CAPTURE(dtype);
-                json result = answer(question, {"--emit", "all"});
+                json result = answer(question + Words{"--emit", "all"});
                 write_text("theirs.json", result.dump());
                 checked(question, {"--against", "theirs.json"}, 0);
                 json& weight = result["attention_weights"][4][4];

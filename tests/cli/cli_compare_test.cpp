@@ -10,6 +10,7 @@
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 namespace cli_compare_test {
 
@@ -18,11 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-json compared(const std::vector<std::string>& arguments, int code) {
-    std::vector<std::string> words{"compare"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    words.insert(words.end(), {"--format", "json"});
-    const Outcome outcome = run_attn(words);
+json compared(const Words& arguments, int code) {
+    const Outcome outcome = run_attn(Words{"compare"} + arguments + Words{"--format", "json"});
     CHECK(outcome.err == "");
     REQUIRE(outcome.code == code);
     return json::parse(outcome.out);
@@ -163,8 +161,7 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
             for (int columns : {1, 20, 60, 80, 100, 130}) {
                 const std::string text = table(columns);
                 CHECK(words_of(text) == words_of(wide));
-                std::istringstream lines(text);
-                for (std::string line; std::getline(lines, line);)
+                for (const std::string& line : lines_of(text))
                     if (columns >= 80) CHECK(line.size() <= static_cast<std::size_t>(columns));
                 CHECK(text.find('\x1b') == std::string::npos);
             }

@@ -13,6 +13,7 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 namespace compare_integers_test {
 
@@ -134,10 +135,8 @@ Exact meant(const Type& type, Exact value, const Type& other) {
 }
 
 nlohmann::json compared(const std::string& a, const std::string& b, bool& equal, std::string& err,
-                        const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"compare", a, b, "--format", "json"};
-    words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run_attn(words);
+                        const Words& more = {}) {
+    const Outcome outcome = run_attn(Words{"compare", a, b, "--format", "json"} + more);
     CAPTURE(outcome.err);
     REQUIRE((outcome.code == 0 || outcome.code == 1));
     equal = outcome.code == 0;
@@ -203,7 +202,7 @@ TEST_CASE("compare: generated integers of every type next to every type are comp
                 REQUIRE(equal == (beyond_one == 0));
                 equal_count += differing == 0 ? 1 : 0;
             }
-    CHECK(equal_count > cases(200));
+    if (one_in == 1) CHECK(equal_count > 200);  // a small sample may have any share of them
 }
 
 TEST_CASE("compare: leading axes of length 1 may differ, with a note") {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -39,6 +40,13 @@ inline void check_error(const Words& words, const std::string& input, int code,
     CHECK(outcome.err.starts_with("attn: error: "));
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     CHECK(contains(outcome.err, part));
+}
+
+/// One on each line.
+inline std::vector<nlohmann::json> answers_in(const std::string& text) {
+    std::vector<nlohmann::json> answers;
+    for (const std::string& line : lines_of(text)) answers.push_back(nlohmann::json::parse(line));
+    return answers;
 }
 
 }  // namespace attn::test

@@ -43,18 +43,18 @@ def tolerance(kind, causes=()):
     return 5e-5 if any(c.convention == "precision" for c in causes) else 1e-3
 
 
+def error_of(array, other):
+    """The largest error relative to the largest number; infinite where other numbers are finite."""
+    other = np.asarray(other, np.float64)
+    if array.shape != other.shape or not np.array_equal(np.isfinite(array), np.isfinite(other)):
+        return np.inf
+    array, other = array[np.isfinite(array)], other[np.isfinite(other)]
+    return np.abs(array - other).max() / max(np.abs(other).max(), 1e-30) if array.size else 0.0
+
+
 def departs(arrays, others, limit):
     """Names of the arrays that differ by more than the limit."""
-    names = []
-    for name, array in arrays.items():
-        other = others[name]
-        if array.shape != other.shape or not np.array_equal(np.isfinite(array), np.isfinite(other)):
-            names.append(name)
-            continue
-        array, other = array[np.isfinite(array)], other[np.isfinite(other)]
-        if array.size and np.abs(array - other).max() > limit * max(np.abs(other).max(), 1e-30):
-            names.append(name)
-    return names
+    return [name for name, array in arrays.items() if error_of(array, others[name]) > limit]
 
 
 def known_arrays(q, causes):
