@@ -49,20 +49,6 @@ void check_whole_lines(const std::string& text, const std::string& whole) {
 
 }  // namespace
 
-TEST_CASE(
-    "batch: --resume of a file that is not there begins it, and of a whole one adds nothing") {
-    const std::string whole = text_answered_to(few_requests);
-    CHECK_FALSE(std::filesystem::exists(results));
-    for (int time = 0; time < 3; ++time) {
-        CHECK(batch({"--resume", results}).code == 1);
-        CHECK(read_text(results) == whole);
-    }
-    // -o overwrites the file.
-    write_text(results, whole + whole + "more");
-    CHECK(batch({"-o", results}).code == 1);
-    CHECK(read_text(results) == whole);
-}
-
 TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures before") {
     const std::string whole = text_answered_to(few_requests);
     const std::string first = lines_of(whole)[0] + "\n", second = lines_of(whole)[1] + "\n";

@@ -1,5 +1,5 @@
-// Going on with a batch whose records repeat ids: the same bytes as without a break, or a refusal,
-// and never another record's answer.
+// Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
+// break, or a refusal, and never another record's answer.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -21,13 +21,14 @@ namespace {
 
 const std::string answers = "out.ndjson";
 
-/// One line of requests; its number gives an answer that no other line has.
+/// One line of requests; its content gives an answer that no other line has.
 struct TestRecord {
     enum class Form { blank, request, matrix, unreadable, real_id };
     Form form = Form::request;
     std::string written_id;  ///< empty: none
     std::string id;          ///< as its answer shows it; empty: the default
     bool fails = false;
+    std::size_t content = 0;
 };
 
 using Form = TestRecord::Form;
@@ -63,6 +64,7 @@ public:
         const bool may_repeat = chance(85);
         std::size_t next = 20;
         for (TestRecord& record : records) {
+            record.content = ++contents_;
             constexpr Form forms[]{Form::request, Form::request, Form::request,    Form::request,
                                    Form::matrix,  Form::blank,   Form::unreadable, Form::real_id};
             record.form = forms[below(std::size(forms))];
@@ -84,12 +86,26 @@ public:
         record.written_id = record.id = std::to_string(next++);
     }
 
+    /// One line more, or one less.
+    void move_lines(std::vector<TestRecord>& records) {
+        const auto place = records.begin() + static_cast<std::ptrdiff_t>(below(records.size()));
+        if (chance(50)) {
+            records.erase(place);
+            return;
+        }
+        TestRecord added;
+        if (chance(20)) added.form = Form::blank;
+        added.content = 1000;
+        records.insert(place, added);
+    }
+
 private:
     std::mt19937 random_;
+    std::size_t contents_ = 0;
 };
 
-std::string text_of(const TestRecord& record, std::size_t number) {
-    const std::string input = "[[" + std::to_string(number + 1) + "]]";
+std::string text_of(const TestRecord& record) {
+    const std::string input = "[[" + std::to_string(record.content) + "]]";
     const std::string id = record.form == Form::real_id ? "2.5" : record.written_id;
     switch (record.form) {
         case Form::blank: return "\n";
@@ -112,7 +128,7 @@ struct Batch {
     void write() const {
         std::string texts[2];
         for (std::size_t i = 0; i < records.size(); ++i)
-            texts[i >= first_lines && first_lines != 0] += text_of(records[i], i);
+            texts[i >= first_lines && first_lines != 0] += text_of(records[i]);
         write_text("0.ndjson", texts[0]);
         if (first_lines != 0) write_text("1.ndjson", texts[1]);
     }
@@ -203,6 +219,28 @@ void check_resumed(const Batch& batch, const std::string& start, const std::stri
     REQUIRE(outcome.err.find("id " + batch.id(second)) != std::string::npos);
 }
 
+/// Lines of `batch` are not where they were when `start` was written: no record gets the answer of
+/// another one.
+void check_moved(const Batch& batch, const std::string& start, bool retry, Count& count) {
+    write_text(answers, start);
+    std::vector<std::string> more{"--resume", answers};
+    if (retry) more.emplace_back("--retry-failed");
+    const Outcome outcome = batch.run(more);
+    CAPTURE(outcome.err);
+    CAPTURE(start);
+    if (outcome.code == 3) {
+        ++count.refused;
+        REQUIRE(read_text(answers) == start);
+        return;
+    }
+    ++count.completed;
+    const std::vector<std::string> found = lines_of(read_text(answers)),
+                                   fresh = lines_of(batch.run({}).out);
+    REQUIRE(found.size() == fresh.size());
+    for (std::size_t line = 0; line < found.size(); ++line)
+        if (!found[line].starts_with("{\"id\":")) CHECK(found[line] == fresh[line]);
+}
+
 /// What a person does: mends what failed, and where ids repeat gives all but one of them new ones,
 /// mostly. Whether records whose ids could be read have them still.
 bool mend(Batch& batch, Cases& cases) {
@@ -229,7 +267,7 @@ bool mend(Batch& batch, Cases& cases) {
 
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
     scratch_folder();
-    Count resumed, retried;
+    Count resumed, retried, moved;
     for (unsigned seed = 0; seed < cases(120); ++seed) {
         CAPTURE(seed);
         Cases cases(seed);
@@ -247,6 +285,15 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
             check_resumed(batch, whole.substr(0, cases.below(whole.size() + 1)), whole, false, true,
                           resumed);
         check_resumed(batch, whole, whole, true, true, retried);
+        if (batch.first_lines == 0 && !batch.is_piped) {
+            Cases moves(1000 + seed);
+            Batch other = batch;
+            moves.move_lines(other.records);
+            std::string start;
+            for (std::size_t i = 0, count = moves.below(lines.size() + 1); i < count; ++i)
+                start += lines[i] + "\n";
+            check_moved(other, start, moves.chance(50), moved);
+        }
         Batch mended = batch;
         const bool same_ids = mend(mended, cases);
         const std::string expected = mended.run({}).out;
@@ -263,6 +310,8 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
     CHECK(resumed.refused > 15);
     CHECK(retried.completed > 45);
     CHECK(retried.refused > 15);
+    CHECK(moved.completed > 10);
+    CHECK(moved.refused > 10);
 }
 
 }  // namespace batch_ids_test
