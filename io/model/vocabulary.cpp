@@ -133,7 +133,9 @@ private:
     void read_pieces(const JsonDocument& pieces) {
         for (const JsonMember& piece : pieces.members()) {
             if (!pieces.is_short_whole(piece))
-                throw Error(ErrorKind::input, pieces.place(piece), "is not an integer id");
+                throw Error(
+                    ErrorKind::input, pieces.place(piece),
+                    "found " + excerpt(source_.text, piece.begin) + "; expected an integer id");
             add(pieces.read_value(piece).get<std::uint64_t>(), piece.key, false);
         }
     }
