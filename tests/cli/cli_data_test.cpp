@@ -45,14 +45,6 @@ TEST_CASE("formats: piped input is known by its first bytes, or by the flag") {
                 "no zip file");
 }
 
-TEST_CASE("formats: lines of JSON are the rows of a matrix, or the matrices of a batch") {
-    CHECK(answer({"self", "-", "--init", "none", "--emit", "inputs"},
-                 "[1,2]\n[3,4]\n\n[5,6]\n")["inputs"] == json({{1, 2}, {3, 4}, {5, 6}}));
-    CHECK(answer({"self", "-", "--init", "none", "--emit", "inputs"},
-                 "[[1,2]]\n[[3,4]]\n")["inputs"] == json({{{1, 2}}, {{3, 4}}}));
-    check_error({"self", "-"}, "[1,2]\n[3]\n", 3, "<stdin>:2:1");
-}
-
 TEST_CASE("formats: the operator's arrays may be in one file, or be selected from several") {
     scratch_folder();
     write_text("request.json", R"({"query": [[1,0],[0,1]], "key": [[1,2],[0,1],[2,0]],

@@ -2,17 +2,15 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <iterator>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "io/text/display_width.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 namespace inspect_test {
@@ -22,14 +20,9 @@ using nlohmann::json;
 
 namespace {
 
-json inspected(std::vector<std::string> words, const std::string& input = "") {
-    words.insert(words.begin(), "inspect");
-    words.insert(words.end(), {"--format", "json"});
+json inspected(const Words& words, const std::string& input = "") {
     CAPTURE(words);
-    const Outcome outcome = run_attn(words, input);
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
+    return answer(Words{"inspect"} + words + Words{"--format", "json"}, input);
 }
 
 json array_named(const json& found, const std::string& name) {
@@ -95,21 +88,16 @@ TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumP
 
 TEST_CASE("inspect: a result has the same arrays, shapes and settings in every format") {
     scratch_folder();
-    const std::vector<std::vector<std::string>> modes{
-        {"self", data_path("journey.csv")},
-        {"multihead", data_path("journey_twice.json"), "--heads", "3"}};
+    const std::vector<Words> modes{{"self", data_path("journey.csv")},
+                                   {"multihead", data_path("journey_twice.json"), "--heads", "3"}};
     for (const auto& mode : modes)
         for (const char* dtype : {"float32", "float64"})
             for (const char* format : {"json", "ndjson", "npz", "safetensors"})
                 for (const char* emit : {"all", "context_vectors"}) {
-                    std::vector<std::string> words = mode;
-                    words.insert(words.end(), {"--dtype", dtype, "--emit", emit});
-                    std::vector<std::string> as_json = words;
-                    as_json.insert(as_json.end(), {"--format", "json"});
-                    const json result = json::parse(run_attn(as_json).out);
+                    const Words words = mode + Words{"--dtype", dtype, "--emit", emit};
+                    const json result = result_of(words + Words{"--format", "json"});
                     const std::string path = std::string("result.") + format;
-                    words.insert(words.end(), {"-o", path});
-                    REQUIRE(run_attn(words).code == 0);
+                    REQUIRE(run_attn(words + Words{"-o", path}).code == 0);
                     const json found = inspected({path});
                     CAPTURE(path);
                     CHECK(found["kind"] == "result");
@@ -191,9 +179,8 @@ TEST_CASE("inspect: a model's heads, norms and positions are those of its librar
         const std::string family = model["family"];
         const std::string path = data_path("models/" + model["path"].get<std::string>());
         CAPTURE(path);
-        std::vector<std::string> words{path};
-        if (model.contains("layer"))
-            words.insert(words.end(), {"--layer", std::to_string(model["layer"].get<int>())});
+        Words words{path};
+        if (model.contains("layer")) words = words + Words{"--layer", model["layer"].dump()};
         const json found = inspected(words);
         CHECK(found["kind"] == "model");
         json facts = found["model"];
@@ -276,13 +263,10 @@ TEST_CASE("inspect: the command that it shows runs, of every family that attn mo
         const json found = inspected({"model"});
         CHECK(found["kind"] == "model");
         CHECK(problem_of(found) == "");
-        std::istringstream line(found.value("command", ""));
-        std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
-        REQUIRE(words.size() > 2);
-        if (words.back() == "FILE") continue;
-        words.erase(words.begin());
-        words.insert(words.end(), {"-o", "out.json"});
-        const Outcome run = run_attn(words);
+        const std::string command = found.value("command", "");
+        REQUIRE(command.starts_with("attn "));
+        if (command.ends_with(" FILE")) continue;
+        const Outcome run = run_shell(command + " -o out.json");
         CHECK_MESSAGE(run.code == 0, run.err);
         CHECK(found["model"]["layers"].size() >= 1);
     }

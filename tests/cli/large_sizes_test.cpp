@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -160,17 +161,24 @@ TEST_CASE("memory: what exceeds a limit is refused before it begins, and the res
         const Outcome outcome =
             run_shell(std::string("ulimit -v 1000000; attn batch requests.ndjson --jobs ") + jobs);
         CHECK(outcome.code == 1);
-        CHECK(outcome.out.find("needs about") != std::string::npos);
-        CHECK(outcome.out.find("ulimit -v allows 977 MiB") != std::string::npos);
+        CHECK(contains(outcome.out, "needs about"));
+        CHECK(contains(outcome.out, "ulimit -v allows 977 MiB"));
         CHECK(outcome.out.find("\"id\":1,") < outcome.out.find("\"id\":2,"));
-        CHECK(outcome.out.find("\"id\":3,") != std::string::npos);
+        CHECK(contains(outcome.out, "\"id\":3,"));
     }
-    const Outcome alone = run_shell(
-        "ulimit -v 1000000; attn multihead --example journey --heads 100000000 --style wrapper "
-        "--d-out 1");
-    CHECK(alone.code == 3);
-    CHECK(alone.out.empty());
-    CHECK(alone.err.find("ulimit -v allows 977 MiB") != std::string::npos);
+    json request{{"mode", "model"}, {"model", data_path("models/llama")}};
+    request["token_ids"] = std::vector<int>(20000, 1);
+    write_text("model.json", request.dump());
+    for (const char* line :
+         {"attn multihead --example journey --heads 100000000 --style wrapper --d-out 1",
+          "attn model model.json"}) {
+        const Outcome alone = run_shell(std::string("ulimit -v 1000000; ") + line);
+        CHECK(alone.code == 3);
+        CHECK(alone.out.empty());
+        CHECK(contains(alone.err, "ulimit -v allows"));
+    }
+    CHECK(contains(run_shell("ulimit -v 1000000; attn batch < model.json").out,
+                   "a sequence of 20000 tokens needs about"));
 }
 #endif
 

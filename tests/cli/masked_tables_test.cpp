@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdio>
-#include <sstream>
 #include <string>
 
 #include "tests/support/contains.hpp"
@@ -13,6 +12,7 @@
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 namespace masked_tables_test {
 
@@ -20,13 +20,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 namespace {
-
-Words words_of_line(const std::string& line) {
-    Words words;
-    std::istringstream in(line);
-    for (std::string word; in >> word;) words.push_back(word);
-    return words;
-}
 
 /// The cells of a table's array, row after row; its titles of matrices.
 struct Cells {
@@ -49,7 +42,7 @@ Cells cells_in(const Words& lines, const json& axes, const std::vector<std::size
         if (has_titles) read.titles.push_back(lines.at(at++));
         ++at;  // the columns' labels
         for (std::size_t row = 0; row < rows; ++row) {
-            const Words words = words_of_line(lines.at(at++));
+            const Words words = words_in(lines.at(at++));
             REQUIRE(words.size() >= columns);
             read.cells.insert(read.cells.end(), words.end() - static_cast<std::ptrdiff_t>(columns),
                               words.end());
@@ -157,7 +150,7 @@ TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask 
                 std::size_t dots = 0;
                 for (const std::string& line : lines_of(page))
                     if (line.starts_with("    " + name + " "))
-                        for (const std::string& word : words_of_line(line))
+                        for (const std::string& word : words_in(line))
                             dots += word == "." ? 1U : 0U;
                 return dots;
             };

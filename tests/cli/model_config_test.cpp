@@ -145,43 +145,6 @@ TEST_CASE("config.json: a key that may concern attention and is not known is ref
     }
 }
 
-TEST_CASE("config.json: a bias in the weights that the class leaves out is refused") {
-    scratch_folder();
-    const json square = json::parse("[[1,0,2,0],[0,1,0,3],[1,1,1,1],[0,2,0,1]]");
-    const json bias{0.1, 0.2, 0.3, 0.4};
-    json plain;
-    for (const char* part : {"q", "k", "v", "o"})
-        plain[std::string("layers.0.self_attn.") + part + "_proj.weight"] = square;
-    json inputs = plain, all = plain;
-    for (const char* part : {"q", "k", "v"})
-        inputs[std::string("layers.0.self_attn.") + part + "_proj.bias"] = bias;
-    all = inputs;
-    all["layers.0.self_attn.o_proj.bias"] = bias;
-    const auto code = [&](const json& weights, const char* type, const json& attention_bias) {
-        json config{{"model_type", type},
-                    {"num_attention_heads", 2},
-                    {"num_key_value_heads", 2},
-                    {"hidden_size", 4}};
-        if (!attention_bias.is_null()) config["attention_bias"] = attention_bias;
-        write_text("biased.json", weights.dump());
-        write_text("changed.json", config.dump());
-        return run_attn(
-                   {"multihead", "-", "--weights", "biased.json", "--model-config", "changed.json"},
-                   "[[1,2,3,4],[4,3,2,1]]")
-            .code;
-    };
-    for (const json& said : {json(), json(false), json(true)}) {
-        const bool is_true = said == json(true);
-        CHECK(code(plain, "llama", said) == 0);
-        CHECK(code(inputs, "llama", said) == (is_true ? 0 : 3));
-        CHECK(code(all, "llama", said) == (is_true ? 0 : 3));
-        CHECK(code(plain, "mistral", said) == 0);
-        CHECK(code(inputs, "mistral", said) == 3);
-        CHECK(code(inputs, "qwen2", said) == 0);
-        CHECK(code(all, "qwen2", said) == 3);
-    }
-}
-
 TEST_CASE("config.json: an error that names a key quotes the value that the file has") {
     scratch_folder();
     const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";

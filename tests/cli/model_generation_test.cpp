@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
@@ -29,9 +29,7 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
         std::vector<std::string> words = words_of(c);
         for (const char* word : {"--generate", "5", "--emit", "logits,next_tokens"})
             words.emplace_back(word);
-        const Outcome run = run_attn(words);
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-        const json found = json::parse(run.out);
+        const json found = result_of(words);
         CHECK_EQ(found["generated"], c["generated"]);
         CHECK_LE(difference_of(found["logits"], c["expected"]["logits"]), 1e-8);
         const std::vector<double> logits = flat(c["expected"]["logits"]);
@@ -48,10 +46,9 @@ namespace {
 void check_labels_of_stacks(const json& found) {
     for (const std::string stack : {"encoder", "decoder"}) {
         const json& tokens = found[stack == "encoder" ? "tokens" : "decoder_tokens"];
-        const Outcome run = run_attn({"self", "r.npz:" + stack + "_hidden_states.0", "--init",
-                                      "none", "--emit", "inputs", "--format", "json"});
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-        CHECK_EQ(json::parse(run.out)["tokens"], tokens);
+        CHECK_EQ(result_of({"self", "r.npz:" + stack + "_hidden_states.0", "--init", "none",
+                            "--emit", "inputs", "--format", "json"})["tokens"],
+                 tokens);
     }
     for (const std::string part : {"encoder", "decoder", "cross"}) {
         const json& tokens = found[part == "encoder" ? "tokens" : "decoder_tokens"];
@@ -60,7 +57,7 @@ void check_labels_of_stacks(const json& found) {
             run_attn({"explain", "r.npz:" + part + "_attention_weights.0", "--token", "1"});
         REQUIRE_MESSAGE(run.code == 0, run.err);
         CHECK(run.out.starts_with("Query 1 \"" + tokens[1].get<std::string>() + "\""));
-        CHECK_NE(run.out.find(" " + keys[0].get<std::string>() + " "), std::string::npos);
+        CHECK(contains(run.out, " " + keys[0].get<std::string>() + " "));
     }
 }
 
@@ -229,9 +226,7 @@ TEST_CASE("models: T5's output is scaled as transformers does, whichever keys sa
                     std::vector<std::string> words = words_of(c);
                     for (const char* word : {"--dtype", "float64", "--emit", "logits"})
                         words.emplace_back(word);
-                    const Outcome run = run_attn(words);
-                    REQUIRE_MESSAGE(run.code == 0, run.err);
-                    const std::vector<double> logits = flat(json::parse(run.out)["logits"]);
+                    const std::vector<double> logits = flat(result_of(words)["logits"]);
                     if (unscaled.empty()) unscaled = logits;
                     const bool scales = scale.is_null() ? tie != false : scale == true;
                     const double wanted = unscaled[0] / (scales ? factor : 1);

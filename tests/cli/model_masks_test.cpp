@@ -48,8 +48,7 @@ TEST_CASE("model masks: tables mark what the mask excludes, with padding and cho
     scratch_folder();
     for (const json& c : model_cases()) {
         if (is_refused(c)) continue;
-        const std::string name = c["name"];
-        CAPTURE(name);
+        CAPTURE(c["name"].get<std::string>());
         write_model(c, "model");
         const Words asked{"model", "model", "--token-ids", ids_of(c)};
         std::string padding = "0";
@@ -57,13 +56,9 @@ TEST_CASE("model masks: tables mark what the mask excludes, with padding and cho
         for (const Words& more :
              {Words{}, Words{"--attention-mask", padding}, Words{"--head", "1"}}) {
             CAPTURE(more);
-            Words words = asked;
-            words.insert(words.end(), more.begin(), more.end());
-            Words of_mask = words, of_weights = words;
-            of_mask.insert(of_mask.end(), {"--emit", "mask"});
-            of_weights.insert(of_weights.end(),
-                              {"--emit", "attention_weights", "--format", "table"});
-            const Outcome mask = run_attn(of_mask), weights = run_attn(of_weights);
+            const Outcome mask = run_attn(asked + more + Words{"--emit", "mask"});
+            const Outcome weights =
+                run_attn(asked + more + Words{"--emit", "attention_weights", "--format", "table"});
             if (mask.code != 0 || weights.code != 0) continue;
             const json found = json::parse(mask.out);
             std::vector<bool> masked;
@@ -91,13 +86,10 @@ TEST_CASE("model masks: a saved result is drawn as when it was computed") {
                 CAPTURE(name);
                 CAPTURE(result);
                 CAPTURE(more);
-                Words words{"model",       data_path("models/" + name),
-                            "--token-ids", "3,1,4",
-                            "--emit",      "attention_weights,scores",
-                            "--plot",      "asked.html",
-                            "-o",          result};
-                words.insert(words.end(), more.begin(), more.end());
-                const Outcome outcome = run_attn(words);
+                const Outcome outcome = run_attn(
+                    Words{"model", data_path("models/" + name), "--token-ids", "3,1,4", "--emit",
+                          "attention_weights,scores", "--plot", "asked.html", "-o", result} +
+                    more);
                 REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
                 REQUIRE_EQ(run_attn({"plot", result, "-o", "read.html"}).code, 0);
                 CHECK((read_text("asked.html") == read_text("read.html")));

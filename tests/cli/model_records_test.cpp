@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
+#include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
 
 namespace model_records_test {
@@ -22,17 +22,10 @@ namespace {
 
 const char* const models[] = {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
 
-std::string answer_of(const std::vector<std::string>& command, const std::string& input = "") {
+std::string answer_of(const Words& command, const std::string& input = "") {
     const Outcome run = run_attn(command, input);
     REQUIRE_MESSAGE(run.code == 0, run.err);
     return run.out;
-}
-
-std::vector<json> lines_of(const std::string& text) {
-    std::vector<json> lines;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) lines.push_back(json::parse(line));
-    return lines;
 }
 
 std::string listed(const json& list) {
@@ -74,8 +67,8 @@ json drawn_request(std::mt19937& random) {
 }
 
 /// The command with the request's keys as flags.
-std::vector<std::string> flags_of(const json& request) {
-    std::vector<std::string> words{"model", request["model"]};
+Words flags_of(const json& request) {
+    Words words{"model", request["model"]};
     for (const auto& [key, value] : request.items()) {
         if (key == "mode" || key == "model") continue;
         std::string flag = "--" + key;
@@ -123,7 +116,7 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
         write_text("request.json", request.dump());
         CHECK_EQ(answer_of({"model", "request.json"}), by_flags);
         CHECK_EQ(answer_of({"model", "-"}, request.dump()), by_flags);
-        const json record = json::parse(answer_of({"batch", "--threads", "2"}, request.dump()));
+        const json record = result_of({"batch", "--threads", "2"}, request.dump());
         CHECK_EQ(without_id(record), json::parse(by_flags));
         if (request.contains("bare")) continue;
         write_text("result.json", by_flags);
@@ -161,7 +154,7 @@ TEST_CASE("model requests: an array in a request is that of a file") {
     CHECK_EQ(answer_of({"model", "request.json"}), by_file);
     const Outcome refused = run_attn({"batch", "--no-files"}, request.dump());
     CHECK_EQ(refused.code, 1);
-    CHECK_NE(refused.out.find("names a file, and --no-files is on"), std::string::npos);
+    CHECK(contains(refused.out, "names a file, and --no-files is on"));
 }
 
 TEST_CASE("model records: any number of jobs gives the same bytes, and a failure is one answer") {
@@ -182,7 +175,7 @@ TEST_CASE("model records: any number of jobs gives the same bytes, and a failure
     const Outcome one = run_attn({"batch", "requests.ndjson", "--jobs", "1"});
     CHECK_EQ(one.code, 1);
     CHECK_EQ(run_attn({"batch", "requests.ndjson", "--jobs", "3"}).out, one.out);
-    const std::vector<json> answers = lines_of(one.out);
+    const std::vector<json> answers = answers_of(one.out);
     REQUIRE_EQ(answers.size(), 24);
     for (std::size_t i = 0; i < answers.size(); ++i) {
         CHECK_EQ(answers[i]["id"], "r" + std::to_string(i));
@@ -240,11 +233,11 @@ TEST_CASE("model costs: the elements are those of the result, the operations tho
         request.erase("bare");
         CAPTURE(request.dump());
         std::vector<std::string> command = flags_of(request);
-        const json result = json::parse(answer_of(command));
+        const json result = result_of(command);
         command.emplace_back("--dry-run");
-        const json cost = json::parse(answer_of(command));
+        const json cost = result_of(command);
         CHECK_EQ(cost["output_numbers"], numbers_in(result));
-        const json in_batch = json::parse(answer_of({"batch", "--dry-run"}, request.dump()));
+        const json in_batch = result_of({"batch", "--dry-run"}, request.dump());
         CHECK_EQ(in_batch["flops"], cost["flops"]);
         CHECK_GT(in_batch["memory_bytes"], cost["memory_bytes"]);
     }
@@ -257,30 +250,11 @@ TEST_CASE("model costs: the elements are those of the result, the operations tho
     for (const double tokens : {1.0, 7.0, 64.0}) {
         json ids = json::array();
         for (int t = 0; t < static_cast<int>(tokens); ++t) ids.push_back(t % 7);
-        const json cost =
-            json::parse(answer_of({"model", path, "--token-ids", listed(ids), "--dry-run"}));
+        const json cost = result_of({"model", path, "--token-ids", listed(ids), "--dry-run"});
         const double products = 2 * width * width + 2 * width * kv_heads * d + 3 * width * inner;
         CHECK_EQ(cost["flops"].get<double>(),
                  layers * 2 * (tokens * products + 2 * tokens * tokens * width));
     }
 }
-
-#ifndef ATTN_SANITIZED  // a sanitizer reserves terabytes of addresses
-TEST_CASE("model costs: a sequence that needs too much memory is refused before the work") {
-    scratch_folder();
-    std::string ids = "1";
-    for (int t = 1; t < 20000; ++t) ids += ",1";
-    write_text(
-        "request.json",
-        json{{"mode", "model"}, {"model", data_path("models/llama")}, {"token_ids", ids}}.dump());
-    const Outcome run = run_shell("ulimit -v 1000000; attn model request.json");
-    CHECK_EQ(run.code, 3);
-    CHECK_NE(run.err.find("a sequence of 20000 tokens needs about"), std::string::npos);
-    CHECK_NE(run.err.find("ulimit -v allows"), std::string::npos);
-    const Outcome record = run_shell("ulimit -v 1000000; attn batch < request.json");
-    CHECK_EQ(record.code, 1);
-    CHECK_NE(record.out.find("a sequence of 20000 tokens needs about"), std::string::npos);
-}
-#endif
 
 }  // namespace model_records_test

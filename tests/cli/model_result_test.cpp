@@ -8,12 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace model_result_test {
 
@@ -27,18 +26,18 @@ constexpr const char* families[] = {"gpt2",       "bert",  "qwen2",       "gemma
 constexpr const char* formats[] = {"json", "npz", "safetensors"};
 
 /// Writes a model of the family and its result as r.json, r.npz and r.safetensors.
-json write_results(const std::string& family, const Words& more = {}) {
-    for (const json& model : model_cases()) {
-        if (model["name"] != family) continue;
-        write_model(model, "model");
-        for (const std::string format : formats) {
-            Words words{"model", "model", "--token-ids", ids_of(model), "-o", "r." + format};
-            words.insert(words.end(), more.begin(), more.end());
-            const Outcome run = run_attn(words);
-            REQUIRE_MESSAGE(run.code == 0, run.err);
-        }
+json write_files(const json& model, const Words& words) {
+    write_model(model, "model");
+    for (const std::string format : formats) {
+        const Outcome run = run_attn(words + Words{"-o", "r." + format});
+        REQUIRE_MESSAGE(run.code == 0, run.err);
     }
     return json::parse(read_text(scratch_folder() + "/r.json"));
+}
+
+json write_results(const std::string& family, const Words& more = {}) {
+    const json model = model_case(family);
+    return write_files(model, Words{"model", "model", "--token-ids", ids_of(model)} + more);
 }
 
 bool is_of_layers(const json& array) {
@@ -51,25 +50,8 @@ bool is_of_layers(const json& array) {
                                            [&](const json& entry) { return rank(&entry) > 1; });
 }
 
-/// The numbers of a terminal's picture in order, but for zeros, which may be blank: masked.
-Words numbers_in(const std::string& picture) {
-    Words numbers;
-    std::size_t at = 0;
-    for (std::size_t end; (end = picture.find('\n', at)) != std::string::npos; at = end + 1) {
-        if (picture[at] < '0' || picture[at] > '9') continue;  // a title or the legend
-        std::string word;
-        for (std::size_t i = at; i <= end; ++i) {
-            const bool is_number = (picture[i] >= '0' && picture[i] <= '9') || picture[i] == '.';
-            if (is_number) word += picture[i];
-            if (!is_number && !word.empty() && word != "0") numbers.push_back(word);
-            if (!is_number) word.clear();
-        }
-    }
-    return numbers;
-}
-
-json element_of_page(const std::string& page, const std::string& id) {
-    const std::string start = "<script type=\"application/json\" id=\"" + id + "\">";
+json map_of_page(const std::string& page) {
+    const std::string start = "<script type=\"application/json\" id=\"map-0\">";
     const std::size_t begin = page.find(start);
     REQUIRE_NE(begin, std::string::npos);
     const std::size_t from = begin + start.size();
@@ -83,19 +65,12 @@ TEST_CASE("model results: explain, plot, compare and inspect take the result of 
     std::size_t explained = 0;
     for (const json& model : all_model_cases()) {
         if (is_refused(model) || !is_taken.takes()) continue;
-        const std::string name = model["name"];
-        CAPTURE(name);
-        write_model(model, "model");
-        for (const std::string format : formats) {
-            Words words = words_of(model);
-            words.insert(words.end(), {"--emit",
-                                       "attention_weights,biased_scores,mask,queries,keys,values,"
-                                       "head_outputs,hidden_states,recurrent_state,"
-                                       "last_hidden_state",
-                                       "-o", "r." + format});
-            const Outcome run = run_attn(words);
-            REQUIRE_MESSAGE(run.code == 0, run.err);
-        }
+        CAPTURE(model["name"].get<std::string>());
+        const json result = write_files(
+            model, words_of(model) + Words{"--emit",
+                                           "attention_weights,biased_scores,mask,queries,keys,"
+                                           "values,head_outputs,hidden_states,recurrent_state,"
+                                           "last_hidden_state"});
         for (const Words& words : {Words{"compare", "r.json", "r.npz"},
                                    {"compare", "r.safetensors", "r.json"},
                                    {"inspect", "r.npz"},
@@ -103,7 +78,6 @@ TEST_CASE("model results: explain, plot, compare and inspect take the result of 
             const Outcome run = run_attn(words);
             CHECK_MESSAGE(run.code == 0, run.out, run.err);
         }
-        const json result = json::parse(read_text(scratch_folder() + "/r.json"));
         for (const auto& [array, layers] : result.items()) {
             if (!array.ends_with("attention_weights")) continue;
             // The decoder of T5Gemma 2 has one softmax over both.
@@ -129,19 +103,15 @@ TEST_CASE("model results: chosen heads are those of the whole result, in the giv
     std::size_t arrays = 0;
     for (const json& model : all_model_cases()) {
         if (is_refused(model) || !is_taken.takes()) continue;
-        const std::string name = model["name"];
-        CAPTURE(name);
+        CAPTURE(model["name"].get<std::string>());
         write_model(model, "model");
-        Words words = words_of(model);
-        words.insert(words.end(), {"--emit",
-                                   "attention_weights,cross_attention_weights,biased_scores,mask,"
-                                   "queries,keys,values,unrotated_queries,unrotated_keys,logsumexp,"
-                                   "head_outputs"});
-        const json all = json::parse(run_attn(words).out);
-        words.insert(words.end(), {"--head", "1,0,1"});
-        const Outcome run = run_attn(words);
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-        const json chosen = json::parse(run.out);
+        const Words words =
+            words_of(model) + Words{"--emit",
+                                    "attention_weights,cross_attention_weights,biased_scores,mask,"
+                                    "queries,keys,values,unrotated_queries,unrotated_keys,"
+                                    "logsumexp,head_outputs"};
+        const json all = result_of(words);
+        const json chosen = result_of(words + Words{"--head", "1,0,1"});
         for (const auto& item : all.items()) {
             const std::string& array = item.key();
             const json& layers = item.value();
@@ -200,37 +170,8 @@ TEST_CASE("model results: compare names the array and the layer that differ") {
     write_text("changed.json", changed.dump());
     const Outcome run = run_attn({"compare", "changed.json", "r.npz"});
     CHECK_EQ(run.code, 1);
-    CHECK_NE(run.out.find("recurrent_state.0"), std::string::npos);
-    CHECK_NE(run.out.find("null and ("), std::string::npos);
-}
-
-TEST_CASE("model results: plot draws the numbers of each layer and head") {
-    for (const std::string family : families) {
-        CAPTURE(family);
-        const json result = write_results(family, {"--emit", "attention_weights"});
-        const json& weights = result["attention_weights"];
-        for (std::size_t layer = 0; layer < weights.size(); ++layer) {
-            const std::string number = std::to_string(layer);
-            for (std::size_t head = 0; head < weights[layer].size(); ++head) {
-                write_text("head.json", weights[layer][head].dump());
-                const Words scale{"--color-scale", "fixed"};
-                const Outcome alone =
-                    run_attn({"plot", "head.json", "--axes", "query,key", scale[0], scale[1]});
-                REQUIRE_MESSAGE(alone.code == 0, alone.err);
-                for (const std::string format : formats) {
-                    const Outcome run =
-                        run_attn({"plot", "r." + format, "--layer", number, "--head",
-                                  std::to_string(head), scale[0], scale[1]});
-                    REQUIRE_MESSAGE(run.code == 0, run.err);
-                    CHECK_EQ(numbers_in(run.out), numbers_in(alone.out));
-                }
-            }
-            if (!weights[layer].is_null()) continue;
-            const Outcome none = run_attn({"plot", "r.npz", "--layer", number});
-            CHECK_EQ(none.code, 2);
-            CHECK_NE(none.err.find("no attention_weights in layer " + number), std::string::npos);
-        }
-    }
+    CHECK(contains(run.out, "recurrent_state.0"));
+    CHECK(contains(run.out, "null and ("));
 }
 
 TEST_CASE("model results: the page has all layers and heads") {
@@ -246,7 +187,7 @@ TEST_CASE("model results: the page has all layers and heads") {
                 const std::string page = read_text(scratch_folder() + "/page.html");
                 if (first.empty()) first = page;
                 CHECK(page == first);
-                const json map = element_of_page(page, "map-0");
+                const json map = map_of_page(page);
                 REQUIRE_EQ(map["axes"][0]["size"], array.size());
                 const std::size_t heads = map["axes"][1]["size"], width = map["columns"]["size"],
                                   rows = map["rows"]["size"];
@@ -270,20 +211,11 @@ TEST_CASE("model results: the page has all layers and heads") {
             }
         }
     }
-}
-
-TEST_CASE("model results: --plot of attn model is the page of its result") {
-    for (const std::string family : {"gpt2", "qwen3_next"}) {
-        const json result =
-            write_results(family, {"--emit", "attention_weights", "--plot", "own.html"});
-        const json map = element_of_page(read_text(scratch_folder() + "/own.html"), "map-0");
-        CHECK_EQ(map["axes"][0]["size"], result["attention_weights"].size());
-        const Outcome drawn =
-            run_attn({"model", "model", "--token-ids", "3,1,4", "--layers", "1", "--emit",
-                      "attention_weights", "--heatmap", "--format", "none"});
-        CHECK_MESSAGE(drawn.code == 0, drawn.err);
-        CHECK_NE(drawn.out.find("layer 1, head 3"), std::string::npos);
-    }
+    const json& weights = write_results("qwen3_next")["attention_weights"];
+    for (std::size_t layer = 0; layer < weights.size(); ++layer)
+        if (const std::string number = std::to_string(layer); weights[layer].is_null())
+            check_error({"plot", "r.npz", "--layer", number}, "", 2,
+                        "no attention_weights in layer " + number);
 }
 
 TEST_CASE("model results: explain shows the weights of each layer and head") {
@@ -300,7 +232,7 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
                 const Outcome run = run_attn(words);
                 if (!result.contains("layers")) {
                     CHECK_EQ(run.code, 3);
-                    CHECK_NE(run.err.find("does not describe the attention"), std::string::npos);
+                    CHECK(contains(run.err, "does not describe the attention"));
                     continue;
                 }
                 REQUIRE_MESSAGE(run.code == 0, run.err);
@@ -321,9 +253,7 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
         }
     }
     write_results("gpt2");
-    const Outcome several = run_attn({"explain", "r.json"});
-    CHECK_EQ(several.code, 2);
-    CHECK_NE(several.err.find("attention_weights.0, attention_weights.1"), std::string::npos);
+    check_error({"explain", "r.json"}, "", 2, "attention_weights.0, attention_weights.1");
 }
 
 TEST_CASE("model results: damaged lists are errors") {

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
@@ -36,28 +36,18 @@ std::string pattern_of(const std::string& name) {
     return pattern;
 }
 
-Outcome run_case(const json& c, std::vector<std::string> more = {}) {
-    std::vector<std::string> words{"model",   "model",   "--token-ids", ids_of(c),
-                                   "--dtype", "float64", "--emit",      "last_hidden_state"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_attn(words);
+Words words_for(const std::string& ids) {
+    return {"model",   "model",   "--token-ids", ids,
+            "--dtype", "float64", "--emit",      "last_hidden_state"};
 }
 
-json case_named(const std::string& name) {
-    for (json& c : model_cases())
-        if (c["name"] == name) return c;
-    FAIL("no case " << name);
-    return {};
+Outcome run_case(const json& c) {
+    return run_attn(words_for(ids_of(c)));
 }
 
 /// The last hidden states of token ids, with these flags.
-json states_of(const std::string& ids, const std::vector<std::string>& flags = {}) {
-    std::vector<std::string> words{"model",   "model",   "--token-ids", ids,
-                                   "--dtype", "float64", "--emit",      "last_hidden_state"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const Outcome run = run_attn(words);
-    REQUIRE_MESSAGE(run.code == 0, run.err);
-    return json::parse(run.out)["last_hidden_state"];
+json states_of(const std::string& ids, const Words& flags = {}) {
+    return result_of(words_for(ids) + flags)["last_hidden_state"];
 }
 
 }  // namespace
@@ -66,8 +56,7 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
     std::size_t refused = 0, unused = 0, number = 0;
     for (const json& c : model_cases()) {
         if (is_refused(c)) continue;
-        const std::string name = c["name"];
-        CAPTURE(name);
+        CAPTURE(c["name"].get<std::string>());
         write_model(c, "model");
         const std::string plain = run_case(c).out;
         std::set<std::string> seen;
@@ -89,7 +78,7 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
             }
             CHECK_EQ(run.code, 3);
             CHECK(run.out.empty());
-            CHECK_MESSAGE(run.err.find(bias) != std::string::npos, run.err);
+            CHECK_MESSAGE(contains(run.err, bias), run.err);
             ++refused;
         }
     }
@@ -105,19 +94,15 @@ TEST_CASE(
     std::size_t refused = 0;
     for (const json& c : model_cases()) {
         if (is_refused(c)) continue;
-        const std::string name = c["name"];
-        CAPTURE(name);
+        CAPTURE(c["name"].get<std::string>());
         for (const std::string key : keys) {
             CAPTURE(key);
             if (c["config"].value(key, json()) != json(true)) continue;
             json other = c;
             other["config"][key] = false;
             write_model(other, "model");
-            const Outcome run = run_case(other);
-            CHECK_EQ(run.code, 3);
-            CHECK_MESSAGE(run.err.find(key + " is false; expected true, as the file has the "
-                                             "tensor \"") != std::string::npos,
-                          run.err);
+            check_error(words_for(ids_of(c)), "", 3,
+                        key + " is false; expected true, as the file has the tensor \"");
             ++refused;
         }
     }
@@ -127,7 +112,7 @@ TEST_CASE(
 TEST_CASE("models: the bare class's names open, without a prefix") {
     for (const std::string name : {"llama", "qwen3", "gpt2", "bert", "cohere"}) {
         CAPTURE(name);
-        json c = case_named(name);
+        json c = model_case(name);
         write_model(c, "model");
         const json expected = states_of(ids_of(c));
         const std::string prefix = name == "gpt2"   ? "transformer."
@@ -158,11 +143,7 @@ TEST_CASE("models: the bare class's names open, without a prefix") {
 TEST_CASE("models: an embedding under the head's name, and an image encoder alone") {
     const auto last = [](const json& c) {
         write_model(c, "model");
-        std::vector<std::string> words = words_of(c);
-        words.insert(words.end(), {"--emit", "last_hidden_state"});
-        const Outcome run = run_attn(words);
-        REQUIRE_MESSAGE(run.code == 0, run.err);
-        return json::parse(run.out)["last_hidden_state"];
+        return result_of(words_of(c) + Words{"--emit", "last_hidden_state"})["last_hidden_state"];
     };
     std::size_t models = 0;
     for (json c : all_model_cases()) {
@@ -186,9 +167,7 @@ TEST_CASE("models: an embedding under the head's name, and an image encoder alon
         last(c);
         c["config"]["tie_word_embeddings"] = false;
         write_model(c, "model");
-        const Outcome run = run_attn({"model", "model", "--token-ids", ids_of(c)});
-        CHECK_EQ(run.code, 3);
-        CHECK_NE(run.err.find("tokens_embed.weight"), std::string::npos);
+        check_error({"model", "model", "--token-ids", ids_of(c)}, "", 3, "tokens_embed.weight");
         ++models;
     }
     CHECK_EQ(models, 3);
@@ -197,7 +176,7 @@ TEST_CASE("models: an embedding under the head's name, and an image encoder alon
 TEST_CASE("models: positions of Bloom, Falcon and OPT count only the tokens that are not padding") {
     for (const std::string name : {"bloom", "opt", "opt-350m"}) {
         CAPTURE(name);
-        const json c = case_named(name);
+        const json c = model_case(name);
         write_model(c, "model");
         const json plain = states_of("5,9,3,12");
         // A gap, padding on the left, and both.
@@ -218,7 +197,7 @@ TEST_CASE("models: positions of Bloom, Falcon and OPT count only the tokens that
 }
 
 TEST_CASE("models: chunks of Llama 4 begin after padding on the left") {
-    json c = case_named("llama4");
+    json c = model_case("llama4");
     c["config"]["attention_chunk_size"] = 3;
     c["config"]["attn_temperature_tuning"] = false;  // by the row, padding included
     write_model(c, "model");
@@ -238,7 +217,7 @@ TEST_CASE("models: chunks of Llama 4 begin after padding on the left") {
 TEST_CASE("models: position ids of RoBERTa and its kin are rows of the table") {
     for (const std::string name : {"roberta", "camembert", "mpnet", "xlm-roberta", "esm1"}) {
         CAPTURE(name);
-        const json c = case_named(name);
+        const json c = model_case(name);
         write_model(c, "model");
         const auto padding = c["config"]["pad_token_id"].get<std::uint64_t>();
         std::string ids, rows;
@@ -251,12 +230,12 @@ TEST_CASE("models: position ids of RoBERTa and its kin are rows of the table") {
 }
 
 TEST_CASE("models: padding on the left with a table of positions has a note that names the flag") {
-    write_model(case_named("gpt2"), "model");
+    write_model(model_case("gpt2"), "model");
     const std::vector<std::string> words{
         "model", "model", "--token-ids", "1,3,5", "--attention-mask", "0,1,1"};
     const Outcome run = run_attn(words);
     CHECK_EQ(run.code, 0);
-    CHECK_NE(run.err.find("note: --attention-mask"), std::string::npos);
+    CHECK(contains(run.err, "note: --attention-mask"));
     REQUIRE_NE(run.err.find("--position-ids 0,0,1 "), std::string::npos);
     const json padded =
         states_of("1,3,5", {"--attention-mask", "0,1,1", "--position-ids", "0,0,1"});
@@ -264,7 +243,7 @@ TEST_CASE("models: padding on the left with a table of positions has a note that
     for (std::size_t token = 0; token < 2; ++token)
         CHECK_LE(difference_of(padded[token + 1], plain[token]), 1e-13);
     for (const std::string name : {"gpt2", "llama", "opt"}) {
-        write_model(case_named(name), "model");
+        write_model(model_case(name), "model");
         std::vector<std::string> others = words;
         if (name == "gpt2") others.back() = "1,1,0";
         CHECK(run_attn(others).err.empty());
@@ -274,7 +253,7 @@ TEST_CASE("models: padding on the left with a table of positions has a note that
 TEST_CASE("models: fewer generated tokens are the first of more, for angles of any length") {
     for (const std::string name : {"phi3", "llama-dynamic", "gpt2"}) {
         CAPTURE(name);
-        json c = case_named(name);
+        json c = model_case(name);
         if (name == "phi3") {
             const std::size_t half = c["config"]["hidden_size"].get<std::size_t>() /
                                      c["config"]["num_attention_heads"].get<std::size_t>() / 2;
@@ -290,10 +269,9 @@ TEST_CASE("models: fewer generated tokens are the first of more, for angles of a
         write_model(c, "model");
         json before;
         for (const std::string count : {"12", "6", "3", "1"}) {
-            const Outcome run = run_attn({"model", "model", "--token-ids", "35,42,57", "--generate",
-                                          count, "--dtype", "float64"});
-            REQUIRE_MESSAGE(run.code == 0, run.err);
-            const json generated = json::parse(run.out)["generated"];
+            const json generated =
+                result_of({"model", "model", "--token-ids", "35,42,57", "--generate", count,
+                           "--dtype", "float64"})["generated"];
             for (std::size_t i = 0; i < generated.size() && !before.is_null(); ++i)
                 CHECK_EQ(generated[i], before[i]);
             before = generated;

@@ -6,7 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/support.hpp"
 
 namespace model_test {
@@ -15,12 +16,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 namespace {
-
-std::string listed(const json& ids) {
-    std::string text;
-    for (const json& id : ids) text += (text.empty() ? "" : ",") + id.dump();
-    return text;
-}
 
 /// A case with what it shares with another filled in.
 json completed(const json& one, const json& all) {
@@ -35,23 +30,21 @@ json completed(const json& one, const json& all) {
 }
 
 /// The command that computes a case. One head of the notebooks is mode self or causal.
-std::vector<std::string> command_for(const json& c, bool causal) {
+Words command_for(const json& c, bool causal) {
     const std::string family = c["family"], path = c["path"];
     const bool one_head = family == "notebook" && c["heads"] == 1;
     const bool has_config = family != "mha" && family != "notebook";
-    std::vector<std::string> command{c.contains("context") ? "cross"
-                                     : one_head            ? (causal ? "causal" : "self")
-                                                           : "multihead"};
-    const auto add = [&](const std::vector<std::string>& words) {
-        command.insert(command.end(), words.begin(), words.end());
-    };
+    Words command{c.contains("context") ? "cross"
+                  : one_head            ? (causal ? "causal" : "self")
+                                        : "multihead"};
+    const auto add = [&](const Words& words) { command = command + words; };
     add({"--weights", data_path("models/" + path), "--emit", "all"});
     if (!has_config && !one_head && c.value("style", "") != "wrapper")
         add({"--heads", std::to_string(c["heads"].get<int>())});
     if (command[0] == "multihead" && !has_config) add({causal ? "--causal" : "--no-causal"});
     if (command[0] == "cross" && causal) add({"--causal", "--causal-align", "top-left"});
     if (c.contains("layer")) add({"--layer", std::to_string(c["layer"].get<int>())});
-    if (c.contains("token_ids")) add({"--token-ids", listed(c["token_ids"])});
+    if (c.contains("token_ids")) add({"--token-ids", list_of(c["token_ids"])});
     // BERT's norm belongs to its embedding; the others default to theirs with token ids.
     if (!c.contains("token_ids") && c["norm"] == true) add({"--pre-norm"});
     if (c.contains("context")) {
@@ -69,12 +62,6 @@ void check_near(const json& computed, const json& expected, double tolerance) {
     CHECK(worst <= tolerance);
 }
 
-json run_json(std::vector<std::string> command, const std::string& input = "") {
-    const Outcome outcome = run_attn(command, input);
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
-}
-
 }  // namespace
 
 TEST_CASE("models: every family, by the names in its file, gives the independent answer") {
@@ -90,10 +77,8 @@ TEST_CASE("models: every family, by the names in its file, gives the independent
             // float32 rounds each step; numbers here are of the order of 1.
             for (const auto& [dtype, tolerance] :
                  {std::pair("float64", 1e-12), {"float32", 1e-5}}) {
-                std::vector<std::string> command = command_for(c, causal);
-                command.insert(command.end(), {"--dtype", dtype});
-                const json result =
-                    run_json(command, c.contains("hidden") ? c["hidden"].dump() : "");
+                const json result = result_of(command_for(c, causal) + Words{"--dtype", dtype},
+                                              c.contains("hidden") ? c["hidden"].dump() : "");
                 for (const char* name :
                      {"queries", "keys", "values", "attention_weights", "context_vectors"}) {
                     const std::string key = std::string(name) + (both && causal ? "_causal" : "");
@@ -106,8 +91,8 @@ TEST_CASE("models: every family, by the names in its file, gives the independent
 
 TEST_CASE("models: config echoes the family, the layer and the shapes, and is a request") {
     scratch_folder();
-    const json result = run_json({"multihead", "--weights", data_path("models/gpt2"), "--layer",
-                                  "1", "--example", "sentence", "--embed-dim", "12"});
+    const json result = result_of({"multihead", "--weights", data_path("models/gpt2"), "--layer",
+                                   "1", "--example", "sentence", "--embed-dim", "12"});
     const json& config = result["config"];
     CHECK(config["family"] == "gpt2");
     CHECK(config["layer"] == 1);
@@ -116,7 +101,7 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
     CHECK(config["weights_shapes"]["h.1.attn.c_attn.weight"] == json({12, 36}));
     CHECK_FALSE(config.contains("init"));
     write_text("config.json", config.dump());
-    CHECK(run_json({"multihead", "config.json"})["context_vectors"] == result["context_vectors"]);
+    CHECK(result_of({"multihead", "config.json"})["context_vectors"] == result["context_vectors"]);
     json other = config;
     other["weights_shapes"]["h.1.attn.c_attn.weight"] = {12, 48};
     CHECK(run_attn({"multihead"}, other.dump()).code == 3);
@@ -125,9 +110,9 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
 TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
     scratch_folder();
     const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
-    const auto config = [&](const std::string& model, std::vector<std::string> flags) {
-        flags.insert(flags.begin(), {"multihead", "-", "--weights", data_path("models/" + model)});
-        return run_json(flags, input)["config"];
+    const auto config = [&](const std::string& model, const Words& flags) {
+        const Words words{"multihead", "-", "--weights", data_path("models/" + model)};
+        return result_of(words + flags, input)["config"];
     };
     CHECK(config("mistral", {"--rope", "half"})["rope_base"] == 1e6);
     CHECK(config("neox", {"--rope", "half"})["rope_dims"] == 4);
@@ -139,21 +124,15 @@ TEST_CASE("models: a flag overrules its own setting of the model's config and no
 TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused without a norm") {
     scratch_folder();
     const std::string hidden = data_path("models/hidden.csv"), gpt2 = data_path("models/gpt2");
-    const std::vector<std::string> plain{"multihead", hidden,    "--weights",  gpt2,
-                                         "--layer",   "1",       "--pre-norm", "--emit",
-                                         "all",       "--dtype", "float64"};
-    std::vector<std::string> wide = plain, without = plain;
-    wide.insert(wide.end(), {"--norm-eps", "3"});
-    const json narrow_result = run_json(plain), wide_result = run_json(wide);
+    const Words without{"multihead", hidden,   "--weights", gpt2,      "--layer",
+                        "1",         "--emit", "all",       "--dtype", "float64"},
+        plain = without + Words{"--pre-norm"}, eps{"--norm-eps", "3"};
+    const json narrow_result = result_of(plain), wide_result = result_of(plain + eps);
     CHECK(narrow_result["config"]["norm_eps"] == 1e-5);
     CHECK(wide_result["config"]["norm_eps"] == 3.0);
     CHECK(wide_result["inputs"] == narrow_result["inputs"]);
     CHECK(wide_result["normed_inputs"] != narrow_result["normed_inputs"]);
-    without.erase(std::find(without.begin(), without.end(), "--pre-norm"));
-    without.insert(without.end(), {"--norm-eps", "3"});
-    const Outcome refused = run_attn(without);
-    CHECK(refused.code == 2);
-    CHECK(refused.err.find("requires --pre-norm, --token-ids or norms") != std::string::npos);
+    check_error(without + eps, "", 2, "requires --pre-norm, --token-ids or norms");
 }
 
 TEST_CASE("models: two styles of the notebooks' names in one layer are refused") {
@@ -176,23 +155,19 @@ TEST_CASE("models: two styles of the notebooks' names in one layer are refused")
 TEST_CASE("save-weights: a file of attn records its settings, and converts") {
     scratch_folder();
     std::remove("config.json");  // another test's, which would describe these weights
-    const std::vector<std::string> drawn{"multihead", "--text",  "a b c d", "--embed-dim",
-                                         "8",         "--heads", "2",       "--no-causal",
-                                         "--softcap", "3",       "--seed",  "3"};
+    const Words drawn{"multihead", "--text",      "a b c d",   "--embed-dim", "8",      "--heads",
+                      "2",         "--no-causal", "--softcap", "3",           "--seed", "3"};
     for (const std::string family : {"llama", "bert", "notebook"}) {
-        std::vector<std::string> save = drawn;
-        save.insert(save.end(), {"--save-weights", "w.safetensors", "--save-family", family});
-        const json first = run_json(save)["context_vectors"];
-        const std::vector<std::string> input{"multihead", "--text", "a b c d", "--embed-dim", "8"};
-        std::vector<std::string> load = input;
-        load.insert(load.end(), {"--weights", "w.safetensors"});
-        std::vector<std::string> convert = load;
-        CHECK(run_json(load)["context_vectors"] == first);
-        convert.insert(convert.end(), {"--save-weights", "v.npz", "--save-family", "mha"});
-        CHECK(run_json(convert)["context_vectors"] == first);
+        const json first = result_of(drawn + Words{"--save-weights", "w.safetensors",
+                                                   "--save-family", family})["context_vectors"];
+        Words load{"multihead", "--text",    "a b c d",      "--embed-dim",
+                   "8",         "--weights", "w.safetensors"};
+        CHECK(result_of(load)["context_vectors"] == first);
+        const Words convert = load + Words{"--save-weights", "v.npz", "--save-family", "mha"};
+        CHECK(result_of(convert)["context_vectors"] == first);
         load.back() = "v.npz";
-        CHECK(run_json(load)["config"]["family"] == "mha");
-        CHECK(run_json(load)["context_vectors"] == first);
+        CHECK(result_of(load)["config"]["family"] == "mha");
+        CHECK(result_of(load)["context_vectors"] == first);
     }
     CHECK(run_attn({"self", "-", "--save-family", "mha"}, "[[1]]").code == 2);
     CHECK(run_attn({"self", "-", "-o", "one.npz", "--save-weights", "./one.npz"}, "[[1]]").code ==
@@ -201,46 +176,39 @@ TEST_CASE("save-weights: a file of attn records its settings, and converts") {
 
 TEST_CASE("save-weights: in every family's names the parameters come back to the bit") {
     scratch_folder();
-    const std::vector<std::string> drawn{"multihead", "--text",     "a b c d", "--embed-dim",
-                                         "8",         "--heads",    "2",       "--seed",
-                                         "3",         "--qkv-bias", "--emit",  "context_vectors"};
+    const Words drawn{"multihead", "--text", "a b c d", "--embed-dim",    "8", "--heads", "2",
+                      "--seed",    "3",      "--emit",  "context_vectors"};
     for (const std::string init : {"linear", "rand", "mha", "xavier"})
         for (const std::string family : {"notebook", "gpt2", "llama", "bert", "neox", "mha"})
             for (const std::string suffix : {"safetensors", "npz", "json"}) {
                 CAPTURE(init + " " + family + " " + suffix);
                 const std::string file = "saved." + suffix;
-                std::vector<std::string> save = drawn, load = drawn;
-                save.insert(save.end(),
-                            {"--init", init, "--family", family, "--save-weights", file});
-                load.insert(load.end(), {"--weights", file, "--causal"});
-                load.erase(std::find(load.begin(), load.end(), "--qkv-bias"));
                 // These families turn queries and keys, which drawn layers do not.
-                if (family == "llama" || family == "neox")
-                    for (auto* command : {&save, &load})
-                        command->insert(command->end(), {"--rope", "half"});
-                const json first = run_json(save)["context_vectors"];
-                CHECK(run_json(load)["context_vectors"] == first);
+                const bool turns = family == "llama" || family == "neox";
+                const Words words = turns ? drawn + Words{"--rope", "half"} : drawn;
+                const json first = result_of(words + Words{"--qkv-bias", "--init", init, "--family",
+                                                           family, "--save-weights", file});
+                const json again = result_of(words + Words{"--weights", file, "--causal"});
+                CHECK(again["context_vectors"] == first["context_vectors"]);
             }
 }
 
 TEST_CASE("save-weights: independent heads, one head and golden files come back too") {
     scratch_folder();
-    const std::vector<std::string> wrapper{"multihead", "--example", "journey", "--d-out", "2",
-                                           "--heads",   "2",         "--style", "wrapper"};
-    std::vector<std::string> save = wrapper;
-    save.insert(save.end(), {"--save-weights", "heads.safetensors"});
-    const json first = run_json(save)["context_vectors"];
-    CHECK(run_json({"multihead", "--example", "journey", "--weights",
-                    "heads.safetensors"})["context_vectors"] == first);
+    const json first =
+        result_of({"multihead", "--example", "journey", "--d-out", "2", "--heads", "2", "--style",
+                   "wrapper", "--save-weights", "heads.safetensors"})["context_vectors"];
+    CHECK(result_of({"multihead", "--example", "journey", "--weights",
+                     "heads.safetensors"})["context_vectors"] == first);
     for (const std::string init : {"linear", "rand"})
         for (const std::string suffix : {"safetensors", "npz", "json"}) {
             const std::string file = "golden." + suffix;
             const Outcome outcome = run_attn({"self", "--example", "journey", "--d-out", "3",
                                               "--init", init, "--emit", "all", "-o", file});
             CHECK(outcome.err == "");
-            CHECK(run_json({"self", file + ":inputs", "--weights", file})["context_vectors"] ==
-                  run_json({"self", "--example", "journey", "--d-out", "3", "--init",
-                            init})["context_vectors"]);
+            CHECK(result_of({"self", file + ":inputs", "--weights", file})["context_vectors"] ==
+                  result_of({"self", "--example", "journey", "--d-out", "3", "--init",
+                             init})["context_vectors"]);
         }
 }
 

@@ -12,6 +12,7 @@
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/words.hpp"
 
 namespace attn::fuzz {
 namespace {
@@ -52,19 +53,9 @@ Texts random_seeds() {
 }
 
 Texts numbers() {
-    return {"0",
-            "-0.0",
-            "1.25e-3",
-            "9007199254740993",
-            "1e400",
-            "4.9406564584124654e-324",
-            "7.038531e-26",
-            "2.2250738585072011e-308",
-            "0.1234567890123456789",
-            "NaN",
-            "-Infinity",
-            "+.5",
-            "007"};
+    return test::words_in(
+        "0 -0.0 1.25e-3 9007199254740993 1e400 4.9406564584124654e-324 7.038531e-26 "
+        "2.2250738585072011e-308 0.1234567890123456789 NaN -Infinity +.5 007");
 }
 
 Texts texts() {
@@ -173,14 +164,13 @@ Texts config_seeds() {
 /// The commands that the manual shows and that people get wrong, a word a line.
 Texts argv_seeds() {
     Texts seeds;
-    std::istringstream lines(without_folders(
-        test::manual_text() + test::read_text(test::data_path("../tests/cli/mistakes.tsv"))));
-    for (std::string line; std::getline(lines, line);) {
+    for (const std::string& line : test::lines_of(
+             without_folders(test::manual_text() +
+                             test::read_text(test::data_path("../tests/cli/mistakes.tsv"))))) {
         const std::size_t begin = line.find("attn ");
         if (begin == std::string::npos || line.size() > 300) continue;
-        std::istringstream words(line.substr(begin + 5));
         std::string seed;
-        for (std::string word; words >> word;) seed += word + "\n";
+        for (const std::string& word : test::words_in(line.substr(begin + 5))) seed += word + "\n";
         if (seed.find('/') == std::string::npos) seeds.push_back(seed);
     }
     return seeds;
@@ -239,16 +229,9 @@ Texts binary_words() {
 }
 
 Texts gguf_words() {
-    Texts words{"GGUF",
-                "general.architecture",
-                "general.alignment",
-                "split.count",
-                "split.no",
-                "blk.0.attn_q.weight",
-                "token_embd.weight",
-                ".block_count",
-                ".ssm.inner_size",
-                "blk.0.ffn_gate_exps.weight"};
+    Texts words = test::words_in(
+        "GGUF general.architecture general.alignment split.count split.no blk.0.attn_q.weight "
+        "token_embd.weight .block_count .ssm.inner_size blk.0.ffn_gate_exps.weight");
     for (std::uint64_t number : {0u, 1u, 2u, 8u, 9u, 12u, 32u, 39u})
         for (std::size_t size : {4u, 8u}) words.push_back(io::bytes_of_number(number, size));
     return words;
@@ -319,29 +302,10 @@ Texts tokenizer_seeds() {
 
 /// Kinds of parts, from the error that lists them, and what expressions are made of.
 Texts tokenizer_words() {
-    Texts words = json_words();
-    for (const char* word : {"\"type\":\"Sequence\"",
-                             "\"BPE\"",
-                             "\"Unigram\"",
-                             "\"WordPiece\"",
-                             "\"merges\":[",
-                             "\"vocab\":{",
-                             "\"byte_fallback\":true",
-                             "\"ByteLevel\"",
-                             "\"Metaspace\"",
-                             "\"Precompiled\"",
-                             "\\\\p{",
-                             "[^",
-                             "(?i:",
-                             "(?!",
-                             "{1,3}",
-                             "\\\\s",
-                             "&&",
-                             "[[:alpha:]]",
-                             "\"added_tokens\":[",
-                             "\"special\":true"})
-        words.emplace_back(word);
-    return words;
+    return json_words() +
+           test::words_in(R"("type":"Sequence" "BPE" "Unigram" "WordPiece" "merges":[ "vocab":{
+        "byte_fallback":true "ByteLevel" "Metaspace" "Precompiled" \\p{ [^ (?i: (?! {1,3} \\s &&
+        [[:alpha:]] "added_tokens":[ "special":true)");
 }
 
 Texts no_words() {

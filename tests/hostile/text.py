@@ -1,4 +1,4 @@
-"""Malformed and odd JSON and CSV files."""
+"""Malformed and odd JSON and CSV files. Small mistakes in them are in cli/mistakes.tsv."""
 from hostile.folder import joined, repeat
 
 
@@ -26,20 +26,10 @@ def make_json(folder):
             ("utf16", '[[1,2,3],[4,5,6]]'.encode("utf-16"), "UTF-16"),
             ("exponent", "[[1e999999999, 2, 3]]", "an exponent beyond every float"),
             ("exponent_digits", "[[1e" + "9" * 100000 + "]]", "an exponent of 100000 digits"),
-            ("minus", "[[-, 1]]", "a sign without digits"), ("plus", "[[+1, 1]]", "a plus sign"),
-            ("leading_zero", "[[01, 1]]", "a zero before a number"),
-            ("point", "[[1., .5]]", "a point without digits"),
             ("hexadecimal", "[[0x10, 1]]", "a hexadecimal number"),
-            ("ragged", "[[1,2,3],[4,5]]", "rows of different lengths"),
-            ("ragged_depth", "[[1,2,3],[4,5,[6]]]", "numbers at different depths"),
-            ("empty_rows", "[[],[]]", "no columns"), ("empty", "[]", "no rows"),
-            ("text", '[["1","2"],["3","4"]]', "numbers in quotes"),
-            ("null", "[[1,null],[2,3]]", "null in place of a number"),
-            ("two", "[[1,2]] [[3,4]]", "two texts"), ("comma", "[[1,2],[3,4],]", "a last comma"),
+            ("two", "[[1,2]] [[3,4]]", "two texts"),
             ("comment", "[[1,2], // comment\n[3,4]]", "a comment"),
-            ("open", "[[1,2,3],[4,5,6]", "an array is not closed"),
-            ("closed_twice", "[[1,2,3],[4,5,6]]]", "closed once too often"),
-            ("same_key", '{"inputs": [[1,2]], "inputs": [[3,4]]}', "a key twice")):
+            ("closed_twice", "[[1,2,3],[4,5,6]]]", "closed once too often")):
         folder.refused(f"json/{name}.json", content, why)
     folder.refused("json/escaped_twice.json", '{"inputs": [[1,2]], "\\u0069nputs": [[3,4]]}',
                    "a key twice, once escaped")
@@ -59,21 +49,14 @@ def make_csv(folder):
             ("number_50_mb", repeat(b"7", 50 * million // shrink), "one number of 50 MB"),
             ("open_quote_50_mb", joined(b'1,"', repeat(b"2,", 50 * million // shrink)),
              "a quote of 50 MB is not closed"),
-            ("open_quote", '1,2,3\n4,"5,6\n', "a quote is not closed"),
-            ("after_quote", '1,2,3\n4,"5"5,6\n', "text after a closing quote"),
-            ("ragged", "1,2,3\n4,5\n", "rows of different lengths"),
             ("longer", "1,2,3\n4,5,6,7\n", "rows of different lengths"),
-            ("empty_field", "1,2,3\n4,,6\n", "a number is missing"),
-            ("word", "1,2,3\n4,five,6\n", "a word in place of a number"),
             ("formula", "1,2,3\n4,=1+4,6\n", "a formula in place of a number"),
             ("date", "1,2,3\n4,2024-05-06,6\n", "a date in place of a number"),
-            ("overflow", "1,2,3\n4,1e999,6\n", "a number beyond every float"),
             ("zero_byte", b"1,2,3\n4,5\0,6\n", "a zero byte"),
             ("not_utf8", b"1,2,3\n4,\xff,6\n", "not UTF-8"),
             ("utf16", "1,2,3\n4,5,6\n".encode("utf-16"), "UTF-16"),
             ("png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01", "a picture"),
             ("pickle", b"\x80\x04\x95\x05\x00\x00\x00\x00\x00\x00\x00K\x01.", "a pickle"),
-            ("header_alone", "a,b,c\n", "no rows"), ("comments_alone", "# a\n# b\n", "no rows"),
             ("newlines", "\n" * million, "nothing but a million line ends"),
             ("commas", ",,,\n,,,\n", "nothing but commas"),
             ("spaces_10_mb", repeat(b" ", 10 * million // shrink), "nothing but spaces"),

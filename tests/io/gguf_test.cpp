@@ -12,6 +12,7 @@
 #include "io/model/gguf_config.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
@@ -42,10 +43,6 @@ std::string error_in(const std::string& text) {
 
 std::string error_in(const GgufBytes& bytes) {
     return error_in(bytes.text());
-}
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
 }
 
 /// Two tensors side by side and a key.

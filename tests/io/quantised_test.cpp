@@ -13,6 +13,8 @@
 #include "io/model/rearranged.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
+#include "tests/support/contains.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/support.hpp"
 
 namespace quantised_test {
@@ -24,24 +26,10 @@ using nlohmann::json;
 
 namespace {
 
-struct Tensor {
-    std::string name, dtype;
-    std::vector<std::size_t> shape;
-    std::string bytes;
-};
+using Tensor = StoredTensor;
 
 ArrayFile file_of(const std::vector<Tensor>& tensors) {
-    json header;
-    std::string data;
-    for (const Tensor& tensor : tensors) {
-        header[tensor.name] = {{"dtype", tensor.dtype},
-                               {"shape", tensor.shape},
-                               {"data_offsets", {data.size(), data.size() + tensor.bytes.size()}}};
-        data += tensor.bytes;
-    }
-    const std::string text = header.dump();
-    return open_safetensors(
-        Bytes::of("x.safetensors", bytes_of_number(text.size(), 8) + text + data));
+    return open_safetensors(Bytes::of("x.safetensors", safetensors_of(tensors)));
 }
 
 std::string codes(std::size_t count, unsigned seed) {
@@ -68,10 +56,6 @@ json config_of(const json& method) {
 
 const json fp8 = {{"quant_method", "fp8"}, {"weight_block_size", {2, 4}}};
 
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
 /// The matrix by blocks of this size, with one scale for each.
 void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
                   std::size_t block_columns, const std::vector<std::size_t>& shape,
@@ -84,7 +68,7 @@ void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
     const ArrayFile file =
         dequantised(file_of({{"a.weight", "F8_E4M3", {rows, columns}, bytes},
                              {"a.weight_scale_inv", "F32", shape, floats(scales)},
-                             {"a.activation_scale", "F32", {}, floats({2})}}),
+                             {"a.activation_scale", "F32", json::array(), floats({2})}}),
                     config_of(method));
     REQUIRE(file.arrays.size() == 1);
     const StoredArray& array = *file.find("a.weight");

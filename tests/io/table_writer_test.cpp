@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@ namespace table_writer_test {
 using namespace attn;
 using namespace attn::io;
 using attn::test::lines_of;
+using attn::test::words_in;
 
 namespace {
 
@@ -30,13 +30,6 @@ NumberStyle limited(const TableLimits& limits) {
     NumberStyle style;
     style.limits = limits;
     return style;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-    std::vector<std::string> words;
-    std::istringstream in(line);
-    for (std::string word; in >> word;) words.push_back(word);
-    return words;
 }
 
 /// One matrix whose numbers have widths of their own, under labels of the given kind.
@@ -78,7 +71,7 @@ Parts parts_of(const std::string& text) {
     };
     take_words();  // the title
     if (parts.lines.front().starts_with('(')) parts.note = take_words();
-    for (const std::string& line : parts.lines) parts.words.push_back(words_of(line));
+    for (const std::string& line : parts.lines) parts.words.push_back(words_in(line));
     return parts;
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "tests/support/drawn_model.hpp"
@@ -41,6 +42,12 @@ bool is_refused(const json& model) {
 
 std::vector<json> model_cases() {
     return cases_in("models/families.ndjson");
+}
+
+json model_case(const std::string& name) {
+    for (json& c : model_cases())
+        if (c["name"] == name) return c;
+    throw std::runtime_error("no case " + name);
 }
 
 std::vector<json> generation_cases() {

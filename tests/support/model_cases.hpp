@@ -16,6 +16,9 @@ std::vector<nlohmann::json> generation_cases();
 /// Both.
 std::vector<nlohmann::json> all_model_cases();
 
+/// The one of model_cases with this name.
+nlohmann::json model_case(const std::string& name);
+
 /// attn model on the folder `model` with the input of a case, of which arrays are written to files.
 std::vector<std::string> words_of(const nlohmann::json& model);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tests/support/support.hpp"
 
@@ -17,95 +18,24 @@ json numbers(const std::vector<int>& shape, int seed, std::size_t axis) {
 }
 
 std::vector<Model> models() {
-    const std::vector<int> three{3 * width, width}, threes{3 * width};
-    const json two_heads{{"heads", 2}};
-    const json looks_back{{"heads", 2}, {"causal", true}, {"scale", 0.5}, {"rope", "none"}};
-    const json looks_around{{"heads", 2}, {"causal", false}, {"scale", 0.5}, {"rope", "none"}};
-    const json rotates{{"heads", 2},     {"causal", true},     {"scale", 0.5},
-                       {"rope", "half"}, {"rope_base", 10000}, {"rope_dims", 2}};
-    std::vector<Model> all{{"gpt2",
-                            "h.0.attn.",
-                            "h.0.ln_1.",
-                            "wte.",
-                            looks_back,
-                            {"bias", "masked_bias"},
-                            {{"h.0.attn.c_attn.weight", {width, 3 * width}},
-                             {"h.0.attn.c_attn.bias", threes},
-                             {"h.0.attn.c_proj.weight", square},
-                             {"h.0.attn.c_proj.bias", row},
-                             {"h.0.ln_1.weight", row},
-                             {"h.0.ln_1.bias", row},
-                             {"wte.weight", {5, width}},
-                             {"wpe.weight", {5, width}}}},
-                           {"llama",
-                            "model.layers.0.self_attn.",
-                            "model.layers.0.input_layernorm.",
-                            "model.embed_tokens.",
-                            rotates,
-                            {"rotary_emb.inv_freq"},
-                            {{"model.layers.0.self_attn.q_proj.weight", square},
-                             {"model.layers.0.self_attn.k_proj.weight", square},
-                             {"model.layers.0.self_attn.v_proj.weight", square},
-                             {"model.layers.0.self_attn.o_proj.weight", square},
-                             {"model.layers.0.input_layernorm.weight", row},
-                             {"model.embed_tokens.weight", {5, width}}}},
-                           {"bert",
-                            "encoder.layer.0.attention.",
-                            "",
-                            "embeddings.",
-                            looks_around,
-                            {},
-                            {{"encoder.layer.0.attention.self.query.weight", square},
-                             {"encoder.layer.0.attention.self.key.weight", square},
-                             {"encoder.layer.0.attention.self.value.weight", square},
-                             {"encoder.layer.0.attention.output.dense.weight", square},
-                             {"embeddings.word_embeddings.weight", {5, width}},
-                             {"embeddings.position_embeddings.weight", {5, width}},
-                             {"embeddings.token_type_embeddings.weight", {2, width}},
-                             {"embeddings.LayerNorm.weight", row},
-                             {"embeddings.LayerNorm.bias", row}}},
-                           {"neox",
-                            "gpt_neox.layers.0.attention.",
-                            "gpt_neox.layers.0.input_layernorm.",
-                            "gpt_neox.embed_in.",
-                            rotates,
-                            {"bias", "masked_bias", "rotary_emb.inv_freq"},
-                            {{"gpt_neox.layers.0.attention.query_key_value.weight", three},
-                             {"gpt_neox.layers.0.attention.dense.weight", square},
-                             {"gpt_neox.layers.0.input_layernorm.weight", row},
-                             {"gpt_neox.layers.0.input_layernorm.bias", row},
-                             {"gpt_neox.embed_in.weight", {5, width}}}}};
-    for (const std::string module : {"", "blocks.0.att."}) {
-        const auto add = [&](const std::string& name, const json& settings,
-                             const std::vector<std::string>& harmless,
-                             const std::map<std::string, std::vector<int>>& tensors) {
-            Model model{name + " " + module, module, "", "", settings, harmless, {}};
-            for (const auto& [tensor, shape] : tensors) model.tensors[module + tensor] = shape;
-            all.push_back(model);
-        };
-        add("mha joined", two_heads, {}, {{"in_proj_weight", three}, {"out_proj.weight", square}});
-        add("mha apart", two_heads, {},
-            {{"q_proj_weight", square},
-             {"k_proj_weight", square},
-             {"v_proj_weight", square},
-             {"out_proj.weight", square}});
-        add("notebook", two_heads, {"mask"},
-            {{"W_query.weight", square},
-             {"W_key.weight", square},
-             {"W_value.weight", square},
-             {"out_proj.weight", square}});
-        add("notebook bare", json::object(), {"mask"},
-            {{"W_query", square}, {"W_key", square}, {"W_value", square}});
-        for (const std::string dot : {".weight", ""}) {
-            std::map<std::string, std::vector<int>> heads;
-            for (const std::string head : {"heads.0.", "heads.1."})
-                for (const std::string part : {"W_query", "W_key", "W_value"})
-                    heads[head + part + dot] = square;
-            add("wrapper" + dot, json::object(), {"mask", "heads.0.mask", "heads.1.mask"}, heads);
-            heads[dot.empty() ? "W_out" : "out_proj.weight"] =
-                dot.empty() ? std::vector<int>{2 * width, 3} : std::vector<int>{3, 2 * width};
-            add("wrapper with output" + dot, json::object(),
-                {"mask", "heads.0.mask", "heads.1.mask"}, heads);
+    std::vector<Model> all;
+    const std::string table = read_text(data_path("../tests/support/small_models.json"));
+    for (const json& entry : json::parse(table)) {
+        const bool has_module = entry.contains("module");
+        const std::vector<std::string> modules{"", "blocks.0.att."};
+        for (const std::string& module :
+             has_module ? std::vector<std::string>{entry["module"]} : modules) {
+            Model model{entry["name"],
+                        module,
+                        entry.value("norm", ""),
+                        entry.value("embedding", ""),
+                        entry["settings"],
+                        entry["harmless"],
+                        {}};
+            if (!has_module) model.name += " " + module;
+            for (const auto& [tensor, shape] : entry["tensors"].items())
+                model.tensors[(has_module ? "" : module) + tensor] = shape.get<std::vector<int>>();
+            all.push_back(std::move(model));
         }
     }
     return all;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,12 @@ inline Words operator+(Words words, const Words& more) {
 /// The same where the second are in braces.
 inline Words with(const Words& words, const Words& more) {
     return words + more;
+}
+
+/// Those of a line, between blanks.
+inline Words words_in(const std::string& line) {
+    std::istringstream words(line);
+    return {std::istream_iterator<std::string>(words), {}};
 }
 
 /// Without their breaks.
