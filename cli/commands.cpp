@@ -2,7 +2,7 @@
 #include "cli/commands.hpp"
 
 #include "cli/args/args.hpp"
-#include "cli/mpi/ranks.hpp"
+#include "cli/mpi/communicator.hpp"
 #include "cli/request/request.hpp"
 
 namespace attn::cli {

@@ -10,12 +10,11 @@
 
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
-#include "cli/mpi/ranks.hpp"
+#include "cli/mpi/communicator.hpp"
 #include "cli/request/errors.hpp"
 #include "io/file/access.hpp"
-#include "io/file/descriptor.hpp"
-#include "io/file/mapping.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/bytes.hpp"
+#include "io/file/output.hpp"
 #include "io/file/temporary.hpp"
 
 namespace {

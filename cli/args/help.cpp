@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/text/display_width.hpp"
-#include "io/text/wrap.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 

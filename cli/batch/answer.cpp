@@ -14,7 +14,7 @@
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
-#include "io/write/stored_type.hpp"
+#include "io/write/array_bytes.hpp"
 
 namespace attn::cli {
 namespace {

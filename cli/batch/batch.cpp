@@ -15,9 +15,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
-#include "io/file/descriptor.hpp"
-#include "io/file/line_output.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/access.hpp"
+#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 
 namespace attn::cli {

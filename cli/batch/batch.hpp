@@ -23,7 +23,7 @@
 #include "io/file/output.hpp"
 #include "io/model/loaded_models.hpp"
 #include "io/read/json_document.hpp"
-#include "io/text/text_buffer.hpp"
+#include "io/text/row_pieces.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 

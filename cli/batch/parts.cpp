@@ -11,8 +11,8 @@
 #include "cli/batch/batch.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
-#include "io/file/durable_file.hpp"
 #include "io/file/path.hpp"
+#include "io/file/temporary.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/array_bytes.hpp"
 

@@ -12,14 +12,13 @@
 
 #include "core/base/error.hpp"
 #include "core/plan/settings.hpp"
+#include "io/file/access.hpp"
 #include "io/file/bytes.hpp"
-#include "io/file/descriptor.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
-#include "io/read/ndjson.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

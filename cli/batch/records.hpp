@@ -18,7 +18,6 @@
 
 #include "cli/args/args.hpp"
 #include "core/base/memory.hpp"
-#include "io/file/line_reader.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "cli/batch/batch.hpp"
-#include "io/file/line_output.hpp"
+#include "io/file/output.hpp"
 
 namespace attn::cli {
 namespace {

@@ -11,11 +11,10 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/check/report.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/screen.hpp"
 #include "io/read/input_file.hpp"
 

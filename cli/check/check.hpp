@@ -1,17 +1,68 @@
 // `attn check`: whether other programs' arrays are right, and which conventions explain wrong ones.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "cli/check/read_theirs.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
+#include "core/base/dtype.hpp"
+#include "core/base/thread_pool.hpp"
 #include "core/check/judge.hpp"
 #include "core/check/search.hpp"
+#include "core/check/their_array.hpp"
+#include "core/plan/plan.hpp"
+#include "io/read/csv.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
+
+// The arrays of another program that are to be checked, by attn's names.
+
+/// `--names Y=context_vectors`; `theirs` is empty for an array that has no name.
+struct NamePair {
+    std::string theirs;
+    ArrayId ours;
+};
+
+/// "theirs=ours,..." or "ours" alone. Errors: kind usage for names that attn does not have.
+std::vector<NamePair> read_names(const std::string& list);
+
+struct TheirFile {
+    std::string path;
+    std::vector<GivenArray> arrays;         ///< at least one, in the order of computation
+    std::vector<std::string> not_compared;  ///< their names
+    /// Of one array without a name, whose shape is not that of context vectors: the other array of
+    /// a result that it may be.
+    std::optional<ArrayId> fits = {};
+};
+
+struct TheirOptions {
+    std::vector<NamePair> names;
+    std::optional<Precision> type;  ///< that the program computed in; empty: by its numbers
+    io::CsvStyle csv;
+};
+
+/// Reads a program's arrays that the question has. Errors: kind usage if there is none, or two
+/// for one of attn's, and for names that the file or the question does not have; those of
+/// ResultView.
+TheirFile read_theirs(const io::InputFile& file, const TheirOptions& options, const Plan& plan,
+                      ThreadPool& pool);
+
+/// What the text of an array tells about the numbers that were printed.
+struct TextNumbers {
+    /// Empty: enough digits for the numbers to be exact in their type.
+    std::optional<PrintedDigits> printed;
+    /// That the digits suffice for, float32 or float64.
+    Precision type = Precision::float64;
+};
+
+/// Of JSON or CSV. Every word that begins like a number counts as one.
+TextNumbers text_numbers(std::string_view text);
 
 struct CheckRequest {
     Request flags;                     ///< of the question
@@ -80,5 +131,16 @@ bool holds_requests(const io::InputFile& file);
 /// line. Results of no request follow, each with an error. The flags of the request are defaults.
 /// Returns whether every result is right. Errors: kind usage for several programs; kind io.
 bool check_records(const io::InputFile& file, const CheckRequest& request);
+
+// The report of `attn check`, for people and for programs.
+
+/// The programs as text, best first, in lines of at most `columns` where the table allows it.
+std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns);
+
+/// "pairs of changes: 1200 of 5000".
+std::string search_progress_text(std::size_t changes, std::size_t done, std::size_t of);
+
+/// One line of JSON, attn.check/1. Several programs are its `candidates`.
+std::string check_json(const std::vector<ProgramJudgement>& ranked);
 
 }  // namespace attn::cli

@@ -20,7 +20,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
-#include "io/text/lines.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

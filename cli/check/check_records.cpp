@@ -7,14 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/check/check.hpp"
-#include "cli/check/report.hpp"
 #include "cli/request/errors.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/ndjson.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/check/read_theirs.hpp"
-#include "core/base/precision.hpp"
+#include "cli/check/check.hpp"
+#include "core/base/dtype.hpp"
 #include "io/read/number_array.hpp"
 
 namespace attn::cli {

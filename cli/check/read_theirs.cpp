@@ -1,4 +1,4 @@
-#include "cli/check/read_theirs.hpp"
+#include "cli/check/check.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "cli/check/report.hpp"
+#include "cli/check/check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,8 @@
 
 #include "cli/request/request.hpp"
 #include "io/file/source.hpp"
-#include "io/text/columns.hpp"
-#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
-#include "io/text/lines.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {

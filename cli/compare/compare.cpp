@@ -10,7 +10,7 @@
 
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/read/json_document.hpp"
 #include "io/read/result_view.hpp"
 

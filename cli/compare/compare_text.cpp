@@ -12,10 +12,8 @@
 #include "core/base/tensor.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
-#include "io/text/columns.hpp"
-#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
-#include "io/text/lines.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {

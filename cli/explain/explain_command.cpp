@@ -18,7 +18,7 @@
 #include "core/base/error.hpp"
 #include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"

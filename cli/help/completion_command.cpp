@@ -5,7 +5,7 @@
 #include "cli/args/args.hpp"
 #include "cli/help/help.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::cli {

@@ -8,7 +8,7 @@
 #include "cli/page/page.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/model/families.hpp"
-#include "io/text/wrap.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

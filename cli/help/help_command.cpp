@@ -12,7 +12,7 @@
 #include "cli/page/page.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 

@@ -16,7 +16,6 @@
 #include "io/file/path.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/ndjson.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
 #include "io/transformer/model.hpp"

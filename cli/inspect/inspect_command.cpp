@@ -8,7 +8,7 @@
 #include "cli/question/question.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/screen.hpp"
 
 namespace attn::cli {

@@ -15,7 +15,6 @@
 #include "io/read/json_document.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
-#include "io/transformer/named_layer.hpp"
 
 namespace attn::cli {
 namespace {
@@ -196,7 +195,7 @@ std::string input_flags(const io::OpenModel& opened) {
 }
 
 /// Describes a model that `attn model` opens by its config or its GGUF metadata.
-void describe_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
+void inspect_opened(Inspection& found, const io::ArrayFile& file, const std::string& path,
                     std::optional<std::uint64_t> number) {
     const io::OpenModel opened(io::open_model_folder(path, std::nullopt, {.regular_only = true}));
     const ModelSpec spec = opened.specify(1);
@@ -236,7 +235,7 @@ void describe_whole(Inspection& found, const io::ArrayFile& file, const std::str
 std::string inspect_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
                           std::optional<std::uint64_t> layer) {
     try {
-        describe_whole(found, file, path, layer);
+        inspect_opened(found, file, path, layer);
         return "";
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::usage) throw;

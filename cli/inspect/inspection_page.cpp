@@ -10,10 +10,8 @@
 #include "cli/inspect/inspect.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
-#include "io/text/columns.hpp"
-#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
-#include "io/text/wrap.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {

@@ -9,7 +9,7 @@
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "io/file/path.hpp"
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {

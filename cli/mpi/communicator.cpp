@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/mpi/ranks.hpp"
 #include "cli/request/errors.hpp"
 
 namespace attn::cli {

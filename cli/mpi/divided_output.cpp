@@ -5,8 +5,8 @@
 
 #include "cli/output/output.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
-#include "io/file/shared_file.hpp"
+#include "io/file/output.hpp"
+#include "io/file/temporary.hpp"
 
 namespace attn::cli {
 namespace {

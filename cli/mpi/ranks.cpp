@@ -1,11 +1,10 @@
-#include "cli/mpi/ranks.hpp"
+#include "cli/mpi/communicator.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
-#include "cli/mpi/communicator.hpp"
 #include "cli/mpi/divided.hpp"
 #include "cli/request/errors.hpp"
 #include "core/base/error.hpp"

@@ -1,4 +1,4 @@
-#include "cli/mpi/ranks.hpp"
+#include "cli/mpi/communicator.hpp"
 
 namespace attn::cli {
 

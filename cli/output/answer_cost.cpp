@@ -6,7 +6,7 @@
 
 #include "cli/request/request.hpp"
 #include "core/operator/mask.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/colors.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/report.hpp"

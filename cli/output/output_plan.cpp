@@ -10,9 +10,9 @@
 #include "cli/output/pictures.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/file/descriptor.hpp"
+#include "io/file/access.hpp"
 #include "io/file/path.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::cli {

@@ -11,11 +11,11 @@
 #include "cli/output/output.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
-#include "io/file/descriptor.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/access.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/picture.hpp"
 #include "io/plot/terminal.hpp"
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

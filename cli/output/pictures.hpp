@@ -10,9 +10,9 @@
 #include "cli/request/request.hpp"
 #include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/plot/heat_map.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/read/result_view.hpp"
 #include "io/write/report.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/question/question.hpp"
-#include "io/file/descriptor.hpp"
+#include "io/file/access.hpp"
 #include "io/file/path.hpp"
 #include "io/file/screen.hpp"
 #include "io/text/json_text.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/text/columns.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/page/page.hpp"
-#include "io/text/markup.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 

@@ -4,8 +4,7 @@
 #include <numeric>
 
 #include "cli/page/page.hpp"
-#include "io/text/display_width.hpp"
-#include "io/text/wrap.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {

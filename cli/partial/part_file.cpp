@@ -7,7 +7,7 @@
 #include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/json_text.hpp"

@@ -1,4 +1,4 @@
-#include "cli/plot/drawing.hpp"
+#include "cli/plot/plot.hpp"
 
 #include <algorithm>
 #include <functional>

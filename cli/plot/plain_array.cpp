@@ -1,4 +1,4 @@
-#include "cli/plot/drawing.hpp"
+#include "cli/plot/plot.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
 #include "io/plot/colors.hpp"
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 
 namespace attn::cli {
 namespace {

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 
-#include "cli/plot/drawing.hpp"
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

@@ -14,7 +14,7 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/read/input_file.hpp"
 
 namespace attn::cli {

@@ -10,9 +10,9 @@
 #include "core/model/model.hpp"
 #include "core/operator/rope.hpp"
 #include "io/model/families.hpp"
-#include "io/model/other_tensors.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/text/json_text.hpp"
-#include "io/transformer/named_layer.hpp"
+#include "io/transformer/attention_layer.hpp"
 
 namespace attn::cli {
 namespace {

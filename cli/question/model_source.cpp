@@ -12,7 +12,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
-#include "io/model/other_tensors.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/read/input_file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/transformer/attention_layer.hpp"

@@ -11,7 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/other_tensors.hpp"
+#include "io/model/find_layer.hpp"
 
 namespace attn::cli {
 void check_saved_parts(const io::ArrayFile& file) {

@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "io/text/number_text.hpp"
-#include "io/transformer/named_layer.hpp"
+#include "io/transformer/attention_layer.hpp"
 
 namespace attn::cli {
 namespace {

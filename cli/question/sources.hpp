@@ -15,7 +15,6 @@
 #include "io/read/array_file.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/model.hpp"
-#include "io/transformer/named_layer.hpp"
 
 namespace attn::cli {
 

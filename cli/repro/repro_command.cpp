@@ -14,7 +14,7 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"

@@ -15,7 +15,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/read/number_array.hpp"
 #include "io/write/output_formats.hpp"
 

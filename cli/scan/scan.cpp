@@ -17,7 +17,7 @@
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/file/temporary.hpp"

@@ -10,10 +10,10 @@
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
-#include "io/text/columns.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 
 namespace attn {
 namespace {

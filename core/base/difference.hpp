@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {

@@ -1,5 +1,11 @@
 #include "core/base/dtype.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/low_precision.hpp"
+
 namespace attn {
 
 std::string overflow_text(Dtype dtype) {
@@ -9,6 +15,64 @@ std::string overflow_text(Dtype dtype) {
     text += row.largest;
     if (&row != &widest) (text += ", or dtype ") += widest.name;
     return text;
+}
+
+namespace {
+
+bool holds_all(const PrecisionRow& row, std::span<const double> numbers) {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](double x) { return std::isnan(x) || row.round(x) == x; });
+}
+
+/// How many numbers of the type lie from 0 to x, rounded to the type; negative below 0.
+std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
+    const double magnitude = std::abs(type.round(x));
+    const double normal = type.least / (2 * type.unit);  // the smallest normal number
+    const auto of_binade = static_cast<std::int64_t>(1 / (2 * type.unit));
+    std::int64_t place = 0;
+    if (magnitude < normal) {
+        place = static_cast<std::int64_t>(magnitude / type.least);
+    } else {
+        const int exponent = std::ilogb(magnitude);
+        const double fraction = std::ldexp(magnitude, -exponent) - 1;
+        place = (exponent - std::ilogb(normal) + 1) * of_binade +
+                static_cast<std::int64_t>(fraction * static_cast<double>(of_binade));
+    }
+    return std::signbit(x) ? -place : place;
+}
+
+}  // namespace
+
+double rounded_to_float64(double x) {
+    return x;
+}
+
+double rounded_to_float32(double x) {
+    return static_cast<double>(static_cast<float>(x));
+}
+
+double rounded_to_float16(double x) {
+    return static_cast<double>(float_of_half(half_of_double(x)));
+}
+
+double rounded_to_bfloat16(double x) {
+    return static_cast<double>(float_of_bfloat16(bfloat16_of_double(x)));
+}
+
+Precision narrowest(std::span<const double> numbers) {
+    for (Precision precision : {Precision::float16, Precision::bfloat16, Precision::float32})
+        if (holds_all(row_of(precision), numbers)) return precision;
+    return Precision::float64;
+}
+
+std::uint64_t ulps_between(double a, double b, Precision precision) {
+    const PrecisionRow& type = row_of(precision);
+    if (!std::isfinite(type.round(a)) || !std::isfinite(type.round(b)))
+        return a == b ? 0 : std::numeric_limits<std::uint64_t>::max();
+    const std::int64_t first = place_among_numbers(a, type), second = place_among_numbers(b, type);
+    // Unsigned, since the distance between the two largest numbers does not fit int64.
+    return first < second ? static_cast<std::uint64_t>(second) - static_cast<std::uint64_t>(first)
+                          : static_cast<std::uint64_t>(first) - static_cast<std::uint64_t>(second);
 }
 
 }  // namespace attn

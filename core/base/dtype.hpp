@@ -5,7 +5,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -68,5 +70,63 @@ inline bool overflows(double value, Dtype dtype) {
 
 /// "overflows float32; expected at most 3.4028235e38, or dtype float64".
 std::string overflow_text(Dtype dtype);
+
+// The floating-point types that programs compute in and files hold, one row each.
+
+enum class Precision {
+    float64,
+    float32,
+    tf32,  ///< float32, with factors of products in TF32
+    float16,
+    bfloat16
+};
+
+/// What is known about a type.
+struct PrecisionRow {
+    Precision precision;
+    std::string_view name;
+    double unit;   ///< the unit roundoff: half the distance from 1 to the next number
+    double least;  ///< the smallest positive number, which is subnormal
+    double largest;
+    double factor;  ///< relative error of factors of products besides, which may be truncated
+    double (*round)(double x);  ///< to nearest, ties to even
+};
+
+double rounded_to_float64(double x);
+double rounded_to_float32(double x);
+double rounded_to_float16(double x);
+double rounded_to_bfloat16(double x);
+
+inline constexpr std::array<PrecisionRow, 5> precision_rows{
+    {{Precision::float64, "float64", 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(), 0,
+      rounded_to_float64},
+     {Precision::float32, "float32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0,
+      rounded_to_float32},
+     {Precision::tf32, "tf32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0x1p-10,
+      rounded_to_float32},
+     {Precision::float16, "float16", 0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
+     {Precision::bfloat16, "bfloat16", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16}}};
+
+constexpr const PrecisionRow& row_of(Precision precision) {
+    return precision_rows[static_cast<std::size_t>(precision)];
+}
+static_assert(std::all_of(precision_rows.begin(), precision_rows.end(),
+                          [](const PrecisionRow& row) { return &row == &row_of(row.precision); }),
+              "rows are in the order of their types");
+
+inline constexpr Names<Precision, precision_rows.size()> precision_names = [] {
+    Names<Precision, precision_rows.size()> names{};
+    for (std::size_t i = 0; i < names.size(); ++i)
+        names[i] = {precision_rows[i].precision, precision_rows[i].name};
+    return names;
+}();
+
+/// The type with the largest unit roundoff that holds every number exactly; of float16 and
+/// bfloat16, float16. NaN and infinities fit every type.
+Precision narrowest(std::span<const double> numbers);
+
+/// The distance of a and b in units in the last place, after both are rounded to the type; +0 and
+/// -0 are one number. If one becomes an infinity or is NaN: 0 if a == b, else the largest integer.
+std::uint64_t ulps_between(double a, double b, Precision precision);
 
 }  // namespace attn

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 #include "core/operator/choices.hpp"
 
 namespace attn {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 
 namespace attn {
 

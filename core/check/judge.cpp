@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/precision.hpp"
+#include "core/base/dtype.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 

@@ -1,6 +1,8 @@
 #include "core/fused/tile_dropout.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 namespace attn {
 
@@ -65,6 +67,119 @@ const std::uint64_t* TileDropout::keep(const TilePlace& place, KeyRange seen,
         transpose_bits(block);
     }
     return buffer.keys.data();
+}
+
+namespace {
+
+constexpr std::size_t word_bits = 64;
+
+/// x / modulus in double is below keep_probability exactly for x below this limit: rounding is
+/// monotonic, so bisection finds the limit.
+std::uint32_t mkl_limit(double keep_probability) {
+    std::uint32_t low = 0, high = Mcg31::modulus;
+    while (low < high) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        if (static_cast<double>(middle) / Mcg31::modulus < keep_probability)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/// With most kernels, fewer steps than this are faster than a jump; in blocks of words.
+constexpr std::uint64_t max_steps = (std::uint64_t{1} << 23) / kernels::draw_words;
+
+/// The lowest `count` bits, 1 to 64.
+std::uint64_t lowest(std::size_t count) {
+    return ~std::uint64_t{0} >> (word_bits - count);
+}
+
+}  // namespace
+
+KeepBits::KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
+                   const kernels::Draws& draws)
+    : draws_(&draws), generator_(generator) {
+    const double keep_probability = 1 - p;
+    if (stream == DropoutStream::mkl) {
+        mkl_.emplace(generator_.draw32());
+        limit_ = mkl_limit(keep_probability);
+    } else {
+        limit_ = static_cast<std::uint64_t>(std::ceil(keep_probability * 0x1p53));
+        std::ranges::copy(generator_.engine().next_words(), words_.begin());
+    }
+}
+
+void KeepBits::next(std::uint64_t* bits, std::size_t count) {
+    if (mkl_) return next_of_mkl(bits, count);
+    for (std::size_t done = 0; done < count;) {
+        if (passed_ == block_decisions) {
+            draws_->step(words_.data(), 1);
+            passed_ = 0;
+            decided_ = false;
+        }
+        if (!decided_) draws_->keep_mt19937(words_.data(), limit_, kept_.data());
+        decided_ = true;
+        const std::size_t taken =
+            std::min({count - done, block_decisions - passed_, word_bits - done % word_bits});
+        const std::uint64_t* from = kept_.data() + passed_ / word_bits;
+        const auto shift = passed_ % word_bits;
+        const std::uint64_t piece =
+            (from[0] >> shift | from[1] << 1 << (word_bits - 1 - shift)) & lowest(taken);
+        std::uint64_t& word = bits[done / word_bits];
+        word = done % word_bits == 0 ? piece : word | piece << (done % word_bits);
+        done += taken;
+        passed_ += taken;
+    }
+}
+
+void KeepBits::next_of_mkl(std::uint64_t* bits, std::size_t count) {
+    for (std::size_t taken; count != 0; count -= taken) {
+        taken = std::min(count, word_bits);
+        draws_->keep_mcg31(mkl_->x(), Mcg31::powers.data(), static_cast<std::uint32_t>(limit_),
+                           bits);
+        *bits++ &= lowest(taken);
+        mkl_->skip(taken);
+    }
+}
+
+void KeepBits::skip(std::uint64_t count) {
+    if (mkl_) return mkl_->skip(count);
+    const std::uint64_t passed = passed_ + count;
+    if (passed <= block_decisions) {
+        passed_ = static_cast<std::size_t>(passed);
+        return;
+    }
+    const std::uint64_t blocks = passed / block_decisions;
+    passed_ = static_cast<std::size_t>(passed % block_decisions);
+    decided_ = false;
+    if (blocks > max_steps)
+        jump(std::span(words_).first<kernels::draw_words>(), blocks * kernels::draw_words);
+    else
+        draws_->step(words_.data(), static_cast<std::size_t>(blocks));
+}
+
+TorchGenerator KeepBits::generator() const {
+    TorchGenerator reached = generator_;
+    if (!mkl_) {
+        Mt19937Words words;
+        std::copy_n(words_.begin(), words.size(), words.begin());
+        reached.engine() = Mt19937(words, 2 * passed_);
+    }
+    return reached;
+}
+
+// Swaps the two off-diagonal quarters of the whole, then of each quarter, down to single bits
+// (Warren, Hacker's Delight, 2nd ed., 7-3).
+void transpose_bits(std::uint64_t block[64]) {
+    std::uint64_t low = 0xffffffff;  // the lower `half` bits of every 2 * half
+    for (std::size_t half = 32; half != 0; half /= 2, low ^= low << half)
+        for (std::size_t top = 0; top < word_bits; top += 2 * half)
+            for (std::size_t r = top; r < top + half; ++r) {
+                const std::uint64_t swapped = ((block[r] >> half) ^ block[r + half]) & low;
+                block[r] ^= swapped << half;
+                block[r + half] ^= swapped;
+            }
 }
 
 }  // namespace attn

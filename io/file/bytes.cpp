@@ -1,19 +1,26 @@
 #include "io/file/bytes.hpp"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/file/descriptor.hpp"
+#include "io/file/access.hpp"
+#include "io/file/temporary.hpp"
 
 namespace attn::io {
+
 namespace {
 
 constexpr std::size_t largest_pipe = std::size_t{1} << 30;
@@ -62,7 +69,8 @@ void Bytes::read_to_end(Check check) {
     std::size_t capacity = 0, size = 0;
     for (;;) {
         if (size == capacity) capacity = grow(memory_, size, smallest);
-        const ssize_t got = ::read(fd_, memory_.data() + size, std::min(capacity - size, largest_read));
+        const ssize_t got =
+            ::read(fd_, memory_.data() + size, std::min(capacity - size, largest_read));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && is_later(errno) && !access_.regular_only) {
             wait_for(fd_, POLLIN);
@@ -200,6 +208,77 @@ std::string bytes_of_number(std::uint64_t number, std::size_t size) {
     std::string bytes;
     for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i) & 255);
     return bytes;
+}
+
+namespace {
+
+/// What the signal handler can read: a begin of null is a free place.
+struct Listed {
+    std::atomic<const char*> begin, end, name;
+};
+
+// Pages of files beyond this number end the program with the signal alone.
+std::array<Listed, 64> listed{};
+std::atomic<int> exit_code{1};
+
+std::size_t list_mapping(const char* begin, std::size_t size, const char* name) {
+    for (std::size_t place = 0; place < listed.size(); ++place) {
+        const char* nothing = nullptr;
+        if (!listed[place].begin.compare_exchange_strong(nothing, begin)) continue;
+        listed[place].name = name;
+        listed[place].end = begin + size;
+        return place;
+    }
+    return listed.size();
+}
+
+void say(const char* text) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void handle_lost_page(int signal, siginfo_t* info, void*) {
+    const char* const at = static_cast<const char*>(info->si_addr);
+    for (const Listed& mapping : listed) {
+        const char* const begin = mapping.begin;
+        if (begin == nullptr || at < begin || at >= mapping.end) continue;
+        remove_temporaries();
+        say("attn: error: ");
+        say(mapping.name);
+        say(": became shorter while it was read; expected a file at rest\n");
+        std::_Exit(exit_code);
+    }
+    end_by_signal(signal);
+}
+
+}  // namespace
+
+Mapping::Mapping(int descriptor, std::uint64_t size, const std::string& name)
+    : size_(static_cast<std::size_t>(size)), place_(listed.size()) {
+    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) return;
+    data_ = static_cast<char*>(data);
+    place_ = list_mapping(data_, size_, name.c_str());
+}
+
+Mapping::~Mapping() {
+    if (data_ == nullptr) return;
+    ::munmap(data_, size_);
+    if (place_ == listed.size()) return;
+    listed[place_].end = nullptr;
+    listed[place_].begin = nullptr;
+}
+
+void Mapping::release() const {
+    if (data_ != nullptr) ::madvise(data_, size_, MADV_DONTNEED);
+}
+
+void end_at_lost_pages(int code) {
+    exit_code = code;
+    struct sigaction action {};
+    action.sa_sigaction = handle_lost_page;
+    action.sa_flags = SA_SIGINFO;
+    sigfillset(&action.sa_mask);
+    ::sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace attn::io

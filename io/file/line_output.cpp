@@ -1,4 +1,4 @@
-#include "io/file/line_output.hpp"
+#include "io/file/output.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/file/descriptor.hpp"
+#include "io/file/access.hpp"
 
 namespace attn::io {
 

@@ -1,4 +1,4 @@
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,7 +16,6 @@
 
 #include "core/base/error.hpp"
 #include "io/file/access.hpp"
-#include "io/file/descriptor.hpp"
 
 namespace attn::io {
 namespace {

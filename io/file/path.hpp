@@ -1,7 +1,9 @@
 // Paths of files: their parts, and the kind of file that they lead to. Nothing here reads a file.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace attn::io {
 
@@ -27,5 +29,12 @@ bool is_empty_or_special(const std::string& path);
 
 /// Whether two paths lead to the same file, which need not exist yet.
 bool is_same_place(const std::string& a, const std::string& b);
+
+// The folders that models are kept in.
+
+/// The first of these files that a folder has. A folder of Hugging Face's cache,
+/// models--ORGANISATION--NAME, has those of the snapshot that refs/main names, or of its only one.
+/// Empty: there is none. Errors: kind io if there are several snapshots.
+std::string file_of_model(const std::string& folder, std::span<const std::string_view> names);
 
 }  // namespace attn::io

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/base/named_array.hpp"
+#include "core/layer/weights.hpp"
 #include "io/model/families.hpp"
 #include "io/read/array_file.hpp"
 
@@ -54,5 +58,94 @@ struct LayerQuery {
 /// Errors: kind input at the file's name, listing the layers, if none or several match; if a
 /// required tensor is missing.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
+
+// Tensors besides a layer's parameters: those that have no effect, and those that may.
+
+/// The elements of a vector. Errors: as read_array.
+std::vector<double> read_vector(const StoredArray& array);
+
+/// The weight and bias of a norm. Files converted from TensorFlow call them gamma and beta, the
+/// notebooks' book scale and shift.
+std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name);
+
+/// The modules of the layer's norms of queries and keys, by their full names; empty unless it has
+/// both.
+struct HeadNormNames {
+    std::string query, key;
+    explicit operator bool() const { return !query.empty(); }
+};
+HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer);
+
+/// Whether the layer has a key and a value that all queries see, (1, 1, width) each.
+bool has_more_keys(const ArrayFile& file, const ModelLayer& layer);
+
+/// Refuses an unknown tensor of the layer, which may change the computation. Errors: kind input at
+/// the file's name.
+void check_others(const ArrayFile& file, const ModelLayer& layer);
+
+/// A mask among the layer's tensors may be ignored only if it is the causal one. Errors: kind
+/// input, naming the tensor.
+void check_causal_masks(const ArrayFile& file, const ModelLayer& layer);
+
+/// Rotary frequencies in older files must equal the computed ones, within the rounding of their
+/// type. Different values are allowed with `may_differ`, a different number of them with
+/// `may_differ_in_number`. Errors: kind input.
+void check_frequencies(const ArrayFile& file, const ModelLayer& layer,
+                       const std::vector<double>& computed, bool may_differ,
+                       bool may_differ_in_number);
+
+/// Errors: kind input with the full name of a tensor in `module` that is not in `known` (full
+/// names): it may change the computation of `part`.
+void check_nothing_else(const ArrayFile& file, const std::string& module,
+                        const std::vector<std::string>& known, const std::string& part);
+
+// Arrays whose rows are rows of other arrays: in another order, some of them, or of several arrays
+// by turns.
+
+/// Where a row of elements is: rows are runs of as many elements as the result's last axis has.
+struct RowSource {
+    std::size_t array, row;
+};
+
+struct Rearrangement {
+    std::vector<StoredArray> arrays;
+    /// Row `row` of the result; empty: the same row of the first array. Called by several threads.
+    std::function<RowSource(std::size_t row)> source = {};
+    std::vector<std::size_t> columns = {};  ///< column i of the result is this one; empty: the same
+    float (*value)(float) = nullptr;        ///< of the result, from the stored one; null: the same
+};
+
+/// The array `name` of this shape, of float32 numbers computed when they are read. It has the type
+/// and, for the errors, the place of the first array.
+StoredArray rearranged(std::string name, std::vector<std::size_t> shape, Rearrangement parts);
+
+/// Part `index` of the first axis.
+StoredArray part_of(std::string name, const StoredArray& array, std::size_t index);
+
+/// The transpose of a matrix. Reading costs more than from the matrix.
+StoredArray transposed(std::string name, const StoredArray& matrix);
+
+/// Runs of `run` elements of two arrays of one shape, by turns, the first array's first.
+StoredArray by_turns(std::string name, std::vector<std::size_t> shape, const StoredArray& first,
+                     const StoredArray& second, std::size_t run);
+
+/// Elements of an array as float32, whatever its type.
+void read_floats(const StoredArray& array, std::size_t first, std::size_t count, float* to);
+
+// A layer's parameters under the names of a family.
+
+/// The layer and family to write the parameters as, and the setting that specifies it.
+struct LayerName {
+    const Family& family;
+    std::size_t number = 0;
+    std::string_view setting = "family";
+};
+
+/// The parameters under a family's published names, weights in its layout, which read_layer_weights
+/// reads back to the same bits. Errors: SettingError of kind usage with the setting's key if the
+/// family has no such layer.
+template <class T>
+std::vector<NamedArray> name_layer_weights(const LayerWeights<T>& weights, const LayerName& name,
+                                           std::size_t heads);
 
 }  // namespace attn::io

@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/rearranged.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/read/gguf_header.hpp"
 
 namespace attn::io {

@@ -10,7 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/model/rearranged.hpp"
+#include "io/model/find_layer.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/model/name_weights.hpp"
+#include "io/model/find_layer.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,6 @@
 
 #include "core/base/error.hpp"
 #include "io/model/families.hpp"
-#include "io/model/find_layer.hpp"
 
 namespace attn::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/model/other_tensors.hpp"
+#include "io/model/find_layer.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -16,7 +16,7 @@
 #include "core/base/error.hpp"
 #include "core/base/low_precision.hpp"
 #include "io/file/source.hpp"
-#include "io/model/rearranged.hpp"
+#include "io/model/find_layer.hpp"
 
 namespace attn::io {
 namespace {

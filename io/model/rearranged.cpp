@@ -1,4 +1,4 @@
-#include "io/model/rearranged.hpp"
+#include "io/model/find_layer.hpp"
 
 #include <algorithm>
 #include <array>

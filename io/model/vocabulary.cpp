@@ -11,7 +11,6 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
-#include "io/text/byte_alphabet.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

@@ -10,7 +10,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/text_line.hpp"
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
 

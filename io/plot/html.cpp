@@ -14,7 +14,7 @@
 //
 // The script follows the text of the matrix that the page opens with and precedes all others, which
 // take a browser a second to read: the first map is shown before them.
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,9 +28,9 @@
 #include <nlohmann/json.hpp>
 
 #include "io/plot/colors.hpp"
-#include "io/plot/number_planes.hpp"
-#include "io/text/markup.hpp"
+#include "io/plot/heat_map.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -251,7 +251,7 @@ std::string contents_of(const std::vector<HeatMap>& maps) {
          {"log_range", script_text(log_range)},
          {"no_number", script_text(hex_text(no_number))},
          {"red_blue", color_list(true)},
-         {"scale", script_text(std::string(name_of(color_scale_names, maps.front().asked)))},
+         {"scale", script_text(std::string(attn::name_of(color_scale_names, maps.front().asked)))},
          {"scales", list_of(scales)},
          {"viridis", color_list(false)}});
 }

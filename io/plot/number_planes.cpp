@@ -1,4 +1,4 @@
-#include "io/plot/number_planes.hpp"
+#include "io/plot/heat_map.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 
 #include <algorithm>
 #include <array>

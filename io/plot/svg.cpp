@@ -1,6 +1,6 @@
 // Attributes only, without style sheets or ids, which would collide between several pictures in one
 // page.
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "io/plot/number_planes.hpp"
-#include "io/plot/picture.hpp"
+#include "io/plot/heat_map.hpp"
 #include "io/plot/text_line.hpp"
-#include "io/text/markup.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {

@@ -9,10 +9,8 @@
 #include "io/file/screen.hpp"
 #include "io/plot/colors.hpp"
 #include "io/plot/text_line.hpp"
-#include "io/text/display_width.hpp"
-#include "io/text/lines.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
-#include "io/text/wrap.hpp"
 
 namespace attn::io {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fribidi.h>
 
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

@@ -56,7 +56,7 @@ struct CsvStyle {
 /// allow, with the rows as its last axis; then there is neither header nor label.
 ///
 /// If the style leaves it open:
-/// - The first line is a header if all its fields are words (csv_cells.hpp). If its first field is
+/// - The first line is a header if all its fields are words (csv_parts.hpp). If its first field is
 ///   empty or names labels (token, word, label, name, text, id, index), the others may also count
 ///   0, 1, 2, ..., or all be quoted above unquoted numbers.
 /// - The first column holds labels if such a header names it; if it holds words and no unquoted

@@ -1,4 +1,4 @@
-#include "io/read/csv_cells.hpp"
+#include "io/read/csv_parts.hpp"
 
 #include <algorithm>
 

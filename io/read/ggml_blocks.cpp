@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/base/low_precision.hpp"
-#include "io/read/ggml_types.hpp"
+#include "io/read/gguf_header.hpp"
 
 namespace attn::io {
 namespace {

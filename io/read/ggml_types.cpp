@@ -1,4 +1,4 @@
-#include "io/read/ggml_types.hpp"
+#include "io/read/gguf_header.hpp"
 
 #include <algorithm>
 #include <array>

@@ -14,8 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/read/ggml_types.hpp"
-#include "io/text/shortest_float.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {

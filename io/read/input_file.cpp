@@ -9,8 +9,6 @@
 #include "core/operator/arrays.hpp"
 #include "io/file/path.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/ndjson.hpp"
-#include "io/read/printed_array.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::io {

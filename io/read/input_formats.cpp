@@ -6,8 +6,6 @@
 #include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
-#include "io/read/ndjson.hpp"
-#include "io/read/npy.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::io {

@@ -2,12 +2,19 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/function_ref.hpp"
+#include "core/base/thread_pool.hpp"
+#include "io/file/source.hpp"
+#include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
+#include "io/read/number_array.hpp"
+#include "io/text/row_pieces.hpp"
 
 namespace attn::io {
 
@@ -68,5 +75,53 @@ void refuse_unread(const std::string& name, std::string_view start);
 
 /// The same for text.
 const InputFormat& format_of_text(std::string_view text);
+
+// NDJSON: text with one JSON value per line.
+
+/// Whether the first line holds one complete list or object, and a later line begins with another.
+bool looks_like_ndjson(std::string_view text);
+
+/// Whether it is one line that starts with a list, which only the file's name distinguishes from
+/// JSON.
+bool is_one_line_of_list(std::string_view text);
+
+/// Passes on each line that is not blank, with its number.
+void for_each_line(const Source& source, FunctionRef<void(Source line)> take);
+
+/// One array of lines that hold lists of one shape: `[1, 2]` and `[3, 4]` are the rows of a matrix,
+/// two matrices a batch; `[1, 2]` alone is a matrix of one row. Blank lines are skipped. `rules`
+/// are those of the whole array. Errors: as read_json_array, and kind input for a line of a
+/// different shape and for text after a list.
+NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
+                              ThreadPool* workers = nullptr,
+                              std::size_t piece_size = default_piece);
+
+// The npy header of an array: magic, version, and a Python dictionary as text (NEP 1).
+
+inline constexpr std::string_view npy_magic = "\x93NUMPY";
+
+/// Reads a header through `read(offset, count)`, which returns bytes of the file; fills in the
+/// array's shape, type and order, and returns the header's length. `size` is that of the whole
+/// file: the elements must fill the rest. Errors: kind input at `place`.
+std::uint64_t read_npy_header(
+    FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
+    const std::string& place, StoredArray& array);
+
+/// A header of version 1.0 for little-endian numbers, a multiple of 64 bytes long.
+std::string npy_header(std::string_view descr, const std::vector<std::size_t>& shape);
+
+// Arrays as Python prints them.
+
+/// Whether the text begins with tensor(, array( or Array(, or with a line that names such an array.
+bool has_printed_opening(std::string_view text);
+
+/// Whether the text is one: tensor([[...]]) of PyTorch, array([[...]]) of NumPy, Array([[...]]) of
+/// JAX, or lists without commas between their elements, as NumPy's str() has them.
+bool is_printed_array(std::string_view text);
+
+/// The same array in JSON, of the same name and lines; arrays with names above them as an object.
+/// What follows the numbers, such as a dtype,
+/// is left out. Errors: kind input, for "..." in place of elements, and for words.
+std::shared_ptr<const Source> json_of_printed_array(const Source& printed);
 
 }  // namespace attn::io

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/thread_pool.hpp"
-#include "io/read/json_cursor.hpp"
+#include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/row_pieces.hpp"
 

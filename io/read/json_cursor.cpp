@@ -1,4 +1,4 @@
-#include "io/read/json_cursor.hpp"
+#include "io/read/json_document.hpp"
 
 #include <algorithm>
 #include <bit>

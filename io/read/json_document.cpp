@@ -12,7 +12,6 @@
 #include "core/base/error.hpp"
 #include "core/base/text_table.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/json_cursor.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {

@@ -1,4 +1,4 @@
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 
 #include <algorithm>
 #include <utility>

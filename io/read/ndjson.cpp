@@ -1,4 +1,4 @@
-#include "io/read/ndjson.hpp"
+#include "io/read/input_formats.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,14 +1,18 @@
-#include "io/read/npy.hpp"
-
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/file/zip.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {
+
 namespace {
 
 constexpr std::size_t max_npy_header_length = 65536;  // NumPy's own limit for reading is 10000
@@ -137,6 +141,59 @@ ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes) {
         [&](std::uint64_t offset, std::size_t count) { return bytes->read(offset, count); },
         bytes->size(), bytes->name(), array);
     file.arrays.push_back(std::move(array));
+    return file;
+}
+
+// NumPy's archives: a zip file of npy files.
+
+namespace {
+
+constexpr std::string_view suffix = ".npy";
+
+/// The array in an entry, by its header.
+StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>& bytes) {
+    StoredArray array;
+    array.name = entry.name.substr(0, entry.name.size() - suffix.size());
+    if (find_invalid_utf8(array.name) != std::string_view::npos)
+        throw Error(ErrorKind::input, bytes->name(),
+                    "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
+    array.bytes = bytes;
+    ZipStream stream(bytes, entry, bytes->name() + ":" + array.name);
+    std::string start;
+    const auto read = [&](std::uint64_t offset, std::size_t count) {
+        const std::size_t end = static_cast<std::size_t>(offset) + count;
+        if (start.size() < end) {
+            const std::size_t had = start.size();
+            start.resize(end);
+            stream.read(end - had, start.data() + had);
+        }
+        return start.substr(static_cast<std::size_t>(offset), count);
+    };
+    array.offset = read_npy_header(read, entry.size, array.place(), array);
+    array.zip = std::make_shared<const ZipEntry>(entry);
+    return array;
+}
+
+}  // namespace
+
+ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
+    ArrayFile file{bytes->name(), {}, {}};
+    std::vector<ZipEntry> entries = read_zip_directory(*bytes);
+    // NumPy also ignores other files.
+    std::erase_if(entries, [](const ZipEntry& entry) { return !entry.name.ends_with(suffix); });
+    // Errors of the file come before errors of its contents.
+    const auto is_metadata = [](const ZipEntry& entry) {
+        return entry.name == std::string(npz_metadata) + std::string(suffix);
+    };
+    const auto metadata = std::find_if(entries.begin(), entries.end(), is_metadata);
+    if (metadata != entries.end()) {
+        file.metadata = read_metadata(stored_in(*metadata, bytes));
+        entries.erase(metadata);
+    }
+    for (const ZipEntry& entry : entries) file.arrays.push_back(stored_in(entry, bytes));
+    if (file.arrays.empty())
+        throw Error(ErrorKind::input, file.name,
+                    "a zip file without npy files; expected at least one array");
     return file;
 }
 

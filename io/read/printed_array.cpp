@@ -1,4 +1,4 @@
-#include "io/read/printed_array.hpp"
+#include "io/read/input_formats.hpp"
 
 #include <algorithm>
 #include <array>

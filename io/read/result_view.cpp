@@ -11,7 +11,6 @@
 #include "core/base/memory.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/ndjson.hpp"
 
 namespace attn::io {
 namespace {

@@ -3,8 +3,6 @@
 // product, unless these are so close to a tie that later bits would decide.
 #include "io/text/decimal.hpp"
 
-#include "io/text/powers_of_ten.hpp"
-
 namespace attn::io {
 
 bool to_nearest(std::uint64_t mantissa, int exponent, double& value) {

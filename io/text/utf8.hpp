@@ -1,9 +1,13 @@
 // Characters of UTF-8 text, and which of them must not be sent to a terminal.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/function_ref.hpp"
 
@@ -40,5 +44,26 @@ std::string printable(std::string_view text);
 
 /// The code of a character as "\u" and four digits, for a code below 2^16.
 void append_unicode_escape(std::string& text, char32_t code);
+
+// Sets of characters, as Unicode's files list them.
+
+using CodeRange = std::pair<char32_t, char32_t>;  ///< the first and the last
+
+/// Whether one of the ranges, which are in order, has the character.
+inline bool contains(std::span<const CodeRange> ranges, char32_t code) {
+    const auto after = std::upper_bound(
+        ranges.begin(), ranges.end(), code,
+        [](char32_t value, const CodeRange& range) { return value < range.first; });
+    return after != ranges.begin() && code <= std::prev(after)->second;
+}
+
+// GPT-2's alphabet of bytes: printable bytes are themselves, and the others, in order, are the
+// characters from U+0100 on. Source: bytes_to_unicode of openai/gpt-2, encoder.py.
+
+/// Each byte as its character.
+std::string in_byte_alphabet(std::string_view bytes);
+
+/// The bytes that a text in this alphabet spells; the text itself if it has other characters.
+std::string from_byte_alphabet(std::string_view text);
 
 }  // namespace attn::io

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <utility>
 
-#include "io/tokenizer/unicode_versions.hpp"
+#include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
 namespace {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "io/file/source.hpp"
-#include "io/text/byte_alphabet.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 

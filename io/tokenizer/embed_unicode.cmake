@@ -1,4 +1,4 @@
-# Makes the tables of unicode_versions.txt those that unicode_versions.hpp declares:
+# Makes the tables of unicode_versions.txt those that characters.hpp declares:
 #     cmake -DOUT=FILE -P embed_unicode.cmake
 cmake_minimum_required(VERSION 3.24)
 
@@ -19,7 +19,7 @@ foreach(line IN LISTS lines)
 endforeach()
 string(REGEX REPLACE "^};" "" tables "${tables}")
 file(WRITE "${OUT}" "// Made of io/tokenizer/unicode_versions.txt by embed_unicode.cmake.
-#include \"io/tokenizer/unicode_versions.hpp\"
+#include \"io/tokenizer/characters.hpp\"
 namespace attn::io {
 namespace {${tables}};
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/file/model_folder.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/gguf_header.hpp"

@@ -1,4 +1,4 @@
-#include "io/transformer/layout_config.hpp"
+#include "io/transformer/model.hpp"
 
 #include <algorithm>
 #include <iterator>

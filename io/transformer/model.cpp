@@ -10,7 +10,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/size_checks.hpp"
 
 namespace attn::io {

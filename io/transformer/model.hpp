@@ -1,10 +1,12 @@
-// A model's files: its config, its tensors and its family.
+// Models: their files and configs, and the interface for commands.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -15,11 +17,26 @@
 #include "io/read/array_file.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
-#include "io/transformer/layout_config.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {
+
+/// What the tensors do not show. `heads` is also the number of query heads in Meta's models.
+struct LayoutSettings {
+    std::optional<std::size_t> heads;
+    std::optional<double> norm_eps, rope_base;
+    std::vector<double> rope_scaling;  ///< as --rope-scaling
+};
+
+/// The config of `model_type` "nanogpt" or "meta". `params` is Meta's params.json, or null; the
+/// settings precede it. Errors: kind input at `params_place` for keys of it that are not known;
+/// kind input for missing tensors; kind usage for settings that are missing, which it lists.
+nlohmann::json layout_config(std::string_view model_type, const ArrayFile& tensors,
+                             const nlohmann::json& params, const std::string& params_place,
+                             LayoutSettings settings);
+
+// A model's files: its config, its tensors and its family.
 
 /// An opened model: tensors with the names of transformers, and the members of config.json.
 struct ModelFolder {

@@ -1,11 +1,11 @@
-#include "io/transformer/named_layer.hpp"
+#include "io/transformer/attention_layer.hpp"
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "core/base/error.hpp"
-#include "io/model/other_tensors.hpp"
 #include "io/model/families.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/transformer/tensor_set.hpp"
 
 namespace attn::io {

@@ -4,14 +4,12 @@
 
 #include "core/base/error.hpp"
 #include "io/file/bytes.hpp"
-#include "io/file/model_folder.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/json_document.hpp"
-#include "io/transformer/layout_config.hpp"
 #include "io/transformer/model.hpp"
 
 namespace attn::io {

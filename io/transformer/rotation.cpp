@@ -1,4 +1,4 @@
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

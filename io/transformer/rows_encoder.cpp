@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "io/transformer/bert_row.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

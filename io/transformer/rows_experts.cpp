@@ -1,6 +1,6 @@
 // Models of experts: Mixtral, Qwen 2, Phi 3.5, GPT-OSS, MiniMax M2; GLM 4 and related models, and
 // those with DeepSeek V3's router: dots.llm1, Solar, MiMo V2.
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

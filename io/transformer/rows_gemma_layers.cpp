@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
 

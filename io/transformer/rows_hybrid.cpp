@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

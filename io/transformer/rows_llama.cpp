@@ -2,7 +2,7 @@
 // after both parts.
 #include <cmath>
 
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

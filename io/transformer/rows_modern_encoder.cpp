@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/transformer/bert_row.hpp"
-#include "io/transformer/rotation.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

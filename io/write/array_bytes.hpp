@@ -1,8 +1,10 @@
-// The bytes of a result's arrays in the binary formats, little-endian and row-major, and files of
-// arrays: npz and safetensors. Those of many results have no metadata.
+// How arrays are stored: in another type, as words of bits for hardware, and as the bytes of binary
+// formats.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,9 +18,80 @@
 #include "core/base/thread_pool.hpp"
 #include "io/file/output.hpp"
 #include "io/read/element_type.hpp"
-#include "io/write/stored_type.hpp"
 
 namespace attn::io {
+
+struct Report;
+
+// The types that --store rounds numbers to, and the words of bits that files then hold.
+
+enum class StoredKind { float16, bfloat16, int8, fixed };
+inline constexpr std::array<std::string_view, 4> stored_kind_names{"float16", "bfloat16", "int8",
+                                                                   "fixed"};
+
+/// float16, bfloat16; int8 with the value of 1; fixed point of `bits`, of which `fraction` follow
+/// the point. Only the members of its kind count.
+struct StoredType {
+    StoredKind kind = StoredKind::float16;
+    double scale = 1;
+    int bits = 0, fraction = 0;
+
+    bool is_integer() const { return kind == StoredKind::int8 || kind == StoredKind::fixed; }
+    /// The bits of a word.
+    int width() const { return kind == StoredKind::fixed ? bits : is_integer() ? 8 : 16; }
+};
+
+/// A number in the type, rounded to nearest, ties to even.
+struct StoredWord {
+    std::int64_t word;  ///< an integer, or the bits of a floating-point number
+    bool saturated;     ///< beyond the type's largest number
+};
+StoredWord stored(double number, const StoredType& type);
+
+/// The type named by "float16", "bfloat16", "int8:0.05" or "fixed:16,8". Returns what is wrong and
+/// what was expected, or nothing.
+std::string parse_stored_type(std::string_view text, StoredType& type);
+
+/// The text that parse_stored_type takes.
+std::string text_of(const StoredType& type);
+
+/// A report's arrays of real numbers in another type. Arrays of integers stay as they are.
+struct StoredArrays {
+    StoredType type;
+    std::vector<std::uint64_t> saturated;  ///< numbers of each array of the report
+    std::vector<std::uint64_t> sizes;      ///< all numbers of each
+};
+
+/// Counts the saturated numbers of the arrays, which must not be streams. Errors: kind input, of
+/// the setting `store`, for NaN in a type of integers.
+StoredArrays stored_arrays(const std::vector<NamedArray>& arrays, const StoredType& type);
+
+/// What became of saturated numbers: "3 of 144 numbers saturated at -128 or 127".
+std::string saturation_text(const StoredArrays& arrays, std::size_t place);
+
+/// Whether the array's numbers are real.
+bool is_real(const NamedArray& array);
+
+/// The words of one array.
+struct WordType {
+    int width = 0;                     ///< in bits
+    bool is_float = false;             ///< float32 or float64, else integers or the bits of floats
+    bool is_bits = false;              ///< of float16 or bfloat16
+    std::optional<StoredType> stored;  ///< empty: the array's own type
+};
+
+/// Those of each array of the report.
+std::vector<WordType> word_types(const Report& report);
+
+/// The axes of the report's array `place`, its type, what its words mean and how many numbers are
+/// saturated: " (q_len, d_out): int8, number = word * 0.05; 3 of 12 numbers saturated at ...".
+std::string about(const Report& report, std::size_t place);
+
+/// Writes the low `bits` bits in hexadecimal digits, as many as they need, and returns the end.
+char* write_hex(char* at, std::int64_t word, int bits);
+
+// The bytes of a result's arrays in the binary formats, little-endian and row-major, and files of
+// arrays: npz and safetensors. Those of many results have no metadata.
 
 static_assert(std::endian::native == std::endian::little,
               "numbers are written in their memory layout");
@@ -51,8 +124,6 @@ struct ArchiveEntry {
         write ? write(take) : take(bytes);
     }
 };
-
-struct Report;
 
 /// The report's arrays, which must live as long.
 std::vector<ArchiveEntry> entries_of(const Report& report);

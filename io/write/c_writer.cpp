@@ -10,7 +10,7 @@
 #include "io/file/source.hpp"
 #include "io/text/c_name.hpp"
 #include "io/text/number_text.hpp"
-#include "io/write/array_words.hpp"
+#include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/read/csv_cells.hpp"
+#include "io/read/csv_parts.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 

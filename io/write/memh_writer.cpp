@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/write/array_words.hpp"
+#include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 

@@ -1,6 +1,6 @@
 // NumPy's npy, one array; and npz, a zip file of npy files with the config as metadata.
 #include "io/file/zip.hpp"
-#include "io/read/npy.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 

@@ -7,7 +7,7 @@
 #include "core/operator/arrays.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/json_document.hpp"
-#include "io/read/layer_arrays.hpp"
+#include "io/read/result_view.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {

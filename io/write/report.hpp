@@ -18,7 +18,7 @@
 #include "core/base/names.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/output.hpp"
-#include "io/write/stored_type.hpp"
+#include "io/write/array_bytes.hpp"
 
 namespace attn::io {
 

@@ -12,7 +12,7 @@
 #include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/output.hpp"
-#include "io/text/text_buffer.hpp"
+#include "io/text/row_pieces.hpp"
 
 namespace attn::io {
 

@@ -4,10 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "io/text/display_width.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
-#include "io/text/wrap.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
 

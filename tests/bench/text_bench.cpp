@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/read/csv.hpp"
 #include "io/read/json_document.hpp"

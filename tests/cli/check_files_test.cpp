@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check/read_theirs.hpp"
+#include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

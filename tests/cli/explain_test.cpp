@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 

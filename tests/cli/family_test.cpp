@@ -8,7 +8,6 @@
 
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/model/other_tensors.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

@@ -15,7 +15,7 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file/line_reader.hpp"
+#include "io/file/source.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"

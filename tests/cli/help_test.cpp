@@ -11,7 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/help/help.hpp"
 #include "cli/page/page.hpp"
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "core/layer/layer.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/contains.hpp"

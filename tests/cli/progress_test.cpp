@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/batch/records.hpp"
-#include "cli/check/report.hpp"
+#include "cli/check/check.hpp"
 
 namespace progress_test {
 

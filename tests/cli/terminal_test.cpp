@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/plan/settings.hpp"
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "io/file/line_output.hpp"
+#include "io/file/output.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/fused/keep_bits.hpp"
+#include "core/fused/tile_dropout.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "tests/support/support.hpp"
 

@@ -13,7 +13,6 @@
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/ndjson.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/decode.hpp"

@@ -11,12 +11,10 @@
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/decimal.hpp"
-#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/shortest_float.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
-#include "io/text/wrap.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <nlohmann/json.hpp>

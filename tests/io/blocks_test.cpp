@@ -11,7 +11,7 @@
 
 #include "core/base/low_precision.hpp"
 #include "io/read/array_file.hpp"
-#include "io/read/ggml_types.hpp"
+#include "io/read/gguf_header.hpp"
 #include "io/read/input_file.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"

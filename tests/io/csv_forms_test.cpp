@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
-#include "io/read/printed_array.hpp"
 #include "tests/support/csv_tables.hpp"
 
 namespace csv_forms_test {

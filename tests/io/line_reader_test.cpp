@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "io/file/line_reader.hpp"
+#include "io/file/source.hpp"
 #include "tests/support/support.hpp"
 
 namespace line_reader_test {

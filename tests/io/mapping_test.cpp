@@ -1,5 +1,5 @@
 // Mapped files: bytes, elements in place, and pages that a file loses.
-#include "io/file/mapping.hpp"
+#include "io/file/bytes.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/file/bytes.hpp"
 #include "io/read/array_file.hpp"
 #include "tests/support/support.hpp"
 

@@ -9,8 +9,8 @@
 
 #include <zlib.h>
 
-#include "io/plot/number_planes.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/heat_map.hpp"
+#include "io/plot/picture.hpp"
 
 namespace number_planes_test {
 

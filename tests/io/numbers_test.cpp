@@ -11,7 +11,6 @@
 #include "io/read/number_array.hpp"
 #include "io/text/decimal.hpp"
 #include "io/text/number_text.hpp"
-#include "io/text/shortest_float.hpp"
 
 namespace numbers_test {
 

@@ -1,5 +1,5 @@
 // Output files appear whole or not at all.
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

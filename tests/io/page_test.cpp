@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "io/plot/colors.hpp"
-#include "io/plot/number_planes.hpp"
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/heat_map.hpp"
+#include "io/plot/picture.hpp"
 #include "io/text/utf8.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "io/plot/picture.hpp"
-#include "io/plot/picture_formats.hpp"
 #include "io/plot/text_line.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"

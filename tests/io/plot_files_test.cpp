@@ -8,7 +8,7 @@
 
 #include <png.h>
 
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/low_precision.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/model/quantised.hpp"
-#include "io/model/rearranged.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/input_file.hpp"
 #include "tests/support/contains.hpp"

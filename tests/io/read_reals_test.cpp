@@ -9,7 +9,7 @@
 
 #include "io/file/zip.hpp"
 #include "io/read/array_file.hpp"
-#include "io/read/npy.hpp"
+#include "io/read/input_formats.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 

@@ -5,8 +5,8 @@
 
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/read/json_array.hpp"
-#include "io/read/ndjson.hpp"
 #include "tests/support/support.hpp"
 
 namespace regular_text_test {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "io/plot/terminal.hpp"
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 

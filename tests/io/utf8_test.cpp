@@ -10,8 +10,8 @@
 
 #include "io/file/source.hpp"
 #include "io/plot/text_line.hpp"
-#include "io/text/display_width.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/sample.hpp"
 
 namespace utf8_test {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string_view>
 
-#include "io/plot/picture_formats.hpp"
+#include "io/plot/picture.hpp"
 
 using namespace attn;
 using namespace attn::io;

@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
-#include "io/file/output_file.hpp"
+#include "io/file/output.hpp"
 #include "io/file/source.hpp"
 
 namespace attn::test {

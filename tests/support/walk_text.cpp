@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "io/text/display_width.hpp"
+#include "io/text/text.hpp"
 #include "tests/support/run_attn.hpp"
 
 namespace attn::test {

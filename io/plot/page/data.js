@@ -1,5 +1,5 @@
 // The data of the page, read when it is selected: written by io/plot/html.cpp, packed by
-// io/plot/number_planes.hpp.
+// io/plot/heat_map.hpp.
 'use strict';
 
 const element = (id) => document.getElementById(id);

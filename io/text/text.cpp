@@ -1,11 +1,37 @@
-#include "io/text/wrap.hpp"
+#include "io/text/text.hpp"
+
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <cctype>
 
-#include "io/text/display_width.hpp"
+#include "io/text/utf8.hpp"
 
 namespace attn::io {
+
+std::string align_columns(const Cells& cells) {
+    std::vector<std::size_t> widths(cells.empty() ? 0 : cells[0].size(), 0);
+    for (const auto& row : cells)
+        for (std::size_t i = 0; i < row.size(); ++i)
+            widths[i] = std::max(widths[i], display_width(row[i]));
+    std::string text;
+    for (const auto& row : cells) {
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            const std::string space(widths[i] - display_width(row[i]), ' ');
+            text += i == 0 ? row[i] + space : "  " + space + row[i];
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+std::size_t display_width(std::string_view text) {
+    int width = 0;
+    while (!text.empty())
+        width += utf8proc_charwidth(static_cast<utf8proc_int32_t>(take_character(text)));
+    return static_cast<std::size_t>(width);
+}
+
 namespace {
 
 std::size_t word_end(std::string_view text, std::size_t from = 0) {
@@ -44,6 +70,22 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return lines;
+}
+
+std::string markup_text(std::string_view text) {
+    std::string safe;
+    safe.reserve(text.size());
+    for (char c : text) {
+        if (c == '&')
+            safe += "&amp;";
+        else if (c == '<')
+            safe += "&lt;";
+        else if (c == '>')
+            safe += "&gt;";
+        else
+            safe += c;
+    }
+    return safe;
 }
 
 }  // namespace attn::io

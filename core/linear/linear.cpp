@@ -1,0 +1,146 @@
+#include "core/linear/linear.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "core/base/memory.hpp"
+#include "core/base/thread_pool.hpp"
+#include "core/linear/recurrence.hpp"
+
+namespace attn {
+
+template <class T>
+void attend_sequential(const AttentionCall<T>& call, const LinearOutputs<T>& outputs,
+                       ThreadPool& pool) {
+    const std::size_t kv_heads = call.key.shape(1), heads = call.key.shape(0) * kv_heads,
+                      group = call.query.shape(1) / kv_heads, rows = call.query.shape(2),
+                      d_k = call.key.shape(3), d_v = call.value.shape(3), state_size = d_k * d_v;
+    AlignedArray<T> scratch;  // per worker, a state and an update
+    scratch.reserve(std::min(pool.threads(), heads) * (state_size + d_v));
+    if (is_dry_run()) return;
+    WorkerSlots slots(pool.threads());
+    pool.run(heads, [&](std::size_t index, std::size_t worker) {
+        const HeadOperands<T> head(call, index);
+        T* const state = scratch.data() + slots.of(worker) * (state_size + d_v);
+        head.start(state);
+        const std::size_t end =
+            outputs.present_state != nullptr ? head.tokens : call.first_query + rows;
+        for (std::size_t t = 0; t < end; ++t) {
+            head.step(t, state, state + state_size);
+            if (t < call.first_query || t >= call.first_query + rows) continue;
+            const std::size_t row = t - call.first_query;
+            for (std::size_t h = index % kv_heads * group, last = h + group; h < last; ++h)
+                head.read(&call.query(index / kv_heads, h, row, 0), state, call.scale,
+                          outputs.context.at(index / kv_heads, h, row));
+            if (outputs.states != nullptr)
+                std::copy_n(state, state_size, outputs.states + (index * rows + row) * state_size);
+        }
+        if (outputs.present_state != nullptr)
+            std::copy_n(state, state_size, outputs.present_state + index * state_size);
+    });
+}
+
+template void attend_sequential(const AttentionCall<float>&, const LinearOutputs<float>&,
+                                ThreadPool&);
+template void attend_sequential(const AttentionCall<double>&, const LinearOutputs<double>&,
+                                ThreadPool&);
+
+template <class T>
+void trace_step(const AttentionCall<T>& call, Recorder& recorder) {
+    if (!recorder.records("state_before")) return;
+    const std::size_t batch = call.key.shape(0), heads = call.key.shape(1), d_k = call.key.shape(3),
+                      d_v = call.value.shape(3), token = call.first_query, one = 1;
+    const auto allocate = [&](ArrayId array, std::size_t columns) {
+        return recorder.allocate<T>(array, std::array{batch, heads, one, columns});
+    };
+    T* before = recorder.allocate<T>("state_before", std::array{batch, heads, one, d_k, d_v});
+    T* factors = allocate("decay_factors", d_k);
+    T* rates = allocate("update_rate", 1);
+    T* retrieved = allocate("retrieved", d_v);
+    T* written = allocate("written", d_v);
+    if (is_dry_run()) return;
+    std::vector<T> state(d_k * d_v);
+    for (std::size_t index = 0; index < batch * heads; ++index) {
+        const HeadOperands<T> head(call, index);
+        head.start(before);
+        for (std::size_t t = 0; t < token; ++t) head.step(t, before, written);
+        for (std::size_t i = 0; i < d_k; ++i) {
+            factors[i] = head.decay == nullptr ? T{1} : head.decay_of(token, i);
+            for (std::size_t j = 0; j < d_v; ++j)
+                state[i * d_v + j] = before[i * d_v + j] * factors[i];
+        }
+        *rates = head.beta == nullptr ? T{1} : head.beta[token];
+        multiply_row(head.key + token * d_k, d_k, state.data(), d_v, retrieved);
+        std::copy_n(before, d_k * d_v, state.data());
+        head.step(token, state.data(), written);
+        before += d_k * d_v;
+        factors += d_k;
+        rates += 1;
+        retrieved += d_v;
+        written += d_v;
+    }
+}
+
+template void trace_step(const AttentionCall<float>&, Recorder&);
+template void trace_step(const AttentionCall<double>&, Recorder&);
+
+namespace {
+
+/// a b in eight sums, which compilers compute as vectors.
+template <class T>
+T dot_product(const T* a, const T* b, std::size_t length) {
+    constexpr std::size_t lanes = 8;
+    T sums[lanes] = {};
+    std::size_t i = 0;
+    for (; i + lanes <= length; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+    for (; i < length; ++i) sums[0] += a[i] * b[i];
+    return std::accumulate(sums, sums + lanes, T{0});
+}
+
+/// The weights of one query, that of token `last`. `reader` is a buffer of d_k elements.
+template <class T>
+void weigh(const HeadOperands<T>& head, const T* query, std::size_t last, double scale, T* reader,
+           T* weights) {
+    const std::size_t d_k = head.d_k;
+    std::copy_n(query, d_k, reader);
+    for (std::size_t s = last + 1; s-- > 0;) {
+        const T* const k = head.key + s * d_k;
+        T weight = dot_product(reader, k, d_k);
+        if (head.beta != nullptr) {
+            weight *= head.beta[s];
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] -= weight * k[i];
+        }
+        if (head.decay != nullptr)
+            for (std::size_t i = 0; i < d_k; ++i) reader[i] *= head.decay_of(s, i);
+        weights[s] = static_cast<T>(scale) * weight;
+    }
+    std::fill(weights + last + 1, weights + head.tokens, T{0});
+}
+
+}  // namespace
+
+template <class T>
+void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool) {
+    const std::size_t heads = call.query.shape(1), rows = call.query.shape(2),
+                      d_k = call.key.shape(3), tokens = call.key.shape(2),
+                      group = heads / call.key.shape(1), items = call.query.shape(0) * heads * rows;
+    AlignedArray<T> readers;
+    readers.reserve(std::min(pool.threads(), items) * d_k);
+    if (is_dry_run()) return;
+    WorkerSlots slots(pool.threads());
+    pool.run(items, [&](std::size_t item, std::size_t worker) {
+        // The last rows take longest: they come first.
+        const std::size_t row = rows - 1 - item % rows, h = item / rows;
+        weigh(HeadOperands<T>(call, h / group), call.query.data() + (h * rows + row) * d_k,
+              call.first_query + row, call.scale, readers.data() + slots.of(worker) * d_k,
+              weights + (h * rows + row) * tokens);
+    });
+}
+
+template void linear_weights(const AttentionCall<float>&, float*, ThreadPool&);
+template void linear_weights(const AttentionCall<double>&, double*, ThreadPool&);
+
+}  // namespace attn

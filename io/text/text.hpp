@@ -1,0 +1,50 @@
+// Text for people: aligned columns, widths on a terminal, wrapped lines, markup.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn::io {
+
+using Cells = std::vector<std::vector<std::string>>;
+
+/// One line per row; the first column is aligned left, the others right, two blanks between them.
+/// Rows have as many cells as the first one.
+std::string align_columns(const Cells& cells);
+
+// The number of terminal columns of a text.
+
+/// Columns of a UTF-8 text: 0 for combining characters and joiners, 2 for wide East Asian
+/// characters and emoji, else 1, as utf8proc has them.
+std::size_t display_width(std::string_view text);
+
+// Wraps words into lines of a given width.
+
+/// The words of `text`, each separated by a blank or a line break, in lines of at most `columns`
+/// columns. Further blanks within a line are kept. A longer word has its own line. A number stays
+/// with the name before it, and a percent sign with its number, if a line holds both. The first
+/// line begins at column `from`, the others after `indent` blanks. No line break at the end.
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 0,
+                    std::size_t from = 0);
+
+// Text between the tags of SVG and HTML.
+
+/// The text with &, < and > escaped. Only for text, not for attributes.
+std::string markup_text(std::string_view text);
+
+// The lines of a text, without a string stream: those catch std::bad_alloc and end early.
+
+/// Each line without its line feed; a last one that has none counts.
+inline std::vector<std::string_view> lines_of(std::string_view text) {
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        lines.push_back(text.substr(0, end));
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    }
+    return lines;
+}
+
+}  // namespace attn::io
