@@ -145,7 +145,7 @@ void SharedFile::finish() {
 
 namespace {
 
-constexpr std::size_t most_buffered = std::size_t{1} << 18;
+constexpr std::size_t largest_buffer = std::size_t{1} << 18;
 
 /// Writes to an unfinished file, which the destructor removes unless it was renamed.
 class UnfinishedFile : public Output {
@@ -161,8 +161,8 @@ public:
     }
 
     UnfinishedFile& operator<<(std::string_view text) override {
-        if (buffer_.size() + text.size() >= most_buffered) flush();
-        if (text.size() >= most_buffered)
+        if (buffer_.size() + text.size() >= largest_buffer) flush();
+        if (text.size() >= largest_buffer)
             put(text);
         else
             buffer_ += text;
