@@ -100,6 +100,7 @@ enum class Rounded {
     context          ///< after the output projection
 };
 
+// NOLINTBEGIN(modernize-use-nullptr): a defaulted <=> compares with 0.
 struct AlibiConvention {
     bool is_on = false;
     double sign = 1;
@@ -199,5 +200,6 @@ struct Conventions : ProjectionConvention {
 
     auto operator<=>(const Conventions&) const = default;
 };
+// NOLINTEND(modernize-use-nullptr)
 
 }  // namespace attn

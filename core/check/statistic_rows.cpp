@@ -51,9 +51,12 @@ void Candidate::fill_score(ArrayId array, const RowPlace& at) {
     }
     reset(answer_, q.raw.value.size());
     for (std::size_t k = 0; k < answer_.value.size(); ++k) {
-        const bool is_masked = array == "masked_scores" && q.is_allowed[k] == 0;
-        answer_.value[k] = is_masked ? no_score : shown->value[k];
-        if (with_errors_ && !is_masked)
+        if (array == "masked_scores" && q.is_allowed[k] == 0) {
+            answer_.value[k] = no_score;
+            continue;
+        }
+        answer_.value[k] = shown->value[k];
+        if (with_errors_)
             answer_.error[k] = shown->overflows[k] != 0 ? std::numeric_limits<double>::infinity()
                                                         : shown->error(k);
     }
