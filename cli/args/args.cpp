@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -56,7 +57,7 @@ std::optional<std::uint64_t> Args::whole(std::string_view own) const {
     const std::optional<std::string> digits = text(own);
     if (!digits) return {};
     const Limits& limits = own_option(*this, own).limits;
-    const std::optional<std::uint64_t> value = whole_number(*digits);
+    const std::optional<std::uint64_t> value = io::number_of_text<std::uint64_t>(*digits);
     const auto number = static_cast<double>(value.value_or(0));
     if (!value || number < limits.lowest || number > limits.highest) fail(own);
     return value;

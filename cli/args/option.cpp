@@ -1,7 +1,8 @@
 #include "cli/args/args.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 
@@ -65,18 +66,12 @@ std::string listed(const std::vector<std::string_view>& names, std::string_view 
     return text;
 }
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
-}
-
 std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,
                                                                    char mark) {
     const std::size_t at = text.find(mark);
     if (at == std::string_view::npos) return {};
-    const auto first = whole_number(text.substr(0, at)), second = whole_number(text.substr(at + 1));
+    const auto first = io::number_of_text<std::uint64_t>(text.substr(0, at)),
+               second = io::number_of_text<std::uint64_t>(text.substr(at + 1));
     if (!first || !second) return {};
     return std::pair(*first, *second);
 }

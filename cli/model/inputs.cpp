@@ -1,6 +1,5 @@
 // The input of a model.
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 
@@ -9,6 +8,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -39,10 +39,9 @@ std::vector<std::uint64_t> list_of(const Args& args, std::string_view key) {
     const std::optional<std::string> text = args.text(key);
     if (!text) return list;
     for (const std::string& word : split_list(*text)) {
-        const char* const end = word.data() + word.size();
-        const auto [at, error] = std::from_chars(word.data(), end, list.emplace_back());
-        if (error != std::errc() || at != end || list.back() > std::uint64_t{1} << 31U)
-            args.fail(key);
+        const auto number = io::number_of_text<std::uint64_t>(word);
+        if (!number || *number > std::uint64_t{1} << 31U) args.fail(key);
+        list.push_back(*number);
     }
     return list;
 }

@@ -1,7 +1,6 @@
 // The layers and arrays that a request names.
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -54,14 +54,11 @@ std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t co
     std::set<std::size_t> layers;
     for (std::size_t layer = 0; layer < count && list == "all"; ++layer) layers.insert(layer);
     for (const std::string& word : list == "all" ? std::vector<std::string>() : split_list(list)) {
-        std::int64_t number = 0;
-        const char* const end = word.data() + word.size();
-        const auto [at, error] = std::from_chars(word.data(), end, number);
+        const auto number = io::number_of_text<std::int64_t>(word);
         const auto all = static_cast<std::int64_t>(deepest), own = static_cast<std::int64_t>(count);
-        if (error != std::errc() || at != end || number >= all || number < -all)
-            fail_layers(word, deepest);
-        if (number < own && number >= -own)
-            layers.insert(static_cast<std::size_t>(number < 0 ? number + own : number));
+        if (!number || *number >= all || *number < -all) fail_layers(word, deepest);
+        if (*number < own && *number >= -own)
+            layers.insert(static_cast<std::size_t>(*number < 0 ? *number + own : *number));
     }
     return {layers.begin(), layers.end()};
 }

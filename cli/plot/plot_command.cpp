@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "cli/args/args.hpp"
@@ -16,6 +14,7 @@
 #include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
 #include "io/read/input_file.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -32,9 +31,9 @@ std::vector<std::size_t> numbers_in(const Args& args, std::string_view key) {
     std::vector<std::size_t> numbers;
     const auto list = args.text(key);
     for (const std::string& text : list ? split_list(*list) : std::vector<std::string>()) {
-        const char* end = text.data() + text.size();
-        const auto [at, error] = std::from_chars(text.data(), end, numbers.emplace_back());
-        if (error != std::errc() || at != end) args.fail(key);
+        const auto number = io::number_of_text<std::size_t>(text);
+        if (!number) args.fail(key);
+        numbers.push_back(*number);
     }
     return numbers;
 }

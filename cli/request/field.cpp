@@ -1,7 +1,6 @@
 #include "cli/request/field.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "io/read/json_document.hpp"
 #include "io/read/number_array.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -40,10 +40,8 @@ json as_integer(const json& value) {
 /// A number if the entire text is one, otherwise the text.
 template <class Number>
 json parsed(const std::string& text) {
-    Number number{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc{} && stop == end ? json(number) : json(text);
+    const auto number = io::number_of_text<Number>(text);
+    return number ? json(*number) : json(text);
 }
 
 /// Calls take(part) for the comma-separated parts, without surrounding blanks, until a call returns

@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdint>
-#include <system_error>
 #include <vector>
 
 #include "cli/request/request.hpp"
@@ -13,6 +11,7 @@
 #include "io/file/output.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer.hpp"
@@ -32,13 +31,12 @@ std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& plac
     std::vector<std::uint32_t> ids;
     for (trim(); !text.empty() && text[0] != ']'; trim()) {
         const std::string_view word = text.substr(0, text.find_first_of(", \t\r\n]"));
-        std::uint32_t id = 0;
-        const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-        if (error != std::errc() || at != word.data() + word.size())
+        const auto id = io::number_of_text<std::uint32_t>(word);
+        if (!id)
             throw Error(ErrorKind::input, place,
                         "\"" + io::one_line(io::shortened(std::string(word))) +
                             "\" is not an id; expected integers, as 12,7 or [12, 7]");
-        ids.push_back(id);
+        ids.push_back(*id);
         text.remove_prefix(word.size());
     }
     const bool is_closed = text.starts_with(']');

@@ -9,13 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,6 +21,7 @@
 #include "io/file/missing_file.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
@@ -133,11 +132,7 @@ constexpr int max_links = 40;  // as many as Linux follows
 /// 3 of "/dev/fd/3" and "/proc/self/fd/3"; -1 of other names.
 int number_in(const fs::path& name) {
     if (name.parent_path().filename() != "fd") return -1;
-    const std::string digits = name.filename();
-    const char* const end = digits.data() + digits.size();
-    int number = -1;
-    const auto [stop, error] = std::from_chars(digits.data(), end, number);
-    return error == std::errc{} && stop == end ? number : -1;
+    return number_of_text<int>(name.filename().native()).value_or(-1);
 }
 
 bool is_open_at(int fd, const struct stat& file) {

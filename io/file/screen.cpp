@@ -4,17 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
 std::size_t screen_columns(std::string_view variable, std::size_t wide) {
     constexpr std::size_t usual = 80, widest = 10000;
-    std::size_t columns = 0;
-    const char* const end = variable.data() + variable.size();
-    const auto [stop, error] = std::from_chars(variable.data(), end, columns);
-    if (error != std::errc{} || stop != end || columns == 0) columns = wide != 0 ? wide : usual;
+    std::size_t columns = number_of_text<std::size_t>(variable).value_or(0);
+    if (columns == 0) columns = wide != 0 ? wide : usual;
     return std::min(columns, widest);
 }
 

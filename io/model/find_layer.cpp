@@ -1,7 +1,6 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "core/base/error.hpp"
 #include "io/model/families.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -22,20 +22,13 @@ std::string with_number(std::string_view pattern, std::size_t number) {
     return text;
 }
 
-std::optional<std::size_t> to_number(std::string_view digits) {
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())
-        return std::nullopt;
-    return number;
-}
-
 /// "trf_blocks.3.att." is of layer 3.
 std::optional<std::size_t> last_number(const std::string& prefix) {
     std::optional<std::size_t> number;
     for (std::size_t from = 0; from < prefix.size();) {
         const std::size_t dot = std::min(prefix.find('.', from), prefix.size());
-        if (const auto found = to_number(std::string_view(prefix).substr(from, dot - from)))
+        if (const auto found =
+                number_of_text<std::size_t>(std::string_view(prefix).substr(from, dot - from)))
             number = found;
         from = dot + 1;
     }
@@ -157,7 +150,7 @@ std::optional<NameMatch> match_name(std::string_view name, std::string_view patt
     NameMatch found;
     if (hash != std::string_view::npos) {
         const std::size_t digits = rest.find_last_not_of("0123456789") + 1;
-        found.number = to_number(rest.substr(digits));
+        found.number = number_of_text<std::size_t>(rest.substr(digits));
         if (!found.number) return std::nullopt;
         rest = rest.substr(0, digits);
         const std::string_view head = pattern.substr(0, hash);

@@ -1,6 +1,5 @@
 #include "io/model/gguf_architectures.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -83,10 +83,8 @@ private:
     void check_layer(const StoredArray& array) const {
         const std::string text = layer_of(array.name);
         if (text.empty()) return;
-        std::uint64_t layer = 0;
-        const auto read = std::from_chars(text.data(), text.data() + text.size(), layer);
-        const bool is_number = read.ec == std::errc{} && read.ptr == text.data() + text.size();
-        if (!is_number || std::to_string(layer) != text || layer >= facts_.layers())
+        const auto layer = number_of_text<std::uint64_t>(text);
+        if (!layer || std::to_string(*layer) != text || *layer >= facts_.layers())
             throw Error(ErrorKind::input, array.place(),
                         "is of block " + one_line(shortened(text)) + "; expected 0 to " +
                             std::to_string(facts_.layers() - 1) + ", by block_count");

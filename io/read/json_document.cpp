@@ -1,7 +1,6 @@
 #include "io/read/json_document.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/base/text_table.hpp"
 #include "io/read/json_array.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -29,11 +29,8 @@ std::optional<std::string_view> plain_text(std::string_view text) {
 
 /// The number of four hexadecimal digits.
 std::optional<char32_t> code_of(std::string_view digits) {
-    unsigned code = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [at, error] = std::from_chars(digits.data(), end, code, 16);
-    return digits.size() == 4 && error == std::errc() && at == end ? std::optional<char32_t>(code)
-                                                                   : std::nullopt;
+    if (digits.size() != 4) return std::nullopt;
+    return number_of_text<unsigned>(digits, 16);
 }
 }  // namespace
 
@@ -332,6 +329,13 @@ nlohmann::json JsonDocument::parse(std::string_view text, std::size_t at) const 
         JsonCursor(source_).fail(
             at, "a number beyond float64's range; expected at most 1.7976931348623157e308");
     }
+}
+
+std::optional<std::vector<std::size_t>> unsigned_list(const nlohmann::json& value) {
+    const auto is_integer = [](const auto& number) { return number.is_number_unsigned(); };
+    if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_integer))
+        return std::nullopt;
+    return value.get<std::vector<std::size_t>>();
 }
 
 }  // namespace attn::io

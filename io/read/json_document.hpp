@@ -172,4 +172,7 @@ private:
     std::vector<JsonMember> members_;
 };
 
+/// The integers of a list of integers from 0; nothing for any other value.
+std::optional<std::vector<std::size_t>> unsigned_list(const nlohmann::json& value);
+
 }  // namespace attn::io

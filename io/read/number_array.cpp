@@ -13,6 +13,7 @@
 
 #include "io/file/source.hpp"
 #include "io/read/element_type.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -146,11 +147,9 @@ namespace {
 double rounding_error_of(std::string_view text) {
     const bool is_negative = text.starts_with('-');
     if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-    std::uint64_t integer = 0;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, integer);
-    if (error != std::errc{} || at != end) return 0;
-    return is_negative ? -rounding_error(integer) : rounding_error(integer);
+    const auto integer = number_of_text<std::uint64_t>(text);
+    if (!integer) return 0;
+    return is_negative ? -rounding_error(*integer) : rounding_error(*integer);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // Numbers as text: the shortest decimal that reads back as the same number, or a fixed number of
-// decimals.
+// decimals. And text as a number.
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace attn::io {
 
@@ -34,6 +37,16 @@ std::string scientific_text(double value, int decimals);
 
 /// Python's '{:.{decimals}f}', nan and inf included.
 std::string fixed_text(double value, int decimals);
+
+/// The number that the whole text is, as std::from_chars reads it, or nothing. `base`: that of an
+/// integer, if it is not 10.
+template <class T, class... Base>
+std::optional<T> number_of_text(std::string_view text, Base... base) {
+    T number{};
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, number, base...);
+    return error == std::errc{} && at == end ? std::optional(number) : std::nullopt;
+}
 
 // The shortest decimal of a float32 number.
 

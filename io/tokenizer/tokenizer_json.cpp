@@ -2,7 +2,6 @@
 // by member, without a document of values.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/number_text.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 namespace attn::io {
@@ -133,14 +133,12 @@ private:
         const JsonDocument vocabulary(source_, member);
         for (const JsonMember& piece : vocabulary.members()) {
             const std::string_view text = vocabulary.text(piece);
-            std::uint32_t id = 0;
-            const char* const end = text.data() + text.size();
-            const auto [at, error] = std::from_chars(text.data(), end, id);
-            if (error != std::errc() || at != end || id > highest_id)
+            const auto id = number_of_text<std::uint32_t>(text);
+            if (!id || *id > highest_id)
                 throw Error(ErrorKind::input, vocabulary.place(piece),
                             "is not an id, " + one_line(shortened(std::string(text))) +
                                 "; expected an integer from 0 to " + std::to_string(highest_id));
-            pieces_->add(id, piece.key, [&] { return vocabulary.place(piece); });
+            pieces_->add(*id, piece.key, [&] { return vocabulary.place(piece); });
         }
         pieces_->finish();
     }

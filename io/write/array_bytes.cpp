@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <exception>
 #include <thread>
@@ -190,15 +189,6 @@ constexpr int bit_limit = 64, fraction_limit = 1022;
 constexpr const char* expected_types =
     "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
 
-/// The number that the whole text is.
-template <class Number>
-std::optional<Number> parsed(std::string_view text) {
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
-
 template <class T>
 std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
                               const StoredType& type) {
@@ -245,15 +235,15 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
     if (!made.is_integer()) {
         if (colon != text.size()) return expected_types;
     } else if (made.kind == StoredKind::int8) {
-        const std::optional<double> scale = parsed<double>(rest);
+        const std::optional<double> scale = number_of_text<double>(rest);
         if (!scale || !(*scale >= least_scale && *scale <= largest_scale))
             return "not a scale; expected a number from 1e-300 to 1e300, as in int8:0.05";
         made.scale = *scale;
     } else {
         const std::size_t comma = std::min(rest.find(','), rest.size());
-        const std::optional<int> bits = parsed<int>(rest.substr(0, comma));
+        const std::optional<int> bits = number_of_text<int>(rest.substr(0, comma));
         const std::optional<int> fraction =
-            parsed<int>(rest.substr(std::min(comma + 1, rest.size())));
+            number_of_text<int>(rest.substr(std::min(comma + 1, rest.size())));
         if (!bits || !fraction || *bits < 1 || *bits > bit_limit || *fraction < -fraction_limit ||
             *fraction > fraction_limit)
             return "not fixed point; expected 1 to 64 bits, and -1022 to 1022 of them after the "
