@@ -17,8 +17,6 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/path.hpp"
-#include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
 #include "io/text/text.hpp"
 
@@ -35,21 +33,6 @@ struct CheckFormat {
 constexpr std::array<CheckFormat, 2> check_formats{
     {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
-
-/// Whether the words begin with a file in place of a mode. Errors: kind usage if they are neither.
-bool names_request(const std::vector<std::string>& words) {
-    const std::string expected = "expected " + listed_modes() + ", then INPUT; or a request";
-    if (words.empty())
-        throw Error(ErrorKind::usage, "attn check", "no mode and no request; " + expected);
-    const std::string& first = words[0];
-    if (mode_named(first) != nullptr) return false;
-    if (words.size() > 1)
-        throw Error(ErrorKind::usage, io::shortened(first), "is not a mode; " + expected);
-    if (!io::is_standard_input(first) && !io::path_exists(io::split_data_path(first).file))
-        throw Error(ErrorKind::usage, io::shortened(first),
-                    "no such file, and not a mode; " + expected);
-    return true;
-}
 
 std::optional<CheckTolerance> tolerance_of(const Args& args) {
     if (!args.has("atol") && !args.has("rtol")) return std::nullopt;
@@ -101,17 +84,14 @@ int run_check_records(const Args& args, CheckRequest request) {
 }
 
 int run_check(const Args& args) {
-    const std::vector<std::string>& words = args.names();
-    const bool is_request = names_request(words);
+    Request asked =
+        request_of_words(args.names(), {"attn check", "a request", "no mode and no request"});
     CheckRequest request = check_of(args);
+    request.flags = std::move(asked);
+    const bool is_request = !request.flags.has_mode;
     if (is_request) {
-        request.flags.has_mode = false;
-        request.flags.is_question = true;
-        request.flags.input = words[0];
-        request.question = io::open_input_file(words[0]);
+        request.question = io::open_input_file(request.flags.input);
         if (holds_requests(*request.question)) return run_check_records(args, std::move(request));
-    } else {
-        request.flags = request_of_mode(words);
     }
     request.json = is_json(args, false);
     request.flags = with_flags(std::move(request.flags), args);

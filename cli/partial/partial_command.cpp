@@ -19,15 +19,6 @@ namespace {
 
 constexpr std::string_view arrays_of_parts[] = {"context_vectors", "head_outputs", "logsumexp"};
 
-/// The request of MODE [INPUT].
-Request request_of_words(const std::vector<std::string>& words) {
-    const std::string expected = "; expected " + listed_modes() + ", then INPUT";
-    if (words.empty()) throw Error(ErrorKind::usage, "attn partial", "no mode" + expected);
-    if (mode_named(words[0]) == nullptr)
-        throw Error(ErrorKind::usage, io::shortened(words[0]), "is not a mode" + expected);
-    return request_of_mode(words);
-}
-
 KeyRange range_in(const Args& args) {
     const std::string text = args.text("kv_range").value_or("");
     if (text.empty())
@@ -55,7 +46,7 @@ void check_part(const Request& request) {
 }
 
 int run_partial(const Args& args) {
-    Request flags = with_flags(request_of_words(args.names()), args);
+    Request flags = with_flags(request_of_words(args.names(), {"attn partial"}), args);
     if (row_of(flags.settings.mode).mechanism != Mechanism::softmax)
         throw Error(ErrorKind::usage, "attn partial linear",
                     "linear attention has no softmax, so its parts cannot be merged; expected "

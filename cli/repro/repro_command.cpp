@@ -16,8 +16,6 @@
 #include "core/base/error.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
-#include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
@@ -29,9 +27,6 @@ constexpr auto language_names = names_of(language_rows);
 /// The most numbers in a program: it is read and pasted. More are in a file of their own, with the
 /// program's name and another suffix.
 constexpr std::size_t max_program_numbers = 20000, max_data_numbers = 20'000'000;
-
-/// Only the reference path records the masks that programs start from.
-constexpr std::string_view recording_kernel = "reference";
 
 void check_name(const LanguageRow& language, const Request& request) {
     if (io::suffix_of_name(request.output) != language.suffix && must_name_format(request.output))
@@ -59,9 +54,7 @@ void check_settings(const Request& request) {
     if (is_from_flag(request, "precision"))
         throw setting_error(request, "precision",
                             "a program has every digit; expected no precision");
-    if (request.settings.kernel != "auto" && request.settings.kernel != recording_kernel)
-        throw setting_error(request, "kernel",
-                            "a fused kernel records no steps; expected auto or reference");
+    require_recording_kernel(request);
 }
 
 /// What a result has of its question: a program computes all of it.
@@ -153,26 +146,6 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     return answered.question.notes;
 }
 
-/// The request of MODE [INPUT], or of a request that names its mode. Errors: kind usage.
-Request request_of_words(const std::vector<std::string>& words) {
-    if (words.empty())
-        throw Error(
-            ErrorKind::usage, "attn repro",
-            "no mode; expected " + listed_modes() + ", then INPUT; or a request with its mode");
-    if (mode_named(words[0]) != nullptr) return request_of_mode(words);
-    const bool is_request = words[0] == "-" || io::path_exists(io::split_data_path(words[0]).file);
-    if (words.size() > 1 || !is_request)
-        throw Error(
-            ErrorKind::usage, io::shortened(words[0]),
-            std::string(words.size() > 1 ? "is not a mode" : "no such file, and not a mode") +
-                "; expected " + listed_modes() + ", then INPUT; or a request with its mode");
-    Request request;
-    request.has_mode = false;
-    request.is_question = true;
-    request.input = words[0];
-    return request;
-}
-
 /// Of the mode's command that computes the same, what follows the mode; on one line.
 std::string words_after_mode(const Args& args, bool has_mode) {
     const std::vector<std::string> words = args.names();
@@ -182,7 +155,8 @@ std::string words_after_mode(const Args& args, bool has_mode) {
 
 int run_repro(const Args& args) {
     const LanguageRow& language = language_rows[args.place("to").value_or(0)];
-    Request flags = with_flags(request_of_words(args.names()), args);
+    Request flags =
+        with_flags(request_of_words(args.names(), {"attn repro", "a request with its mode"}), args);
     flags.command = words_after_mode(args, flags.has_mode);
     if (flags.has_mode) check_defaults(flags);
     require_input(flags, "attn repro");

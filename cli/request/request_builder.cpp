@@ -243,6 +243,30 @@ Request request_of_mode(const std::vector<std::string>& words) {
     return request;
 }
 
+Request request_of_words(const std::vector<std::string>& words, const ModeWords& form) {
+    const std::string expected = "; expected " + listed_modes() + ", then INPUT" +
+                                 (form.instead.empty() ? "" : "; or " + form.instead);
+    if (words.empty()) throw Error(ErrorKind::usage, form.command, form.missing + expected);
+    const std::string& first = words[0];
+    if (mode_named(first) != nullptr) return request_of_mode(words);
+    if (words.size() > 1 || form.instead.empty())
+        throw Error(ErrorKind::usage, io::shortened(first), "is not a mode" + expected);
+    if (!io::is_standard_input(first) && !io::path_exists(io::split_data_path(first).file))
+        throw Error(ErrorKind::usage, io::shortened(first),
+                    "no such file, and not a mode" + expected);
+    Request request;
+    request.has_mode = false;
+    request.is_question = true;
+    request.input = first;
+    return request;
+}
+
+void require_recording_kernel(const Request& request) {
+    if (request.settings.kernel != "auto" && request.settings.kernel != recording_kernel)
+        throw setting_error(request, "kernel",
+                            "a fused kernel records no steps; expected auto or reference");
+}
+
 Request make_request(const Args& args) {
     Request request;
     request.settings.mode = args.command->mode->mode;

@@ -49,6 +49,23 @@ Request with_flags(Request request, const Args& args);
 /// usage.
 Request request_of_mode(const std::vector<std::string>& words);
 
+/// What may precede INPUT in the words of a command.
+struct ModeWords {
+    std::string command;              ///< the location of an error without words
+    std::string instead = {};         ///< of MODE INPUT: "a request", one file; empty: nothing
+    std::string missing = "no mode";  ///< the error without words
+};
+
+/// The request of MODE [INPUT], or of the file in their place, whose request has no mode yet.
+/// Errors: kind usage.
+Request request_of_words(const std::vector<std::string>& words, const ModeWords& form);
+
+/// The only kernel that records each step and each mask.
+inline constexpr std::string_view recording_kernel = "reference";
+
+/// Errors: kind usage for a request of another kernel.
+void require_recording_kernel(const Request& request);
+
 /// The request for one question, from the words and flags of a mode's command. Errors: kind usage.
 Request make_request(const Args& args);
 
