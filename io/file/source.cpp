@@ -160,8 +160,8 @@ std::string one_line(std::string_view text) {
     return printable(text);
 }
 
-std::string quoted_name(std::string_view name) {
-    return "\"" + one_line(shortened(name)) + "\"";
+std::string quoted_name(std::string_view name, std::size_t longest) {
+    return "\"" + one_line(shortened(name, longest)) + "\"";
 }
 
 std::string shortened(std::string_view text, std::size_t longest) {

@@ -58,7 +58,7 @@ std::string excerpt(std::string_view text, std::size_t offset);
 std::string one_line(std::string_view text);
 
 /// The same, shortened and in double quotes: a name of a file's.
-std::string quoted_name(std::string_view name);
+std::string quoted_name(std::string_view name, std::size_t longest = 40);
 
 /// The text, or its first bytes and "..." if it is longer; no character is split.
 std::string shortened(std::string_view text, std::size_t longest = 40);

@@ -43,10 +43,8 @@ bool is_causal_mask(const StoredArray& mask, Form form) {
     return is_causal;
 }
 
-std::string in_quotes(const std::string& name) {
-    constexpr std::size_t max_name_length = 1000;
-    return '"' + one_line(shortened(name, max_name_length)) + '"';
-}
+/// Names are long where modules are nested.
+constexpr std::size_t longest_tensor_name = 1000;
 
 /// Norms of queries or keys, before the product: Qwen3, Gemma 3, OLMo 2, GLM and others.
 bool is_norm_of_heads(const std::string& name) {
@@ -197,16 +195,18 @@ void check_nothing_else(const ArrayFile& file, const std::string& module,
     const auto norm = std::find_if(unused.begin(), unused.end(), is_norm_of_heads);
     if (norm != unused.end())
         throw Error(ErrorKind::input, file.name,
-                    "the " + part + " has a norm of queries or keys, " + in_quotes(*norm) +
+                    "the " + part + " has a norm of queries or keys, " +
+                        quoted_name(*norm, longest_tensor_name) +
                         ", which its layout does not have; expected a file without it");
     if (unused.size() == 1)
         throw Error(ErrorKind::input, file.name,
-                    "the " + part + " has a tensor " + in_quotes(unused[0]) +
+                    "the " + part + " has a tensor " + quoted_name(unused[0], longest_tensor_name) +
                         ", which would be ignored; expected a file without it");
     throw Error(ErrorKind::input, file.name,
                 "the " + part + " has " + std::to_string(unused.size()) +
-                    " tensors which would be ignored, e.g. " + in_quotes(unused[0]) + " and " +
-                    in_quotes(unused[1]) + "; expected a file without them");
+                    " tensors which would be ignored, e.g. " +
+                    quoted_name(unused[0], longest_tensor_name) + " and " +
+                    quoted_name(unused[1], longest_tensor_name) + "; expected a file without them");
 }
 
 }  // namespace attn::io

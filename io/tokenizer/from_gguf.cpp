@@ -102,8 +102,7 @@ public:
         const bool is_bert = model == "bert";
         if (model != "llama" && model != "gpt2" && model != "t5" && !is_bert)
             throw Error(ErrorKind::unsupported, value("model").place(),
-                        "\"" + one_line(shortened(model)) +
-                            "\" is not supported; expected llama, gpt2, bert or t5");
+                        quoted_name(model) + " is not supported; expected llama, gpt2, bert or t5");
         read_tokens(is_bert);
         if (is_bert) {
             read_word_pieces();
@@ -285,9 +284,9 @@ private:
         for (const SplitRule& rule : split_rules())
             if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
         if (found == nullptr)
-            throw Error(ErrorKind::unsupported, value("pre").place(),
-                        "\"" + one_line(shortened(name)) + "\" is not supported; expected one of " +
-                            names_of_rules());
+            throw Error(
+                ErrorKind::unsupported, value("pre").place(),
+                quoted_name(name) + " is not supported; expected one of " + names_of_rules());
         parts_->pre_tokenizer = byte_level_words(found->expressions);
         std::vector<Merge> merges;
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
@@ -306,8 +305,8 @@ private:
         const auto id_of = [&](const std::string& piece) {
             const auto found = pieces_->find(piece);
             if (!found)
-                item.fail("\"" + one_line(shortened(piece)) +
-                          "\" is not among tokenizer.ggml.tokens; expected it there");
+                item.fail(quoted_name(piece) +
+                          " is not among tokenizer.ggml.tokens; expected it there");
             return *found;
         };
         const std::string left = both.substr(0, blank), right = both.substr(blank + 1);

@@ -92,9 +92,9 @@ std::string Setting::type() const {
 }
 
 void Setting::fail_type(std::string_view supported) const {
-    throw Error(ErrorKind::unsupported, place_ + "/type",
-                "\"" + one_line(shortened(type())) + "\" is not supported; expected one of " +
-                    std::string(supported));
+    throw Error(
+        ErrorKind::unsupported, place_ + "/type",
+        quoted_name(type()) + " is not supported; expected one of " + std::string(supported));
 }
 
 void require_size(std::size_t size, std::size_t most) {

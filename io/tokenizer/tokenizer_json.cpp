@@ -145,8 +145,7 @@ private:
 
     std::uint32_t id_of(std::string_view piece, std::size_t merge) const {
         if (const auto id = pieces_->find(piece)) return *id;
-        fail_merge(merge, "\"" + one_line(shortened(std::string(piece))) +
-                              "\" is not in the vocabulary; expected it there");
+        fail_merge(merge, quoted_name(piece) + " is not in the vocabulary; expected it there");
     }
 
     [[noreturn]] void fail_merge(std::size_t number, const std::string& message) const {
