@@ -14,6 +14,7 @@
 #include "core/check/evaluate.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
@@ -23,9 +24,7 @@ constexpr std::string_view nameless = "array";  // as ResultView calls it
 
 std::string listed_names(const std::vector<std::string>& names) {
     constexpr std::size_t longest = 300;
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    return io::one_line(io::shortened(list, longest));
+    return io::one_line(io::shortened(io::comma_list(names), longest));
 }
 
 ArrayId array_of(const std::string& name, const std::string& where) {

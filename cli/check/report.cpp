@@ -82,11 +82,8 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     std::string text;
     const std::string name(array_name(array));
     if (given.name != name) text += name + ": named " + io::printable(given.name) + " there\n";
-    if (!array.axes.empty()) {
-        std::string axes;
-        for (const std::string& axis : array.axes) axes += (axes.empty() ? "" : ", ") + axis;
-        text += name + ": its axes are read as (" + axes + ")\n";
-    }
+    if (!array.axes.empty())
+        text += name + ": its axes are read as (" + io::comma_list(array.axes) + ")\n";
     if (array.type != given.type)
         text += name + ": judged as " + std::string(row_of(array.type).name) + ", stored as " +
                 std::string(row_of(given.type).name) + "\n";
@@ -164,9 +161,7 @@ std::string text_of_program(const ProgramJudgement& program, std::size_t columns
                        table_of_arrays(program, columns) + first_departure(program);
     for (std::size_t i = 0; i < program.arrays.size(); ++i)
         text += remarks_on(program.arrays[i], program.given[i]);
-    std::string others;
-    for (const std::string& name : program.not_compared)
-        others += (others.empty() ? "" : ", ") + name;
+    const std::string others = io::comma_list(program.not_compared);
     if (!others.empty()) text += "not compared: " + io::one_line(others) + "\n";
     if (program.is_searched && program.verdict == Verdict::wrong)
         text += matches_text(program.matches);

@@ -52,16 +52,6 @@ const PageFormat& format_of(const PageFormat* given, const Request& request) {
     return *given;
 }
 
-/// Only the reference path records every step.
-constexpr std::string_view tracing_kernel = "reference";
-
-void check_kernel(const Request& request) {
-    const std::string_view kernel = request.settings.kernel;
-    if (kernel != "auto" && kernel != tracing_kernel)
-        throw setting_error(request, "kernel",
-                            "a fused kernel records no steps; expected auto or reference");
-}
-
 /// Text on the screen fits it. Numbers in a file are not wrapped.
 std::unique_ptr<Page> page_of(const PageFormat& format, const Request& request) {
     const bool is_on_screen = format.render == render_text && request.output == "-";
@@ -151,7 +141,7 @@ void write_page(const Selection& shown, const Request& request, const Explanatio
 
 /// Reads and plans a question, each step of whose query is computed.
 PlannedQuestion plan_trace(RequestWithInput asked, const Runtime& runtime) {
-    const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = tracing_kernel};
+    const PlanOptions options{.trace = true, .emit = {{"all"}}, .kernel = recording_kernel};
     return plan_question(read_question(std::move(asked), runtime), options);
 }
 
@@ -185,9 +175,8 @@ std::vector<std::string> explain_question(const ExplainRequest& explain, const P
 void explain_result(const ExplainRequest& explain, const std::string& path, const Request& flags,
                     const Runtime& runtime) {
     const PageFormat& format = format_of(explain.format, flags);
-    std::vector<io::InputFile> files = io::open_results(path);
-    if (files.size() != 1) io::refuse_several(files.empty() ? path : files[0].name, files.size());
-    StoredResult stored(files[0], flags);
+    io::InputFile file = io::open_result(path);
+    StoredResult stored(file, flags);
     std::optional<PlannedQuestion> planned;
     std::string lacking;
     if (!stored.part) {
@@ -196,7 +185,7 @@ void explain_result(const ExplainRequest& explain, const std::string& path, cons
         asked.has_mode = false;
         asked.input = path;
         try {
-            planned = plan_trace(open_request(asked, std::move(files[0])), runtime);
+            planned = plan_trace(open_request(asked, std::move(file)), runtime);
         } catch (const Error& error) {
             if (error.kind() == ErrorKind::usage) throw;
             lacking = error.where() + " " + error.what();
@@ -274,7 +263,7 @@ int run_explain(const Args& args) {
     require_input(flags, "attn explain");
     const PageFormat& format = format_of(request.format, flags);
     RequestWithInput asked = open_request(flags);
-    check_kernel(asked.request);
+    require_recording_kernel(asked.request);
     show_notes(
         explain_question(request, format, plan_trace(std::move(asked), runtime), nullptr, runtime));
     return 0;

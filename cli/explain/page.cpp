@@ -162,9 +162,8 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
     report.query_labels = labels.queries;
     report.key_labels = labels.keys;
     report.title_start = source.layer.empty() ? std::string(row_of(plan.mode).name) : source.layer;
-    const bool of_head =
-        std::find(array->axes.begin(), array->axes.end(), "heads") != array->axes.end();
-    if (of_head) report.title_start += ", head " + std::to_string(head);
+    if (io::length_of_axis(*array, "heads") != 0)
+        report.title_start += ", head " + std::to_string(head);
     report.title_start += "  ";
     NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
     // A file's numbers are read as float64, but have the decimals of their own dtype.

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/question/operands.hpp"
-#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/base/picked.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/attention.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -93,9 +93,8 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
 
 /// The row of one query; arrays without an axis of queries as they are.
 NamedArray row_of_query(const NamedArray& array, std::size_t row) {
-    const auto axis = std::find(array.axes.begin(), array.axes.end(), "q_len");
-    if (axis == array.axes.end()) return array;
-    const auto place = static_cast<std::size_t>(axis - array.axes.begin());
+    const std::size_t place = io::place_of_axis(array, "q_len");
+    if (place == array.axes.size()) return array;
     return std::visit(
         [&](const auto& values) {
             return NamedArray{array.name, picked(values, place, {row}), array.axes};
@@ -263,7 +262,7 @@ std::string layer_words(const io::ResultView& view, const LayerPart& part) {
 void plan_layer(StoredResult& stored, const Request& flags) {
     const io::ResultView& view = stored.view;
     const LayerPart part = part_of(view, flags);
-    std::optional<PlannedLayer> planned = plan_of_layer(view.head(), part, view.place(), flags);
+    std::optional<PlannedResult> planned = plan_of_layer(view.head(), part, view.place(), flags);
     const bool is_of_decoder = part.stack == "decoder" || part.stack == "cross";
     if (is_of_decoder && !plan_of_layer(view.head(), {part.layer, "cross"}, view.place()) &&
         plan_of_layer(view.head(), {part.layer, "decoder"}, view.place()))
@@ -289,6 +288,7 @@ void plan_layer(StoredResult& stored, const Request& flags) {
     };
     stored.request.tokens = tokens_of(is_of_decoder, stored.plan.q_len);
     stored.request.context_tokens = tokens_of(part.stack == "decoder", stored.plan.kv_len);
+    check_labels(stored.request, stored.plan, view.place());
 }
 
 void plan_result(StoredResult& stored, const Request& flags) {
@@ -296,10 +296,9 @@ void plan_result(StoredResult& stored, const Request& flags) {
     if (flags.layer)
         throw Error(ErrorKind::usage, location_of(flags, "layer"),
                     view.place() + " has no layers; expected a result of attn model");
-    stored.request = request_of_result(view.head(), view.place(), flags);
-    Settings settings = stored.request.settings;
-    settings.token = view.head().number("token");
-    stored.plan = plan_of_result(view.head(), std::move(settings), view.place());
+    PlannedResult planned = plan_of_result(view.head(), view.place(), flags);
+    stored.request = std::move(planned.request);
+    stored.plan = std::move(planned.plan);
 }
 
 }  // namespace
@@ -308,7 +307,6 @@ StoredResult::StoredResult(io::InputFile file, const Request& flags)
     : view(std::move(file), io::ResultView::Scope::whole) {
     view.head().layer_numbers.empty() ? plan_result(*this, flags) : plan_layer(*this, flags);
     request.settings.token = flags.settings.token;
-    check_labels(request, plan, view.place());
 }
 
 ExplanationSource stored_source(StoredResult& stored, ThreadPool& workers) {

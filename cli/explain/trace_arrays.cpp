@@ -23,13 +23,7 @@ const NamedArray& TraceArrays::get(std::string_view name) const {
 }
 
 std::string TraceArrays::shape(std::string_view name) const {
-    const NamedArray& array = get(name);
-    std::string text;
-    for (std::size_t i = 0; i < array.axes.size(); ++i) {
-        (text += i == 0 ? "(" : ", ") += array.axes[i];
-        (text += ' ') += std::to_string(io::shape_of(array)[i]);
-    }
-    return text + ")";
+    return "(" + io::axes_text(get(name)) + ")";
 }
 
 Row TraceArrays::row(std::string_view name, std::size_t head, std::size_t index) const {

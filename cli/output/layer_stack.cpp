@@ -53,19 +53,12 @@ void put(const AnyArray& from, const std::vector<std::size_t>& shape, T* to) {
         from);
 }
 
-/// 0 if the array has no such axis.
-std::size_t heads_of(const NamedArray& array) {
-    const auto axis = std::find(array.axes.begin(), array.axes.end(), "heads");
-    if (axis == array.axes.end()) return 0;
-    return io::shape_of(array)[static_cast<std::size_t>(axis - array.axes.begin())];
-}
-
 std::string label_of(std::size_t layer, const NamedArray* member, bool is_output,
                      bool differs_in_heads) {
     if (is_output) return "output";
     std::string label = "layer " + std::to_string(layer);
     if (member == nullptr) return label + " (none)";
-    const std::size_t heads = heads_of(*member);
+    const std::size_t heads = io::length_of_axis(*member, "heads");
     if (!differs_in_heads || heads == 0) return label;
     return label + " (" + std::to_string(heads) + (heads == 1 ? " head)" : " heads)");
 }
@@ -152,7 +145,8 @@ private:
         std::fill(values.begin(), values.end(), std::numeric_limits<T>::quiet_NaN());
         std::vector<std::string> labels;
         const bool differ = std::any_of(members.begin(), members.end(), [&](const auto* member) {
-            return heads_of(*member) != heads_of(*members.front());
+            return io::length_of_axis(*member, "heads") !=
+                   io::length_of_axis(*members.front(), "heads");
         });
         for (std::size_t i = 0; i < numbers.size(); ++i) {
             const auto found = std::find_if(members.begin(), members.end(),

@@ -16,6 +16,7 @@
 #include "io/plot/picture.hpp"
 #include "io/plot/terminal.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -86,17 +87,13 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                                               const std::vector<std::string>& named, bool all,
                                               const std::string& where) {
     std::vector<const NamedArray*> drawable, chosen;
-    std::string list;
-    for (const NamedArray& array : report.arrays) {
-        if (!can_be_drawn(array)) continue;
-        drawable.push_back(&array);
-        list += (list.empty() ? "" : ", ") + array.name;
-    }
+    for (const NamedArray& array : report.arrays)
+        if (can_be_drawn(array)) drawable.push_back(&array);
     const auto find = [&](const std::string& name) {
         return std::find_if(drawable.begin(), drawable.end(),
                             [&](const NamedArray* array) { return array->name == name; });
     };
-    if (list.empty())
+    if (drawable.empty())
         throw Error(ErrorKind::usage, where,
                     "there is no array of rank 2 to 5; expected one among those that are emitted");
     for (const std::string& name : named) {
@@ -109,12 +106,13 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
                             ", and --layer " + std::to_string(of_layer->layer) +
                             " of attn plot for this layer alone");
         if (find(name) == drawable.end())
-            throw Error(ErrorKind::usage, where,
-                        "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
-                            io::shortened(list, longest_list) +
-                            (find_array(io::without_stack(name))
-                                 ? ", all, or --emit " + name + " where the result is computed"
-                                 : " or all"));
+            throw Error(
+                ErrorKind::usage, where,
+                "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
+                    io::shortened(io::comma_list(drawable, &NamedArray::name), longest_list) +
+                    (find_array(io::without_stack(name))
+                         ? ", all, or --emit " + name + " where the result is computed"
+                         : " or all"));
         chosen.push_back(*find(name));
     }
     if (!chosen.empty()) return chosen;

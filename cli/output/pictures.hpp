@@ -85,9 +85,15 @@ struct LayerMask {
 io::MaskedOf masked_in_layers(std::vector<LayerMask> attentions, std::vector<std::size_t> layers,
                               std::vector<std::size_t> chosen);
 
-/// The plan of the result with this head and the settings of its config. Errors: kind input if the
-/// layout is malformed or differs from the plan.
-Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location);
+/// The settings and labels of a result, with `flags`, and the plan of its layout.
+struct PlannedResult {
+    Request request;
+    Plan plan;
+};
+/// Errors: kind input if the head is not a result's, if its layout is malformed or differs from the
+/// plan, or if labels do not fit.
+PlannedResult plan_of_result(const io::ResultHead& head, const std::string& location,
+                             Request flags = {});
 
 /// An attention of a model: that of a layer, in one of its stacks.
 struct LayerPart {
@@ -98,12 +104,8 @@ struct LayerPart {
 /// The settings of a layer's attention in a model's result, and its plan: the operator on the
 /// queries, keys and values that the layer makes. Nothing if the head does not describe the layer.
 /// Errors: kind input if the description is malformed or differs from the plan.
-struct PlannedLayer {
-    Request request;
-    Plan plan;
-};
-std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                          const std::string& location, Request flags = {});
+std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
+                                           const std::string& location, Request flags = {});
 
 /// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

@@ -8,6 +8,7 @@
 
 #include "cli/output/output.hpp"
 #include "cli/question/operands.hpp"
+#include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -63,15 +64,14 @@ private:
                               std::size_t max_rank) const {
         const json sizes = member(operands_, name);
         if (sizes.is_null()) return std::nullopt;
-        const auto is_size = [](const json& size) {
-            return size.is_number_unsigned() && size > 0 && size <= max_axis;
-        };
-        if (!sizes.is_array() || sizes.size() < min_rank || sizes.size() > max_rank ||
-            !std::all_of(sizes.begin(), sizes.end(), is_size))
+        const auto is_size = [](std::size_t size) { return size > 0 && size <= max_axis; };
+        auto shape = io::unsigned_list(sizes);
+        if (!shape || shape->size() < min_rank || shape->size() > max_rank ||
+            !std::all_of(shape->begin(), shape->end(), is_size))
             fail(location_, "layout.operands." + name + " is " + io::shortened(sizes.dump()) +
                                 "; expected a shape of rank " + std::to_string(min_rank) +
                                 (min_rank == max_rank ? "" : " to " + std::to_string(max_rank)));
-        return sizes.get<Shape>();
+        return shape;
     }
 
     Shape required(const std::string& name, std::size_t min_rank, std::size_t max_rank) const {
@@ -140,17 +140,23 @@ Plan plan_of_description(Settings& settings, const json& shapes, const json& lay
 
 }  // namespace
 
-Plan plan_of_result(const io::ResultHead& head, Settings settings, const std::string& location) {
+PlannedResult plan_of_result(const io::ResultHead& head, const std::string& location,
+                             Request flags) {
+    Request request = request_of_result(head, location, std::move(flags));
+    Settings settings = request.settings;
+    settings.token = head.number("token");
     if (!head.layout->is_object())
         fail(location,
              "has no layout, which describes its arrays; expected a result of this version "
              "of attn, or its question: attn explain " +
                  std::string(row_of(settings.mode).name) + " INPUT");
-    return plan_of_description(settings, *head.shapes, *head.layout, false, location);
+    Plan plan = plan_of_description(settings, *head.shapes, *head.layout, false, location);
+    check_labels(request, plan, location);
+    return {std::move(request), std::move(plan)};
 }
 
-std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                          const std::string& location, Request flags) {
+std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
+                                           const std::string& location, Request flags) {
     const std::string number = std::to_string(part.layer);
     json described = member(*head.layers, number);
     if (!part.stack.empty()) described = member(described, part.stack);
@@ -179,7 +185,7 @@ std::optional<PlannedLayer> plan_of_layer(const io::ResultHead& head, const Laye
         if (const json value = member(*head.config, key); !value.is_null()) apply(key, value);
     if (settings.causal.value_or(false)) settings.causal_align = CausalAlign::bottom_right;
     Plan plan = plan_of_description(settings, member(described, "shapes"), layout, true, place);
-    return PlannedLayer{std::move(builder.request), std::move(plan)};
+    return PlannedResult{std::move(builder.request), std::move(plan)};
 }
 
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {

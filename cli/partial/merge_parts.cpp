@@ -8,7 +8,6 @@
 #include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
-#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/operator/merge.hpp"
 #include "io/file/source.hpp"
@@ -131,10 +130,9 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     flags.output = args.text("output").value_or("-");
     if (args.has("output")) flags.locations["output"] = Location("--output " + flags.output);
     const io::InputFile& first = files.front();
-    const io::ResultHead head(first);
-    Request request = request_of_result(head, first.place, std::move(flags));
-    const Plan plan = plan_of_result(head, request.settings, first.place);
-    check_labels(request, plan, first.place);
+    PlannedResult planned = plan_of_result(io::ResultHead(first), first.place, std::move(flags));
+    Request request = std::move(planned.request);
+    const Plan plan = std::move(planned.plan);
 
     std::vector<PartFile> parts;
     const ordered_json question = question_in(first);

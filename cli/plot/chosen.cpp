@@ -14,19 +14,6 @@
 namespace attn::cli {
 namespace {
 
-/// The index of the axis, or the rank if there is none.
-std::size_t index_of(std::string_view axis, const NamedArray& array) {
-    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), axis) -
-                                    array.axes.begin());
-}
-
-/// 0 without such an axis.
-std::size_t number_of_heads(const NamedArray& array) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
-    const std::size_t axis = index_of("heads", array);
-    return axis < shape.size() ? shape[axis] : 0;
-}
-
 /// The positions of these heads in the arrays that have `count` of them, whose numbers the report
 /// may give. Errors: kind usage for a head that it lacks.
 std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
@@ -53,7 +40,7 @@ std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
 
 /// The place of layer number `layer` among the array's, which its labels may number.
 std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
-    const std::size_t count = io::shape_of(array)[index_of("layer", array)];
+    const std::size_t count = io::length_of_axis(array, "layer");
     const std::vector<std::string>& labels = array.layer_labels;
     const std::string number = std::to_string(layer);
     const auto is_numbered = [](const std::string& label) {
@@ -92,21 +79,26 @@ std::vector<const NamedArray*> keep_heads(io::Report& report,
     const auto widest =
         *std::max_element(drawn.begin(), drawn.end(), [&](const auto* a, const auto* b) {
             const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
-            return a_has != b_has ? b_has : number_of_heads(*a) < number_of_heads(*b);
+            return a_has != b_has
+                       ? b_has
+                       : io::length_of_axis(*a, "heads") < io::length_of_axis(*b, "heads");
         });
-    const std::size_t count = number_of_heads(*widest);
+    const std::size_t count = io::length_of_axis(*widest, "heads");
     const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
     const bool has_chosen = has_chosen_heads(report, *widest);
     const auto is_alike = [&](const NamedArray& array) {
-        return number_of_heads(array) == count && has_chosen_heads(report, array) == has_chosen;
+        return io::length_of_axis(array, "heads") == count &&
+               has_chosen_heads(report, array) == has_chosen;
     };
     std::vector<const NamedArray*> left;
     for (const NamedArray* array : drawn)
-        if (number_of_heads(*array) == 0 || is_alike(*array)) left.push_back(array);
+        if (io::length_of_axis(*array, "heads") == 0 || is_alike(*array)) left.push_back(array);
     for (NamedArray& array : report.arrays)
         if (is_alike(array))
             std::visit(
-                [&](auto& values) { values = picked(values, index_of("heads", array), positions); },
+                [&](auto& values) {
+                    values = picked(values, io::place_of_axis(array, "heads"), positions);
+                },
                 array.values);
     report.heads = heads;
     return left;
@@ -116,7 +108,7 @@ std::vector<std::size_t> keep_layers(io::Report& report, const std::vector<std::
                                      const std::string& place) {
     std::vector<std::size_t> kept;
     for (NamedArray& array : report.arrays) {
-        const std::size_t axis = index_of("layer", array);
+        const std::size_t axis = io::place_of_axis(array, "layer");
         if (axis == array.axes.size()) continue;
         std::vector<std::size_t> positions;
         std::vector<std::string> labels;

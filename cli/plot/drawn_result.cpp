@@ -10,7 +10,6 @@
 
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
-#include "cli/question/saved_question.hpp"
 #include "core/base/error.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
@@ -83,12 +82,9 @@ std::string origin_of(const json& config) {
 
 /// What a model's result states besides its arrays.
 void take_model_head(io::Report& report, const io::ResultHead& head, const Naming& given) {
-    const json name = member(*head.config, "model"), heads = member(*head.config, "head");
+    const json name = member(*head.config, "model");
     if (name.is_string()) report.title_end = "  " + io::last_part(name.get<std::string>());
-    if (heads.is_array() && std::all_of(heads.begin(), heads.end(), [](const json& number) {
-            return number.is_number_unsigned();
-        }))
-        report.heads = heads.get<std::vector<std::size_t>>();
+    report.heads = io::unsigned_list(member(*head.config, "head")).value_or(report.heads);
     report.query_labels =
         given.tokens.empty() ? readable_pieces(head.tokens.value_or(given.tokens)) : given.tokens;
     report.key_labels = given.context_tokens.empty() ? report.query_labels : given.context_tokens;
@@ -135,14 +131,6 @@ void check_mask(const NamedArray& mask, const io::Report& report, const std::str
 }
 
 }  // namespace
-
-std::optional<Plan> layout_plan(const io::ResultView& result) {
-    if (!result.head().has_layout()) return std::nullopt;
-    const Request request = request_of_result(result.head(), result.place());
-    Plan plan = plan_of_result(result.head(), request.settings, result.place());
-    check_labels(request, plan, result.place());
-    return plan;
-}
 
 io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
                        const Naming& given, ThreadPool& workers, std::vector<std::string>& notes) {
@@ -202,25 +190,21 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                                       const std::string& place) {
     constexpr std::pair<const char*, const char*> stacks[] = {
         {"", ""}, {"encoder", "encoder_"}, {"decoder", "decoder_"}, {"cross", "cross_"}};
-    const json padding = member(*head.config, "attention_mask");
-    const bool has_padding =
-        padding.is_array() && std::all_of(padding.begin(), padding.end(), [](const json& number) {
-            return number.is_number_unsigned();
-        });
+    const auto padding = io::unsigned_list(member(*head.config, "attention_mask"));
     std::vector<LayerMask> masks;
     for (const std::size_t layer : layers)
         for (const auto& [stack, part] : stacks) {
-            const std::optional<PlannedLayer> planned = plan_of_layer(head, {layer, stack}, place);
+            const std::optional<PlannedResult> planned = plan_of_layer(head, {layer, stack}, place);
             if (!planned) continue;
             const Plan& plan = planned->plan;
             Mask mask = settings_mask(plan);
             // Padding is that of the tokens, which are the encoder's where there is one. Some
             // decoders attend to them and to their own tokens at once.
             const bool has_own = head.has_decoder() && std::string_view(stack) == "decoder";
-            if (has_padding && padding.size() + (has_own ? plan.q_len : 0) == plan.kv_len) {
+            if (padding && padding->size() + (has_own ? plan.q_len : 0) == plan.kv_len) {
                 Array<double> valid = Array<double>::from_shape({plan.kv_len});
                 std::fill(valid.begin(), valid.end(), 1.0);
-                std::copy(padding.begin(), padding.end(), valid.begin());
+                std::copy(padding->begin(), padding->end(), valid.begin());
                 mask.add(BooleanRule(std::move(valid), true));
             }
             masks.push_back({part, layer, plan.heads, plan.kv_len,

@@ -15,6 +15,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/result_view.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -75,9 +76,7 @@ struct LayerNames {
         constexpr std::size_t most = 3;
         if (are_alike(arrays)) return arrays.front();
         if (arrays.size() > most) return arrays.front() + ", ..., " + arrays.back();
-        std::string names;
-        for (const std::string& name : arrays) names += (names.empty() ? "" : ", ") + name;
-        return names;
+        return io::comma_list(arrays);
     }
 };
 
@@ -204,15 +203,12 @@ private:
                                           const std::string& place) {
         constexpr std::size_t longest_list = 400;
         std::vector<std::string> names;
-        std::string list;
-        for (const NamedArray& array : layer.arrays) {
-            names.push_back(array.name);
-            list += (list.empty() ? "" : ", ") + array.name;
-        }
+        for (const NamedArray& array : layer.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(name, names);
         throw Error(ErrorKind::input, place,
                     "has no array \"" + io::shortened(name) + "\"; " +
-                        (near.empty() ? "expected one of " + io::shortened(list, longest_list)
+                        (near.empty() ? "expected one of " +
+                                            io::shortened(io::comma_list(names), longest_list)
                                       : "did you mean " + near + "?"));
     }
 
@@ -261,7 +257,8 @@ public:
 private:
     /// Reads all arrays: those that are not drawn determine which cells are masked.
     void add(const io::ResultView& result, std::size_t count) {
-        const std::optional<Plan> plan = layout_plan(result);
+        std::optional<Plan> plan;
+        if (result.head().has_layout()) plan = plan_of_result(result.head(), result.place()).plan;
         const std::optional<io::LayerArray> of_layer = selected_layer(result);
         Naming naming = naming_;
         if (of_layer) naming.layers = {of_layer->layer};

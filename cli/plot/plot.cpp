@@ -14,17 +14,13 @@ namespace {
 
 /// States how a file that does not describe its array is interpreted.
 std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
-    const std::vector<std::size_t> shape = io::shape_of(array);
-    std::string axes;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-        axes += (axes.empty() ? "" : ", ") + std::string(array.axes[axis]) + " " +
-                std::to_string(shape[axis]);
     std::string file = drawing.place == "<stdin>" ? "-" : drawing.place;
     if (drawing.report.arrays.size() > 1) file += ":" + array.name;
-    return drawing.place + ": a plain array, drawn with the axes " + axes +
+    return drawing.place + ": a plain array, drawn with the axes " + io::axes_text(array) +
            "; --axes LIST names others" +
-           (shape.size() == 2 ? ", attn self " + file + " --heatmap draws the attention of its rows"
-                              : "");
+           (array.axes.size() == 2
+                ? ", attn self " + file + " --heatmap draws the attention of its rows"
+                : "");
 }
 
 void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {

@@ -69,11 +69,8 @@ AxisNames plain_axes(const std::string& name, const std::vector<std::size_t>& sh
 /// The mode of statistics of `attn scan`: their arrays are (layers, heads).
 inline constexpr std::string_view scan_mode = "scan";
 
-/// The plan of a result that describes its layout; empty for plain arrays. Errors: kind input if
-/// the layout contradicts the config.
-std::optional<Plan> layout_plan(const io::ResultView& result);
-
-/// Reads all arrays, of a model's result those of the given layers, with the axes of the layout.
+/// Reads all arrays, of a model's result those of the given layers, with the axes of the layout,
+/// if the result has one and therefore a plan.
 /// Plain arrays have the axes of attn's array of their name and rank, or rows and columns.
 /// FlagValue tokens label the rows of a plain array, and its columns if there is one token per
 /// column. A note on CSV goes to `notes`. Errors: kind input if shapes or labels do not fit.

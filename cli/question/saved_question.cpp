@@ -69,16 +69,11 @@ Projection<T> read_projection(const Input& input, const std::string& name) {
     const json operands = member(*input.layout, "operands"),
                axes = member(member(*input.layout, "axes"), "W_" + name);
     const std::string place = input.file.place;
-    const json sizes = member(operands, "W_" + name);
-    const bool is_shape =
-        sizes.is_array() && sizes.size() == 3 &&
-        std::all_of(sizes.begin(), sizes.end(), [](const json& size) {
-            return size.is_number_unsigned() && size >= 1 && size <= std::uint32_t(-1);
-        });
-    if (!is_shape)
+    const auto is_size = [](std::size_t size) { return size >= 1 && size <= std::uint32_t(-1); };
+    const Shape shape = io::unsigned_list(member(operands, "W_" + name)).value_or(Shape{});
+    if (shape.size() != 3 || !std::all_of(shape.begin(), shape.end(), is_size))
         fail_in_result(place, "its layout has no shape of W_" + name +
                                   "; expected \"operands\" with (groups, d_out, d_in)");
-    const auto shape = sizes.get<Shape>();
     Projection<T> p;
     p.in_out = axes.is_array() && !axes.empty() && axes.back() == "d_out";
     const auto read = [&](const std::string& array, std::size_t size) {

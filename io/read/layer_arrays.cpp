@@ -1,17 +1,19 @@
 #include "io/read/result_view.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
 
-constexpr std::size_t longest_number = 9, max_layer = 999'999'999;
+constexpr std::size_t max_layer = 999'999'999;
 
 [[noreturn]] void fail(const JsonDocument& document, const JsonMember& member,
                        const std::string& message) {
@@ -44,12 +46,11 @@ std::string layer_name(std::string_view array, std::size_t layer) {
 std::optional<LayerArray> split_layer_name(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos || dot == 0) return std::nullopt;
-    const std::string number = name.substr(dot + 1);
-    const bool is_number = !number.empty() && number.size() <= longest_number &&
-                           number.find_first_not_of("0123456789") == std::string::npos &&
-                           (number.size() == 1 || number[0] != '0');
-    if (!is_number) return std::nullopt;
-    return LayerArray{name.substr(0, dot), std::stoul(number)};
+    const auto layer = number_of_text<std::size_t>(std::string_view(name).substr(dot + 1));
+    // Zeros before the number make another name.
+    if (!layer || *layer > max_layer || !name.ends_with("." + std::to_string(*layer)))
+        return std::nullopt;
+    return LayerArray{name.substr(0, dot), *layer};
 }
 
 std::string_view without_stack(std::string_view name) {
@@ -60,14 +61,10 @@ std::string_view without_stack(std::string_view name) {
 
 std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& place) {
     if (value.is_null()) return {};
-    std::vector<std::size_t> layers;
-    bool is_list = value.is_array() && !value.empty();
-    for (std::size_t i = 0; is_list && i < value.size(); ++i) {
-        is_list = value[i].is_number_unsigned() && value[i] <= max_layer &&
-                  (i == 0 || value[i] > value[i - 1]);
-        if (is_list) layers.push_back(value[i].get<std::size_t>());
-    }
-    if (!is_list)
+    const auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
+    const bool is_ascending =
+        std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+    if (layers.empty() || !is_ascending || layers.back() > max_layer)
         throw Error(ErrorKind::input, place,
                     std::string(layer_numbers_key) + " is " + shortened(value.dump()) +
                         "; expected a list of layers, ascending from 0");

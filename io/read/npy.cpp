@@ -62,20 +62,18 @@ void read_dictionary(std::string_view text, const std::string& place, StoredArra
     } else {
         array.type_name = "record";  // a list of fields: an array that cannot be read
     }
-    const nlohmann::json is_fortran = document.read_value(*order),
-                         sizes = document.read_value(*shape);
+    const nlohmann::json is_fortran = document.read_value(*order);
+    const auto sizes = unsigned_list(document.read_value(*shape));
     const bool is_python = text.find("True") != text.npos || text.find("False") != text.npos;
     if (!is_fortran.is_boolean() || !is_python)
         fail("fortran_order is " + one_line(shortened(document.text(*order))) +
              "; expected True or False");
     array.fortran_order = is_fortran.get<bool>();
     constexpr std::size_t max_rank = 32;
-    if (!sizes.is_array() || sizes.size() > max_rank ||
-        !std::all_of(sizes.begin(), sizes.end(),
-                     [](const auto& size) { return size.is_number_unsigned(); }))
+    if (!sizes || sizes->size() > max_rank)
         fail("shape is " + one_line(shortened(document.text(*shape))) + "; expected at most " +
              std::to_string(max_rank) + " sizes");
-    array.shape = sizes.get<std::vector<std::size_t>>();
+    array.shape = *sizes;
 }
 
 }  // namespace

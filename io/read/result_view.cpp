@@ -133,19 +133,16 @@ bool ResultHead::has_decoder() const {
 }
 
 std::vector<std::size_t> ResultHead::heads_of(std::string_view array, std::size_t& axis) const {
-    const json heads = member(*layout, "heads"),
-               axes = member(member(*layout, "axes"), std::string(array));
+    const auto heads = unsigned_list(member(*layout, "heads"));
+    const json axes = member(member(*layout, "axes"), std::string(array));
     const auto known = find_array(array);
     const bool has_chosen =
         known && (known->row().axes[1] == Axis::heads || known->row().axes[1] == Axis::kv_heads);
-    if (!heads.is_array() || !axes.is_array() || !has_chosen) return {};
+    if (!heads || !axes.is_array() || !has_chosen) return {};
     const auto found = std::find(axes.begin(), axes.end(), "heads");
-    if (found == axes.end() || !std::all_of(heads.begin(), heads.end(), [](const json& head) {
-            return head.is_number_unsigned();
-        }))
-        return {};
+    if (found == axes.end()) return {};
     axis = static_cast<std::size_t>(found - axes.begin());
-    return heads.get<std::vector<std::size_t>>();
+    return *heads;
 }
 
 std::optional<std::uint64_t> ResultHead::number(const std::string& key) const {
@@ -242,14 +239,11 @@ const ArrayView* ResultView::find(std::string_view name) const {
 
 /// JSON has the generated tokens as an array, other formats have them in their head.
 void ResultView::add_generated() {
-    const json tokens = head_member(file_, generated_key);
-    if (!tokens.is_array() || !std::all_of(tokens.begin(), tokens.end(), [](const json& token) {
-            return token.is_number_unsigned();
-        }))
-        return;
-    Array<double> values = Array<double>::from_shape({tokens.size()});
-    std::transform(tokens.begin(), tokens.end(), values.begin(),
-                   [](const json& token) { return token.get<double>(); });
+    const auto tokens = unsigned_list(head_member(file_, generated_key));
+    if (!tokens) return;
+    Array<double> values = Array<double>::from_shape({tokens->size()});
+    std::transform(tokens->begin(), tokens->end(), values.begin(),
+                   [](std::size_t token) { return static_cast<double>(token); });
     ArrayView view{generated_key, dtype_};
     view.values = std::make_shared<const Array<double>>(std::move(values));
     add_array(std::move(view));
@@ -339,9 +333,9 @@ std::vector<InputFile> open_results(const std::string& path, FailedRecords faile
     return results;
 }
 
-ResultView ResultView::open(const std::string& path, Scope scope) {
+InputFile open_result(const std::string& path) {
     std::vector<InputFile> results = open_results(path);
-    if (results.size() == 1) return {std::move(results[0]), scope};
+    if (results.size() == 1) return std::move(results[0]);
     refuse_several(results.empty() ? path : results[0].name, results.size());
 }
 

@@ -144,9 +144,6 @@ public:
     /// Errors: kind input if the file holds no array.
     ResultView(InputFile file, Scope scope);
 
-    /// A file of one result. Errors: as open_results; kind input if there are several.
-    static ResultView open(const std::string& path, Scope scope);
-
     /// The location in errors: the path, <stdin>, or "path:line".
     const std::string& place() const { return file_.place; }
     /// The array that the path names, or empty.
@@ -199,6 +196,9 @@ enum class FailedRecords { refused, kept };
 /// record that is refused.
 std::vector<InputFile> open_results(const std::string& path,
                                     FailedRecords failed = FailedRecords::refused);
+
+/// Opens a file of one result. Errors: as open_results; kind input if there are several.
+InputFile open_result(const std::string& path);
 
 /// Throws kind input: the file of this name holds so many results where one is expected.
 [[noreturn]] void refuse_several(const std::string& name, std::size_t results);

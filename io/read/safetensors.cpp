@@ -104,12 +104,10 @@ private:
         const nlohmann::json type = tensor.read_value(*dtype);
         if (!type.is_string()) fail(tensor, *dtype, "text");
         const auto integers = [&](const JsonMember& list, std::size_t most) {
-            const nlohmann::json numbers = tensor.read_value(list);
-            const auto is_integer = [](const auto& number) { return number.is_number_unsigned(); };
-            if (!numbers.is_array() || numbers.size() > most ||
-                !std::all_of(numbers.begin(), numbers.end(), is_integer))
+            auto numbers = unsigned_list(tensor.read_value(list));
+            if (!numbers || numbers->size() > most)
                 fail(tensor, list, "a list of at most " + std::to_string(most) + " integers");
-            return numbers.get<std::vector<std::size_t>>();
+            return *std::move(numbers);
         };
         Tensor& made = tensors_.emplace_back();
         made.array.name = member.key;

@@ -1,7 +1,8 @@
-// Text for people: aligned columns, widths on a terminal, wrapped lines, markup.
+// Text for people: aligned columns, widths on a terminal, wrapped lines, markup, lists.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,15 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     }
     return lines;
+}
+
+/// "queries, keys, values". `text_of`: what stands for an item, as a member of it.
+template <class Items, class TextOf = std::identity>
+std::string comma_list(const Items& items, TextOf text_of = {}) {
+    std::string list;
+    for (const auto& item : items)
+        (list += list.empty() ? "" : ", ") += std::invoke(text_of, item);
+    return list;
 }
 
 }  // namespace attn::io

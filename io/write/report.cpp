@@ -1,6 +1,5 @@
 #include "io/write/report.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -37,13 +36,11 @@ std::span<const std::string> labels_of(const Report& report, const NamedArray& a
 }
 
 bool has_chosen_heads(const Report& report, const NamedArray& array) {
-    const auto axis = std::find(array.axes.begin(), array.axes.end(), "heads");
     const auto id = find_array(without_stack(array.name));
     const Axis heads = id ? id->row().axes[1] : Axis::heads;
     const bool is_whole = heads == Axis::cache_heads || heads == Axis::heads_apart;
-    if (report.heads.empty() || axis == array.axes.end() || is_whole) return false;
-    return shape_of(array)[static_cast<std::size_t>(axis - array.axes.begin())] ==
-           report.heads.size();
+    return !report.heads.empty() && !is_whole &&
+           length_of_axis(array, "heads") == report.heads.size();
 }
 
 bool counts_queries_and_keys(const NamedArray& array) {

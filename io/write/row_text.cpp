@@ -159,6 +159,26 @@ std::vector<std::size_t> shape_of(const NamedArray& array) {
         array.values);
 }
 
+std::string axes_text(const NamedArray& array) {
+    const std::vector<std::size_t> shape = shape_of(array);
+    std::string text;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        (text += i == 0 ? "" : ", ") += array.axes[i];
+        (text += ' ') += std::to_string(shape[i]);
+    }
+    return text;
+}
+
+std::size_t place_of_axis(const NamedArray& array, std::string_view axis) {
+    return static_cast<std::size_t>(std::find(array.axes.begin(), array.axes.end(), axis) -
+                                    array.axes.begin());
+}
+
+std::size_t length_of_axis(const NamedArray& array, std::string_view axis) {
+    const std::size_t place = place_of_axis(array, axis);
+    return place == array.axes.size() ? 0 : shape_of(array)[place];
+}
+
 void write_rows(Output& out, const NamedArray& array, const RowFormat& format, ThreadPool* workers,
                 std::size_t piece_size) {
     RowWriter writer(out, format, workers, piece_size, shape_of(array));

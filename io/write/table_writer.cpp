@@ -1,6 +1,7 @@
 // Arrays as aligned columns with token labels, for people.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -77,7 +78,7 @@ private:
                 nothing);
             return width;
         });
-        write_line(array_->name + " (" + shape_text(values) + ")");
+        write_line(array_->name + " (" + axes_text(*array_) + ")");
         write_note({{{columns, "columns"}, {rows, "rows"}, {matrices, "matrices"}}});
         matrices.for_each(
             [&](std::size_t matrix) {
@@ -188,15 +189,6 @@ private:
 
     std::string row_label(std::size_t row) const {
         return is_vector_ ? "" : label(array_->axes.size() - 2, row);
-    }
-
-    template <class T>
-    std::string shape_text(const Array<T>& values) const {
-        std::string text;
-        for (std::size_t i = 0; i < values.dimension(); ++i)
-            text += (i == 0 ? "" : ", ") + std::string(array_->axes[i]) + " " +
-                    std::to_string(values.shape(i));
-        return text;
     }
 
     /// "batch 0, head 1" of the matrix-th matrix in row-major order, without the only batch entry.

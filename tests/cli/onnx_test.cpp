@@ -77,8 +77,8 @@ void check_cases(const std::string& file, std::size_t count) {
             requests += request_of(file, one, kernel).dump() + "\n";
             for (const std::string name : one["expected"])
                 if (!expected.contains(name)) {
-                    const auto view =
-                        io::ResultView::open(path_of(file, name), io::ResultView::Scope::named);
+                    const io::ResultView view(io::open_result(path_of(file, name)),
+                                              io::ResultView::Scope::named);
                     expected[name] = view.read(view.arrays().front(), workers).values;
                 }
         }

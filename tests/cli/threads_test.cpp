@@ -88,7 +88,8 @@ TEST_CASE(
         const std::string alone = answer_of(text, 1, format);
         CHECK((answer_of(text, 4, format) == alone));
         write_text("result." + format, alone);
-        const auto view = io::ResultView::open("result." + format, io::ResultView::Scope::named);
+        const io::ResultView view(io::open_result("result." + format),
+                                  io::ResultView::Scope::named);
         REQUIRE(view.arrays().size() == 2);
         ThreadPool one(1), four(4);
         for (const io::ArrayView& array : view.arrays())
