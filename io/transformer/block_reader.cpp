@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
@@ -190,10 +191,8 @@ AttentionPart BlockReader::cross_attention() const {
 
 const Activation& BlockReader::activation(const std::string& name) const {
     if (const Activation* found = find_activation(name)) return *found;
-    std::string all;
-    for (const Activation& known : activations())
-        all += (all.empty() ? "" : ", ") + std::string(known.name);
-    config.fail(std::string(row.activation), "one of " + all);
+    config.fail(std::string(row.activation),
+                "one of " + comma_list(activations(), &Activation::name));
 }
 
 FeedForward BlockReader::feed_forward(std::string_view gate, std::string_view up,
