@@ -148,7 +148,6 @@ std::string expected_of(const Option& option);
 /// "a, b or c"; or another word before the last one.
 std::string listed(const std::vector<std::string_view>& names, std::string_view last = "or");
 
-
 /// Two of them with a mark between: "1/8", "0:4"; or empty.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,
                                                                    char mark);

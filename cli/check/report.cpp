@@ -42,9 +42,7 @@ std::string long_number(double value) {
 }
 
 std::string index_in_brackets(const std::vector<std::size_t>& index) {
-    std::string text;
-    for (const std::size_t i : index) text += (text.empty() ? "" : ", ") + std::to_string(i);
-    return "[" + text + "]";
+    return "[" + io::comma_list(index, [](std::size_t i) { return std::to_string(i); }) + "]";
 }
 
 std::string_view array_name(const ArrayJudgement& array) {

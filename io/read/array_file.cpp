@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 
@@ -67,15 +68,13 @@ std::vector<std::shared_ptr<const Bytes>> ArrayFile::parts() const {
 std::string list_of(const std::vector<StoredArray>& arrays) {
     if (arrays.empty()) return "no array";
     constexpr std::size_t most = 5;
-    const auto name = [&](std::size_t i) {
-        return one_line(shortened(arrays[i].name)) + " " + shape_text(arrays[i].shape);
+    const auto name = [](const StoredArray& array) {
+        return one_line(shortened(array.name)) + " " + shape_text(array.shape);
     };
     if (arrays.size() > most)
-        return std::to_string(arrays.size()) + " arrays, e.g. " + name(0) + " and " + name(1) +
-               " (attn inspect lists them)";
-    std::string text;
-    for (std::size_t i = 0; i < arrays.size(); ++i) text += (i == 0 ? "" : ", ") + name(i);
-    return text;
+        return std::to_string(arrays.size()) + " arrays, e.g. " + name(arrays[0]) + " and " +
+               name(arrays[1]) + " (attn inspect lists them)";
+    return comma_list(arrays, name);
 }
 
 }  // namespace attn::io

@@ -52,8 +52,7 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
 template <class Items, class TextOf = std::identity>
 std::string comma_list(const Items& items, TextOf text_of = {}) {
     std::string list;
-    for (const auto& item : items)
-        (list += list.empty() ? "" : ", ") += std::invoke(text_of, item);
+    for (const auto& item : items) (list += list.empty() ? "" : ", ") += std::invoke(text_of, item);
     return list;
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/low_precision.hpp"
 #include "core/base/threads.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/write/report.hpp"
 #include "io/write/row_text.hpp"
 
@@ -162,10 +163,8 @@ std::vector<WordType> word_types(const Report& report) {
 
 std::string about(const Report& report, std::size_t place) {
     const NamedArray& array = report.arrays[place];
-    std::string text = " (";
-    for (std::size_t axis = 0; axis < array.axes.size(); ++axis)
-        (text += axis == 0 ? "" : ", ") += array.axes[axis];
-    text += "): " + meaning_of(word_type(array, report.stored));
+    std::string text =
+        " (" + comma_list(array.axes) + "): " + meaning_of(word_type(array, report.stored));
     if (report.stored && report.stored->saturated[place] != 0)
         text += "; " + saturation_text(*report.stored, place);
     return text;
