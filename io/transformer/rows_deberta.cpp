@@ -42,11 +42,10 @@ bool has(const std::vector<std::string>& types, const char* type) {
 
 std::size_t longest_distance(const ModelConfig& config) {
     const json& given = config.at("max_relative_positions");
-    if (config.whole("max_position_embeddings") == 0)
-        config.fail("max_position_embeddings", "at least 1");
+    const std::size_t positions = config.positive("max_position_embeddings");
     return given.is_number_integer() && given.get<std::int64_t>() >= 1
                ? config.whole("max_relative_positions")
-               : config.whole("max_position_embeddings");
+               : positions;
 }
 
 void adjust_model(ModelReader& reader) {

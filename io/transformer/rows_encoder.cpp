@@ -21,10 +21,9 @@ constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
 std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     const std::size_t layers = config.whole("num_hidden_layers"),
                       groups = config.whole("num_hidden_groups"),
-                      inner = config.whole("inner_group_num");
+                      inner = config.positive("inner_group_num");
     if (groups == 0 || groups > layers)
         config.fail("num_hidden_groups", "1 to " + std::to_string(layers));
-    if (inner == 0) config.fail("inner_group_num", "at least 1");
     const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
     const std::size_t step = layer / inner;
     const auto group = static_cast<std::size_t>(static_cast<double>(step) / per_group);

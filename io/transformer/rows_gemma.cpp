@@ -74,14 +74,12 @@ void adjust_gemma3_model(ModelReader& reader) {
 }
 
 constexpr FamilyRow gemma3_text = with(gemma2, "gemma3_text", [](FamilyRow& row) {
+    set_head_norms(row);
     row.windowed = Windowed::pattern;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
     row.adjust_model = adjust_gemma3_model;
     row.adjust = adjust_gemma3;
 });
-constexpr FamilyRow gemma3 =
-    with(gemma3_text, "gemma3", [](FamilyRow& row) { row.part = "text_config"; });
+constexpr FamilyRow gemma3 = in_text_config(gemma3_text, "gemma3");
 
 /// Pairs turn the other way.
 void adjust_nanochat(BlockReader& reader, TransformerBlock& block) {
@@ -188,9 +186,8 @@ constexpr FamilyRow t5gemma = with(stack, "t5gemma", [](FamilyRow& row) {
 });
 
 constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
+    set_head_norms(row);
     row.windowed = Windowed::pattern;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
     row.adjust = adjust_t5gemma2;
     row.adjust_model = adjust_t5gemma2_model;
 });

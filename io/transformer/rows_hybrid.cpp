@@ -45,7 +45,7 @@ constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) 
     row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
     row.experts = &granite_experts;
     row.other_experts = &library_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
 });
 
 FeedForward shared_part(const BlockReader& reader) {
@@ -187,8 +187,7 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     }
     const std::size_t width = reader.width();
     ShortConvolutionPart part;
-    part.convolution.taps = config.whole("conv_L_cache");
-    if (part.convolution.taps == 0) config.fail("conv_L_cache", "at least 1");
+    part.convolution.taps = config.positive("conv_L_cache");
     part.input = reader.linear("conv.in_proj", width, 3 * width);
     part.out = reader.linear("conv.out_proj", width, width);
     part.convolution.weights = {
@@ -229,8 +228,7 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
         std::floor(config.number("block_ffn_dim_multiplier") * static_cast<double>(narrow));
     if (!(width >= 0 && width < 0x1p31))
         config.fail("block_ffn_dim_multiplier", "a factor that leaves a width below 2^31");
-    const std::size_t step = config.whole("block_multiple_of");
-    if (step == 0) config.fail("block_multiple_of", "at least 1");
+    const std::size_t step = config.positive("block_multiple_of");
     return (static_cast<std::size_t>(width) + step - 1) / step * step;
 }
 
@@ -286,8 +284,7 @@ void make_bamba_mixer(BlockReader& reader, TransformerBlock& block) {
 void make_jamba_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
-    const std::size_t period = config.whole("attn_layer_period");
-    if (period == 0) config.fail("attn_layer_period", "at least 1");
+    const std::size_t period = config.positive("attn_layer_period");
     if (reader.layer % period != config.whole("attn_layer_offset")) refuse(reader);
     block.mixer = reader.attention();
 }

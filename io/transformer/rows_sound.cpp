@@ -228,8 +228,7 @@ void add_adapter(ModelReader& reader) {
             convolution_of(tensors, "adapter.layers." + std::to_string(i) + ".conv", after,
                            config.whole("adapter_kernel_size"));
         convolution.padding = 1;
-        convolution.stride = config.whole("adapter_stride");
-        if (convolution.stride == 0) config.fail("adapter_stride", "at least 1");
+        convolution.stride = config.positive("adapter_stride");
         if (convolution.d_out() != 2 * after)
             config.fail("output_hidden_size", "half the channels of the adapter's convolutions");
         adapter.convolutions.push_back(convolution);

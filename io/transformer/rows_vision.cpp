@@ -57,9 +57,7 @@ void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
     input.from = PatchInput::From::spectrogram;
-    input.step = {config.whole("frequency_stride"), config.whole("time_stride")};
-    if (input.step[0] == 0) config.fail("frequency_stride", "at least 1");
-    if (input.step[1] == 0) config.fail("time_stride", "at least 1");
+    input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
     input.tokens = {reader.tensors.get("embeddings.cls_token"),
                     reader.tensors.get("embeddings.distillation_token")};
