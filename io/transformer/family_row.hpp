@@ -148,6 +148,13 @@ struct FamilyRow {
     void (*make_block_ffn)(BlockReader&, TransformerBlock&) = nullptr;
 };
 
+/// Changes some fields of other names of experts.
+template <class Change>
+constexpr ExpertNames with(ExpertNames names, const Change& change) {
+    change(names);
+    return names;
+}
+
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
 template <class Change>
 constexpr FamilyRow with(FamilyRow row, std::string_view type, const Change& change) {

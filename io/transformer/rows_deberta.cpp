@@ -71,10 +71,8 @@ void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
     config.require("talking_head", false);
     const std::size_t d = part.d_k, width = part.heads * d;
-    const std::vector<double> q = elements_of(reader.tensors.get(
-                                  reader.full("attention.self.q_bias"), {width})),
-                              v = elements_of(reader.tensors.get(
-                                  reader.full("attention.self.v_bias"), {width}));
+    const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
+                              v = reader.elements("attention.self.v_bias", {width});
     std::vector<double> bias(3 * width);
     for (std::size_t i = 0; i < width; ++i) {
         bias[i / d * 3 * d + i % d] = q[i];

@@ -222,7 +222,7 @@ TransformerBlock make_block(BlockReader& reader) {
     for (const bool is_ffn : {false, true}) {
         const std::string start = is_ffn ? "hc_ffn_" : "hc_attn_";
         const auto get = [&](const char* name, const std::vector<std::size_t>& shape) {
-            return reader.tensors.get(reader.full(start + name), shape);
+            return reader.tensor(start + name, shape);
         };
         (is_ffn ? part.ffn_streams : part.attention_streams) =
             connection(config, get, 2 * n + n * n, 3);

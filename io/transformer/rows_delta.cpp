@@ -44,7 +44,7 @@ void read_convolution(const BlockReader& reader, const std::string& module, Delt
         own.weights.push_back(reader.tensors.get(reader.full(module + name + ".weight")));
         const std::vector<std::size_t>& shape = own.weights.back()->shape();
         if (shape.size() != 3 || shape[1] != 1 || shape[2] != own.taps)
-            reader.tensors.get(reader.full(module + name + ".weight"), {channels, 1, own.taps});
+            reader.tensor(module + name + ".weight", {channels, 1, own.taps});
         found += shape[0];
     }
     if (found != channels)

@@ -7,12 +7,10 @@ namespace attn::io {
 namespace rows_experts {
 namespace {
 
-constexpr ExpertNames mixtral_experts = [] {
-    ExpertNames names = sparse_experts;
+constexpr ExpertNames mixtral_experts = with(sparse_experts, [](ExpertNames& names) {
     names.count = "num_local_experts";
     names.normalise = true;
-    return names;
-}();
+});
 /// As the library names them in memory.
 constexpr ExpertNames library_experts{.count = "num_local_experts", .normalise = true};
 
@@ -81,11 +79,8 @@ constexpr ExpertNames gpt_oss_experts{.router = "mlp.router",
                                       .scores = Experts::Scores::softmax_of_chosen};
 
 /// MXFP4 keeps outputs as rows.
-constexpr ExpertNames gpt_oss_mxfp4 = [] {
-    ExpertNames names = gpt_oss_experts;
-    names.stacked_in_out = false;
-    return names;
-}();
+constexpr ExpertNames gpt_oss_mxfp4 =
+    with(gpt_oss_experts, [](ExpertNames& names) { names.stacked_in_out = false; });
 
 void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
     const nlohmann::json& method = config.at("quantization_config");
@@ -95,7 +90,7 @@ void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
 
 void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
-    part.sink = elements_of(reader.tensors.get(reader.full("self_attn.sinks"), {part.heads}));
+    part.sink = reader.elements("self_attn.sinks", {part.heads});
     if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
     const double alpha = reader.config.number("swiglu_alpha"),

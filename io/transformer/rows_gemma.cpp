@@ -162,13 +162,16 @@ constexpr FamilyRow stack{.norm_plus_one = true,
                           .adjust_model = adjust_gemma_model,
                           .adjust = adjust_t5gemma,
                           .other_prefixes = no_prefix};
-constexpr FamilyRow t5gemma_decoder = with(stack, "t5gemma", [](FamilyRow& row) {
+constexpr void name_decoder(FamilyRow& row) {
     row.part = "decoder";
     row.layer = "decoder.layers.#.";
     row.ids = "decoder.embed_tokens";
     row.other_ids = decoder_ids;
     row.final_norm = "decoder.norm";
     row.head = "lm_head.out_proj";
+}
+constexpr FamilyRow t5gemma_decoder = with(stack, "t5gemma", [](FamilyRow& row) {
+    name_decoder(row);
     row.cross = "cross_attn";
     row.cross_norm = "pre_cross_attn_layernorm";
     row.cross_post_norm = "post_cross_attn_layernorm";
@@ -191,14 +194,7 @@ constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
     row.adjust = adjust_t5gemma2;
     row.adjust_model = adjust_t5gemma2_model;
 });
-constexpr FamilyRow t5gemma2_decoder = with(stack2, "t5gemma2", [](FamilyRow& row) {
-    row.part = "decoder";
-    row.layer = "decoder.layers.#.";
-    row.ids = "decoder.embed_tokens";
-    row.other_ids = decoder_ids;
-    row.final_norm = "decoder.norm";
-    row.head = "lm_head.out_proj";
-});
+constexpr FamilyRow t5gemma2_decoder = with(stack2, "t5gemma2", name_decoder);
 constexpr FamilyRow t5gemma2 = with(stack2, "t5gemma2", [](FamilyRow& row) {
     row.part = "encoder.text_config";
     row.prefix = "model.encoder.";

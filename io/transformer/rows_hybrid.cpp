@@ -107,19 +107,16 @@ StateSpacePart state_space(const BlockReader& reader) {
     if (config.at("mamba_d_head").is_number()) config.require("mamba_d_head", part.d);
     const std::size_t channels = all + 2 * part.groups * part.states;
     part.input = reader.linear("mamba.in_proj", reader.width(), all + channels + part.heads);
-    const auto tensor = [&](const char* name, const std::vector<std::size_t>& shape) {
-        return reader.tensors.get(reader.full(name), shape);
-    };
     part.convolution.weights = {
-        tensor("mamba.conv1d.weight", {channels, 1, part.convolution.taps})};
+        reader.tensor("mamba.conv1d.weight", {channels, 1, part.convolution.taps})};
     if (config.flag("mamba_conv_bias", true))
-        part.convolution.bias = tensor("mamba.conv1d.bias", {channels});
+        part.convolution.bias = reader.tensor("mamba.conv1d.bias", {channels});
     part.convolution.activation = &reader.activation();
-    part.step_bias = elements_of(tensor("mamba.dt_bias", {part.heads}));
-    part.rate_log = elements_of(tensor("mamba.A_log", {part.heads}));
-    part.direct = elements_of(tensor("mamba.D", {part.heads}));
+    part.step_bias = reader.elements("mamba.dt_bias", {part.heads});
+    part.rate_log = reader.elements("mamba.A_log", {part.heads});
+    part.direct = reader.elements("mamba.D", {part.heads});
     part.largest_step = largest_step(reader, part.least_step);
-    part.norm.weight = tensor("mamba.norm.weight", {all});
+    part.norm.weight = reader.tensor("mamba.norm.weight", {all});
     part.norm.eps = config.number("rms_norm_eps");
     part.out = reader.linear("mamba.out_proj", all, reader.width());
     return part;
@@ -191,7 +188,7 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     part.input = reader.linear("conv.in_proj", width, 3 * width);
     part.out = reader.linear("conv.out_proj", width, width);
     part.convolution.weights = {
-        reader.tensors.get(reader.full("conv.conv.weight"), {width, 1, part.convolution.taps})};
+        reader.tensor("conv.conv.weight", {width, 1, part.convolution.taps})};
     part.convolution.bias = reader.tensors.bias_of(reader.full("conv.conv"));
     block.mixer = std::move(part);
 }
@@ -207,11 +204,8 @@ constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
                                   .choice_bias = lfm_bias,
                                   .factor = "routed_scaling_factor",
                                   .sum_eps = 1e-6};
-constexpr ExpertNames lfm_plain_experts = [] {
-    ExpertNames names = lfm_experts;
-    names.choice_bias = {};
-    return names;
-}();
+constexpr ExpertNames lfm_plain_experts =
+    with(lfm_experts, [](ExpertNames& names) { names.choice_bias = {}; });
 
 void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
     if (!config.flag("use_expert_bias", true)) row.experts = &lfm_plain_experts;

@@ -172,12 +172,10 @@ constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts",
                                     .choice_bias = hy_v3_bias,
                                     .factor = "router_scaling_factor",
                                     .sum_eps = 1e-20};
-constexpr ExpertNames hy_v3_experts = [] {
-    ExpertNames names = hy_v3_library;
+constexpr ExpertNames hy_v3_experts = with(hy_v3_library, [](ExpertNames& names) {
     names.router = "mlp.router.gate";
     names.shared = "mlp.shared_mlp";
-    return names;
-}();
+});
 
 void adjust_hy_v3(BlockReader& reader, TransformerBlock& /*block*/) {
     for (const char* key :

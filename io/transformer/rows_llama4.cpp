@@ -9,15 +9,13 @@ namespace rows_llama4 {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
-constexpr ExpertNames llama4_experts = [] {
-    ExpertNames names = feed_forward_experts;
+constexpr ExpertNames llama4_experts = with(feed_forward_experts, [](ExpertNames& names) {
     names.stacked_in_out = true;
     names.shared = "feed_forward.shared_expert";
     names.count = "num_local_experts";
     names.scores = Experts::Scores::sigmoid;
     names.normalise_key = {};
-    return names;
-}();
+});
 
 bool has_llama4_experts(const BlockReader& reader) {
     const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
@@ -130,12 +128,12 @@ void adjust_doge(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
-    bias.factor = elements_of(reader.tensors.get(reader.full("self_attn.A"), {part.kv_heads}));
+    bias.factor = reader.elements("self_attn.A", {part.kv_heads});
     bias.kept = config.positive("keep_window_size");
     part.key_bias = std::move(bias);
     const std::vector<std::size_t> shape{reader.width()};
-    block.attention_skip = elements_of(reader.tensors.get(reader.full("input_residual"), shape));
-    block.ffn_skip = elements_of(reader.tensors.get(reader.full("post_attention_residual"), shape));
+    block.attention_skip = reader.elements("input_residual", shape);
+    block.ffn_skip = reader.elements("post_attention_residual", shape);
 }
 
 constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
@@ -149,8 +147,7 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
     if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
     const auto product = [&](const char* a, const char* b) {
         const std::vector<std::size_t> shape{part.d_k};
-        const std::vector<double> x = elements_of(reader.tensors.get(reader.full(a), shape)),
-                                  y = elements_of(reader.tensors.get(reader.full(b), shape));
+        const std::vector<double> x = reader.elements(a, shape), y = reader.elements(b, shape);
         double sum = 0;
         for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
         return std::exp(sum);
