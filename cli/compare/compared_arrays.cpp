@@ -13,6 +13,7 @@
 #include "core/base/memory.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
@@ -119,9 +120,7 @@ std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
     const io::ResultView &one = a.is_one_array() ? a : b, &several = a.is_one_array() ? b : a;
     const bool is_found = one.is_one_array() && several.find(one.arrays()[0].name) != nullptr;
     if (a.is_one_array() != b.is_one_array() && (of_a != 1 || of_b != 1) && !is_found) {
-        std::string list;
-        for (const io::ArrayView& array : several.arrays())
-            list += (list.empty() ? "" : ", ") + array.name;
+        const std::string list = io::comma_list(several.arrays(), &io::ArrayView::name);
         constexpr std::size_t longest = 400;
         throw Error(ErrorKind::usage, several.place(),
                     "several arrays compared with one: " + io::shortened(list, longest) +

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -79,10 +80,8 @@ void check_found(const Request& request, const ModelQuestion& question, const Mo
                             std::string(request.format->name) + " holds one array, and these are " +
                                 result.arrays[0].name + " and " + result.arrays[1].name +
                                 "; expected one of them");
-    std::string list;
-    for (const std::string& name : question.emit) list += (list.empty() ? "" : ", ") + name;
     throw setting_error(request, "emit",
-                        "the layers that are asked for have no " + list +
+                        "the layers that are asked for have no " + io::comma_list(question.emit) +
                             "; expected other arrays, or other --layers");
 }
 

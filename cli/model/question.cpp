@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -114,8 +115,7 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
         if (name == "all") continue;
         if (std::find(all.begin(), all.end(), name) == all.end() &&
             std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
-            std::string expected;
-            for (const std::string& known : all) expected += (expected.empty() ? "" : ", ") + known;
+            std::string expected = io::comma_list(all);
             if (has_decoder) expected += ", or one of these after encoder_ or decoder_";
             throw setting_error(
                 request, "emit",

@@ -5,6 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
@@ -79,9 +80,7 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : value_->items()) {
         if (key == "type" || value.is_null() || value == false) continue;
         if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-        std::string known;
-        for (const std::string_view name : keys)
-            known += (known.empty() ? "" : ", ") + std::string(name);
+        const std::string known = comma_list(keys);
         throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
                     "unknown setting; expected " + (known.empty() ? "none" : "one of " + known));
     }

@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
@@ -86,12 +87,9 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
                        "max_window_layers"});
     if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
-        std::string known;
-        for (const std::string_view one : row.layer_types) {
+        for (const std::string_view one : row.layer_types)
             if (type == one) return std::string(one);
-            known += (known.empty() ? "" : ", ") + std::string(one);
-        }
-        config.fail("layer_types", "a list of " + known);
+        config.fail("layer_types", "a list of " + comma_list(row.layer_types));
     }
     if (row.layer_rule != nullptr) return row.layer_rule(*this, of_layer);
     bool slides = false;
@@ -187,10 +185,8 @@ AttentionPart BlockReader::cross_attention() const {
 
 const Activation& BlockReader::activation(const std::string& name) const {
     if (const Activation* found = find_activation(name)) return *found;
-    std::string all;
-    for (const Activation& known : activations())
-        all += (all.empty() ? "" : ", ") + std::string(known.name);
-    config.fail(std::string(row.activation), "one of " + all);
+    config.fail(std::string(row.activation),
+                "one of " + comma_list(activations(), &Activation::name));
 }
 
 FeedForward BlockReader::feed_forward(std::string_view gate, std::string_view up,

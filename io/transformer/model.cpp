@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/size_checks.hpp"
 
@@ -36,13 +37,10 @@ constexpr std::string_view usual_prefixes[] = {"",
                                                "decoder."};
 
 [[noreturn]] void fail_type(const ModelFolder& files, const std::string& type) {
-    std::string all;
-    for (const std::string_view known : family_types())
-        all += (all.empty() ? "" : ", ") + std::string(known);
     throw Error(ErrorKind::input, files.config_place,
                 (type.empty() ? "has no model_type"
                               : "model_type " + shortened(type) + " is not supported") +
-                    "; expected one of " + all);
+                    "; expected one of " + comma_list(family_types()));
 }
 
 /// Keys that other programs write, with the values that the row has anyway.
