@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -13,8 +14,6 @@
 
 namespace attn::cli {
 namespace {
-
-using namespace std::chrono_literals;
 
 /// 1234567 as "1,234,567".
 std::string grouped(double number) {
@@ -49,30 +48,16 @@ std::string progress_text(std::uint64_t records, double seconds, std::optional<d
     if (text.size() + narrowest + frame > columns) return text.substr(0, columns);
     const std::size_t width = std::min<std::size_t>(columns - text.size() - frame, 40);
     const auto filled = static_cast<std::size_t>(*part * static_cast<double>(width));
-    std::string bar(filled, '=');
-    if (filled < width) bar += '>';
-    bar.resize(width, ' ');
-    return "[" + bar + "] " + text;
-}
-
-Progress::Progress() : on_terminal_(::isatty(STDERR_FILENO) != 0) {}
-
-Progress::~Progress() {
-    if (shown_) std::fputs("\n", stderr);
+    return io::progress_bar(filled, width) + " " + text;
 }
 
 void Progress::show(std::uint64_t records) {
-    const Clock::time_point now = Clock::now();
-    if (!on_terminal_ || (shown_ && now - last_ < 100ms)) return;
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const double known = part_;
-    const std::optional<double> part = known == unknown ? std::nullopt : std::optional(known);
-    const std::string text =
-        progress_text(records, seconds, part, io::screen_columns(STDERR_FILENO) - 1);
-    std::fprintf(stderr, "\r\033[K%s", text.c_str());  // to the line start, then clears it
-    std::fflush(stderr);
-    last_ = now;
-    shown_ = true;
+    line_.show([&] {
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
+        const double known = part_;
+        const std::optional<double> part = known == unknown ? std::nullopt : std::optional(known);
+        return progress_text(records, passed.count(), part, io::screen_columns(STDERR_FILENO) - 1);
+    });
 }
 
 void report(const std::string& text) {

@@ -18,6 +18,7 @@
 
 #include "cli/args/args.hpp"
 #include "core/base/memory.hpp"
+#include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 
@@ -50,29 +51,20 @@ private:
     std::array<struct sigaction, 3> before_{};
 };
 
-/// One line on standard error, rewritten at most ten times per second. Nothing if standard error is
-/// not a terminal.
+/// The progress of a batch on standard error.
 class Progress {
 public:
-    Progress();
-    ~Progress();
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-
     /// Sets the completed part, 0 to 1, if known. May be called while another thread calls `show`.
     void set_part(std::optional<double> part) { part_ = part.value_or(unknown); }
 
     void show(std::uint64_t records);
 
 private:
-    using Clock = std::chrono::steady_clock;
-
     static constexpr double unknown = -1;
 
     std::atomic<double> part_{unknown};
-    bool on_terminal_;
-    bool shown_ = false;
-    Clock::time_point begin_ = Clock::now(), last_ = begin_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    io::ProgressLine line_{std::chrono::milliseconds(0), io::ProgressLine::End::keep};
 };
 
 /// Writes "attn: TEXT", one line, to standard error.

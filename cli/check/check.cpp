@@ -1,11 +1,8 @@
 #include "cli/check/check.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <new>
 #include <set>
 #include <tuple>
@@ -97,35 +94,6 @@ void check_top(const Request& request, const TheirFile& file) {
             request, "top",
             "requires top_keys or top_weights; expected one of them in " + file.path);
 }
-
-/// The progress of a search: one line on standard error, rewritten at most ten times per second and
-/// cleared at the end. Nothing if standard error is not a terminal, or if the search is quick.
-class SearchProgress {
-public:
-    SearchProgress() = default;
-    SearchProgress(const SearchProgress&) = delete;
-    SearchProgress& operator=(const SearchProgress&) = delete;
-    ~SearchProgress() {
-        if (shown_) std::fputs("\r\033[K", stderr);
-    }
-
-    void show(std::size_t changes, std::size_t done, std::size_t of) {
-        using namespace std::chrono_literals;
-        const Clock::time_point now = Clock::now();
-        if (!on_terminal_ || now - last_ < 100ms) return;
-        std::fprintf(stderr, "\r\033[K%s", search_progress_text(changes, done, of).c_str());
-        std::fflush(stderr);
-        last_ = now;
-        shown_ = true;
-    }
-
-private:
-    using Clock = std::chrono::steady_clock;
-
-    const bool on_terminal_ = ::isatty(STDERR_FILENO) != 0;
-    bool shown_ = false;
-    Clock::time_point last_ = Clock::now();
-};
 
 }  // namespace
 
@@ -241,10 +209,10 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     require_memory(bytes_of_problem(problem_.plan) +
                        bytes_of_search(problem_.plan, types.size(), pool_.threads()),
                    "--search", "it");
-    SearchProgress progress;
+    io::ProgressLine line(std::chrono::milliseconds(100), io::ProgressLine::End::clear);
     SearchOptions options;
     options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
-        progress.show(changes, done, of);
+        line.show([&] { return search_progress_text(changes, done, of); });
     };
     judgement.matches = search_conventions(problem_, theirs, options, pool_);
     // Where several orders of axes fit, the one that was judged is a guess.

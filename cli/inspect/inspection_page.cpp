@@ -137,9 +137,8 @@ private:
         const std::size_t first = layers.front(), last = layers.back();
         if (layers.size() > 1 && last - first + 1 == layers.size())
             return std::to_string(first) + " to " + std::to_string(last);
-        std::string text;
-        for (const auto& layer : layers) text += (text.empty() ? "" : ", ") + layer.dump();
-        return io::shortened(text, longest_value);
+        const auto text = [](const ordered_json& layer) { return layer.dump(); };
+        return io::shortened(io::comma_list(layers, text), longest_value);
     }
 
     /// For a model, the tensors of the layer; the JSON document lists all of them.

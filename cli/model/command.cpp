@@ -1,9 +1,6 @@
 // `attn model`: a model's layers, from its own files.
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,44 +12,18 @@
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
 #include "io/file/output.hpp"
+#include "io/file/screen.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
 
-/// One line on standard error, rewritten at most ten times per second and removed at the end. Short
-/// runs show nothing, nor do runs whose standard error is not a terminal.
-class LayerProgress {
-public:
-    LayerProgress() = default;
-    ~LayerProgress() {
-        if (shown_) std::fputs("\r\x1b[K", stderr);
-    }
-    LayerProgress(const LayerProgress&) = delete;
-    LayerProgress& operator=(const LayerProgress&) = delete;
-
-    /// Call when `layer` of `layers` begins.
-    void show(std::size_t layer, std::size_t layers) {
-        using namespace std::chrono_literals;
-        const Clock::time_point now = Clock::now();
-        if (!on_terminal_ || layers == 0 || now - last_ < (shown_ ? 100ms : 500ms)) return;
-        last_ = now;
-        shown_ = true;
-        constexpr std::size_t width = 30;
-        std::string bar(layer * width / layers, '=');
-        if (bar.size() < width) bar += '>';
-        bar.resize(width, ' ');
-        std::fprintf(stderr, "\r[%s] layer %zu of %zu\x1b[K", bar.c_str(), layer, layers);
-        std::fflush(stderr);
-    }
-
-private:
-    using Clock = std::chrono::steady_clock;
-
-    bool on_terminal_ = ::isatty(STDERR_FILENO) != 0;
-    bool shown_ = false;
-    Clock::time_point last_ = Clock::now();
-};
+/// "[=====>    ] layer 3 of 12"
+std::string layer_text(std::size_t layer, std::size_t layers) {
+    constexpr std::size_t width = 30;
+    return io::progress_bar(layer * width / layers, width) + " layer " + std::to_string(layer) +
+           " of " + std::to_string(layers);
+}
 
 /// The text of generated tokens, which tables do not have, on one line.
 void write_text(io::Output& to, const io::Report& report) {
@@ -90,10 +61,11 @@ int run_model_command(const Args& args) {
     }
     plan.require_memory(false);
     ThreadPool pool(static_cast<std::size_t>(asked.request.threads.value_or(0)));
-    LayerProgress progress;
+    io::ProgressLine line(std::chrono::milliseconds(500), io::ProgressLine::End::clear);
     const Request& request = plan.request();
-    io::Report report = plan.run(
-        pool, [&](std::size_t layer, std::size_t layers) { progress.show(layer, layers); });
+    io::Report report = plan.run(pool, [&](std::size_t layer, std::size_t layers) {
+        if (layers != 0) line.show([&] { return layer_text(layer, layers); });
+    });
     show_notes(plan.notes());
     show_notes(at_locations(request, [&] { return write(request, std::move(report)); }));
     return 0;

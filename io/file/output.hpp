@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "io/file/access.hpp"
 #include "io/file/temporary.hpp"
@@ -51,6 +52,25 @@ private:
     TextBuffer text_;
 };
 
+/// Writes to a descriptor, through a buffer.
+class DescriptorOutput : public Output {
+public:
+    /// Errors: kind io; ClosedPipe if the reader of a pipe has exited.
+    DescriptorOutput& operator<<(std::string_view text) override;
+
+protected:
+    explicit DescriptorOutput(std::string name) : name_(std::move(name)) {}
+    void flush();
+
+    std::string name_;  // for errors
+    int fd_ = -1;       // derived classes open and close it
+
+private:
+    void write(std::string_view text) const;
+
+    std::string buffer_;
+};
+
 // Output of results: standard output, or a file that appears only when it is complete.
 
 /// A named file is written to a temporary file in the same folder, which `commit` renames. Without
@@ -59,7 +79,7 @@ private:
 /// (hard links) keep the old bytes. The old file is replaced only when the new bytes are on the
 /// disk, not just in memory. Devices, pipes and inherited descriptors (`inherited_descriptor`) are
 /// written in place. Errors: kind io, with the system's reason.
-class OutputFile final : private Output {
+class OutputFile final : private DescriptorOutput {
 public:
     /// "-" is standard output.
     explicit OutputFile(const std::string& path);
@@ -87,20 +107,14 @@ public:
     void commit();
 
 private:
-    OutputFile& operator<<(std::string_view text) override;
     void finish();
-    void flush();
-    void write(std::string_view text) const;
     int close();
     [[noreturn]] void fail_to_place(int error) const;
 
-    std::string name_;    // for errors
     std::string target_;  // empty if nothing must be renamed
     Temporary temporary_;
-    int fd_ = -1;
     bool is_own_ = false;    // the descriptor
     bool replaces_ = false;  // a file that is not empty
-    std::string buffer_;
 };
 
 /// Writes text to standard output, or another inherited descriptor. It is not an error if the

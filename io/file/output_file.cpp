@@ -61,7 +61,28 @@ void copy_access(const std::string& path, const struct stat& old, int fd) {
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path) : name_(path == "-" ? "<stdout>" : path) {
+DescriptorOutput& DescriptorOutput::operator<<(std::string_view text) {
+    if (buffer_.size() + text.size() >= buffer_size) flush();
+    if (text.size() >= buffer_size)
+        write(text);
+    else
+        buffer_ += text;
+    return *this;
+}
+
+void DescriptorOutput::flush() {
+    write(buffer_);
+    buffer_.clear();
+}
+
+void DescriptorOutput::write(std::string_view text) const {
+    const Written written = write_all(fd_, text);
+    if (written.error == EPIPE) throw ClosedPipe{};
+    if (written.error != 0) fail_to_write(name_, written.error);
+}
+
+OutputFile::OutputFile(const std::string& path)
+    : DescriptorOutput(path == "-" ? "<stdout>" : path) {
     if (const std::optional<int> open = inherited_descriptor(path)) {
         fd_ = *open;
         return;
@@ -96,15 +117,6 @@ OutputFile::~OutputFile() {
     if (is_own_) close();
 }
 
-OutputFile& OutputFile::operator<<(std::string_view text) {
-    if (buffer_.size() + text.size() >= buffer_size) flush();
-    if (text.size() >= buffer_size)
-        write(text);
-    else
-        buffer_ += text;
-    return *this;
-}
-
 void OutputFile::finish() {
     flush();
     int error = replaces_ ? error_at_sync(fd_) : 0;
@@ -116,17 +128,6 @@ void OutputFile::commit() {
     if (is_in_place()) return;
     require_unread(target_);  // it may have been read since it was opened
     if (const int error = temporary_.rename(target_); error != 0) fail_to_place(error);
-}
-
-void OutputFile::flush() {
-    write(buffer_);
-    buffer_.clear();
-}
-
-void OutputFile::write(std::string_view text) const {
-    const Written written = write_all(fd_, text);
-    if (written.error == EPIPE) throw ClosedPipe{};
-    if (written.error != 0) fail_to_write(name_, written.error);
 }
 
 /// 0 or errno. Call once.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "io/file/access.hpp"
+#include "io/file/output.hpp"
 #include "io/file/path.hpp"
 
 namespace attn::io {
@@ -145,55 +146,35 @@ void SharedFile::finish() {
 
 namespace {
 
-constexpr std::size_t largest_buffer = std::size_t{1} << 18;
-
 /// Writes to an unfinished file, which the destructor removes unless it was renamed.
-class UnfinishedFile : public Output {
+class UnfinishedFile : public DescriptorOutput {
 public:
-    explicit UnfinishedFile(const std::string& path) : path_(path), name_(unfinished_name(path)) {
-        fd_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+    explicit UnfinishedFile(const std::string& path)
+        : DescriptorOutput(path), unfinished_(unfinished_name(path)) {
+        fd_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                      new_file_mode);
-        if (fd_ < 0) fail_to_write(path_, errno);
+        if (fd_ < 0) fail_to_write(name_, errno);
     }
     ~UnfinishedFile() override {
         error_at_close(fd_);
-        if (!is_renamed_) ::unlink(name_.c_str());
-    }
-
-    UnfinishedFile& operator<<(std::string_view text) override {
-        if (buffer_.size() + text.size() >= largest_buffer) flush();
-        if (text.size() >= largest_buffer)
-            put(text);
-        else
-            buffer_ += text;
-        return *this;
+        if (!is_renamed_) ::unlink(unfinished_.c_str());
     }
 
     /// Everything is on the disk after it.
     void finish() {
         flush();
-        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(path_, error);
+        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
         if (const int error = error_at_close(std::exchange(fd_, -1)); error != 0)
-            fail_to_write(path_, error);
+            fail_to_write(name_, error);
     }
 
     void rename() {
-        if (::rename(name_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
+        if (::rename(unfinished_.c_str(), name_.c_str()) != 0) fail_to_write(name_, errno);
         is_renamed_ = true;
     }
 
 private:
-    void put(std::string_view text) const {
-        if (const Written written = write_all(fd_, text); written.error != 0)
-            fail_to_write(path_, written.error);
-    }
-    void flush() {
-        put(buffer_);
-        buffer_.clear();
-    }
-
-    std::string path_, name_, buffer_;
-    int fd_ = -1;
+    const std::string unfinished_;
     bool is_renamed_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "io/model/families.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -204,9 +205,8 @@ ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query) {
         throw SettingError(ErrorKind::usage, "layer",
                            "no such layer in " + file.name + "; it has " + numbers_text(layers));
     if (fitting.size() > 1) {
-        std::string list;
-        for (const ModelLayer& layer : fitting)
-            list += (list.empty() ? "" : ", ") + layer.full(layer.names->query.weight);
+        const std::string list = comma_list(
+            fitting, [](const ModelLayer& layer) { return layer.full(layer.names->query.weight); });
         fail_in(file, "several attention layers fit: " + list + "; expected one, named as in " +
                           file.name + ":PREFIX");
     }

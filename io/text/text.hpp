@@ -35,6 +35,17 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
 /// The text with &, < and > escaped. Only for text, not for attributes.
 std::string markup_text(std::string_view text);
 
+/// "a, b, c" of the items, or of what `text_of` gives for each.
+template <class Items, class TextOf = std::identity>
+std::string comma_list(const Items& items, const TextOf& text_of = {}) {
+    std::string list;
+    for (const auto& item : items) {
+        if (!list.empty()) list += ", ";
+        list += std::invoke(text_of, item);
+    }
+    return list;
+}
+
 // The lines of a text, without a string stream: those catch std::bad_alloc and end early.
 
 /// Each line without its line feed; a last one that has none counts.

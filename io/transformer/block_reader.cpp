@@ -73,8 +73,7 @@ std::size_t BlockReader::kv_heads() const {
 
 std::size_t BlockReader::head_width() const {
     if (const std::size_t given = config.whole("head_dim", 0); given != 0) return given;
-    const std::size_t all = width(), count = heads();
-    if (all == 0) config.fail("hidden_size", "at least 1");
+    const std::size_t all = config.positive("hidden_size"), count = heads();
     if (count == 0 || all % count != 0)
         config.fail(std::string(row.heads_key),
                     "a divisor of " + config.name_of("hidden_size") + " " + std::to_string(all));
@@ -88,12 +87,9 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
                        "max_window_layers"});
     if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
-        std::string known;
-        for (const std::string_view one : row.layer_types) {
+        for (const std::string_view one : row.layer_types)
             if (type == one) return std::string(one);
-            known += (known.empty() ? "" : ", ") + std::string(one);
-        }
-        config.fail("layer_types", "a list of " + known);
+        config.fail("layer_types", "a list of " + comma_list(row.layer_types));
     }
     if (row.layer_rule != nullptr) return row.layer_rule(*this, of_layer);
     bool slides = false;
@@ -117,9 +113,7 @@ std::string BlockReader::layer_type(std::size_t of_layer) const {
 }
 
 std::int64_t BlockReader::window_left(const char* key) const {
-    const std::size_t window = config.whole(key);
-    if (window == 0) config.fail(key, "at least 1");
-    return static_cast<std::int64_t>(window) - 1;
+    return static_cast<std::int64_t>(config.positive(key)) - 1;
 }
 
 void BlockReader::add_window(AttentionPart& part) const {
@@ -250,11 +244,11 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                     "1 to " + std::to_string(part.count) + ", the number of experts");
     part.router = linear(names.router, 0, part.count);
     part.scores = names.scores;
-    part.normalise = config.has("norm_topk_prob") ? config.flag("norm_topk_prob", names.normalise)
-                                                  : names.normalise;
+    part.normalise = names.normalise;
+    if (const std::string key(names.normalise_key); !key.empty() && config.has(key))
+        part.normalise = config.flag(key, names.normalise);
     const std::string stacked = full(names.stacked_gate_up);
     const bool is_stacked = !names.stacked_gate_up.empty() && tensors.has(stacked);
-    const FamilyRow* const own_row = &row;
     bool in_out = names.stacked_in_out;
     if (names.stacked_by_shape && is_stacked) {
         const std::vector<std::size_t>& shape = tensors.get(stacked)->shape();
@@ -282,13 +276,9 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                                 std::to_string(width()));
             continue;
         }
-        if (!names.gate.empty())
-            expert.gate =
-                tensors.linear(full(numbered(names.gate, e)), width(), 0, own_row->in_out);
-        expert.up = tensors.linear(full(numbered(names.up, e)), width(), expert.gate.d_out,
-                                   own_row->in_out);
-        expert.down = tensors.linear(full(numbered(names.down, e)), expert.up.d_out, width(),
-                                     own_row->in_out);
+        if (!names.gate.empty()) expert.gate = linear(numbered(names.gate, e), width());
+        expert.up = linear(numbered(names.up, e), width(), expert.gate.d_out);
+        expert.down = linear(numbered(names.down, e), expert.up.d_out, width());
     }
     part.expert = [all](std::size_t e) { return (*all)[e]; };
     bool has_shared = !names.shared.empty();

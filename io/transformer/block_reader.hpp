@@ -65,6 +65,14 @@ public:
     NormSpec norm(std::string_view name) const;
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
+    /// A tensor of the layer. Errors: kind input if it is missing, or has another shape.
+    Parameter tensor(std::string_view name, const std::vector<std::size_t>& shape) const {
+        return tensors.get(full(name), shape);
+    }
+    std::vector<double> elements(std::string_view name,
+                                 const std::vector<std::size_t>& shape) const {
+        return elements_of(tensor(name, shape));
+    }
     /// The elements of the layer's tensor. Errors: kind input unless it has `count` elements.
     std::vector<double> numbers(std::string_view name, std::size_t count) const;
 

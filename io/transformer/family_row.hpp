@@ -46,7 +46,8 @@ struct ExpertNames {
     std::string_view shared_gate = {};
     std::string_view count = "num_experts", chosen = "num_experts_per_tok";  ///< keys
     Experts::Scores scores = Experts::Scores::softmax;
-    bool normalise = false;         ///< default of norm_topk_prob
+    bool normalise = false;
+    std::string_view normalise_key = "norm_topk_prob";  ///< overrides it; empty: no key does
     bool stacked_by_shape = false;  ///< shapes decide whether stacked matrices are (d_in, d_out)
     /// The key with the number of shared experts. Empty: the tensors show whether there are any.
     std::string_view shared_count = {};
@@ -146,6 +147,13 @@ struct FamilyRow {
     void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
     void (*make_block_ffn)(BlockReader&, TransformerBlock&) = nullptr;
 };
+
+/// Changes some fields of other names of experts.
+template <class Change>
+constexpr ExpertNames with(ExpertNames names, const Change& change) {
+    change(names);
+    return names;
+}
 
 /// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
 template <class Change>

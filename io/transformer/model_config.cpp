@@ -231,6 +231,16 @@ std::size_t ModelConfig::whole(const std::string& key) const {
 std::size_t ModelConfig::whole(const std::string& key, std::size_t otherwise) const {
     return at(key).is_null() ? otherwise : whole(key);
 }
+std::size_t ModelConfig::positive(const std::string& key) const {
+    const std::size_t value = whole(key);
+    if (value == 0) fail(key, "at least 1");
+    return value;
+}
+std::size_t ModelConfig::positive(const std::string& key, std::size_t otherwise) const {
+    const std::size_t value = whole(key, otherwise);
+    if (value == 0) fail(key, "at least 1");
+    return value;
+}
 double ModelConfig::number(const std::string& key) const {
     const json& value = at(key);
     if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "a finite number");

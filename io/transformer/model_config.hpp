@@ -43,6 +43,9 @@ public:
     /// Errors: kind input if the value has another type, or is missing without a default.
     std::size_t whole(const std::string& key) const;
     std::size_t whole(const std::string& key, std::size_t otherwise) const;
+    /// The same, at least 1.
+    std::size_t positive(const std::string& key) const;
+    std::size_t positive(const std::string& key, std::size_t otherwise) const;
     double number(const std::string& key) const;
     double number(const std::string& key, double otherwise) const;
     bool flag(const std::string& key, bool otherwise = false) const;

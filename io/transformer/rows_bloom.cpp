@@ -311,7 +311,6 @@ constexpr FamilyRow clip_text{.type = "clip_text_model",
                               .adjust_model = adjust_clip};
 constexpr FamilyRow siglip_text =
     with(clip_text, "siglip_text_model", [](FamilyRow& row) { row.causal = false; });
-constexpr auto of_whole = [](FamilyRow& row) { row.part = "text_config"; };
 
 constexpr FamilyRow rows[] = {bloom,
                               falcon,
@@ -322,9 +321,9 @@ constexpr FamilyRow rows[] = {bloom,
                               clip_text,
                               siglip_text,
                               with(siglip_text, "siglip2_text_model"),
-                              with(clip_text, "clip", of_whole),
-                              with(siglip_text, "siglip", of_whole),
-                              with(siglip_text, "siglip2", of_whole)};
+                              in_text_config(clip_text, "clip"),
+                              in_text_config(siglip_text, "siglip"),
+                              in_text_config(siglip_text, "siglip2")};
 
 }  // namespace
 }  // namespace rows_bloom

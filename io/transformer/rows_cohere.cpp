@@ -6,9 +6,7 @@ namespace rows_cohere {
 namespace {
 
 void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_qk_norm")) return;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
+    if (config.flag("use_qk_norm")) set_head_norms(row);
 }
 
 /// Each head has a row of the norm's weight.

@@ -42,11 +42,10 @@ bool has(const std::vector<std::string>& types, const char* type) {
 
 std::size_t longest_distance(const ModelConfig& config) {
     const json& given = config.at("max_relative_positions");
-    if (config.whole("max_position_embeddings") == 0)
-        config.fail("max_position_embeddings", "at least 1");
+    const std::size_t positions = config.positive("max_position_embeddings");
     return given.is_number_integer() && given.get<std::int64_t>() >= 1
                ? config.whole("max_relative_positions")
-               : config.whole("max_position_embeddings");
+               : positions;
 }
 
 void adjust_model(ModelReader& reader) {
@@ -72,10 +71,8 @@ void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
     config.require("talking_head", false);
     const std::size_t d = part.d_k, width = part.heads * d;
-    const std::vector<double> q = elements_of(reader.tensors.get(
-                                  reader.full("attention.self.q_bias"), {width})),
-                              v = elements_of(reader.tensors.get(
-                                  reader.full("attention.self.v_bias"), {width}));
+    const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
+                              v = reader.elements("attention.self.v_bias", {width});
     std::vector<double> bias(3 * width);
     for (std::size_t i = 0; i < width; ++i) {
         bias[i / d * 3 * d + i % d] = q[i];

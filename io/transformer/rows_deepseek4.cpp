@@ -99,14 +99,12 @@ CompressedAttention read_attention(const BlockReader& reader) {
     const std::string type = reader.layer_type();
     CompressedAttention part;
     const std::size_t heads = reader.heads(), d = config.whole("head_dim"),
-                      rank = config.whole("q_lora_rank"), width = reader.width(),
-                      groups = config.whole("o_groups"), narrow = config.whole("o_lora_rank");
+                      rank = config.positive("q_lora_rank"), width = reader.width(),
+                      groups = config.whole("o_groups"), narrow = config.positive("o_lora_rank");
     if (heads == 0 || d == 0)
         config.fail("num_attention_heads", "an integer from 1 on, with head_dim from 1 on");
     if (groups == 0 || heads % groups != 0)
         config.fail("o_groups", "a divisor of num_attention_heads " + std::to_string(heads));
-    if (rank == 0 || narrow == 0)
-        config.fail(rank == 0 ? "q_lora_rank" : "o_lora_rank", "at least 1");
     config.require("num_key_value_heads", 1);
     part.part.heads = heads;
     part.part.kv_heads = 1;
@@ -121,8 +119,7 @@ CompressedAttention read_attention(const BlockReader& reader) {
     part.key = reader.linear("attn.wkv", width, d);
     part.key_norm = reader.norm("attn.norm");
     part.rotation = rotation_for(reader, type != sliding, d);
-    part.window = config.whole("sliding_window");
-    if (part.window == 0) config.fail("sliding_window", "at least 1");
+    part.window = config.positive("sliding_window");
     const LinearMap all = reader.linear("attn.wo_a", heads * d / groups, groups * narrow);
     for (std::size_t g = 0; g < groups; ++g) {
         LinearMap own = all;
@@ -137,10 +134,8 @@ CompressedAttention read_attention(const BlockReader& reader) {
     if (type != sparse) return part;
     CompressedIndexer indexer;
     const std::size_t own_width = config.whole("index_head_dim");
-    indexer.heads = config.whole("index_n_heads");
-    indexer.chosen = config.whole("index_topk");
-    if (indexer.heads == 0 || indexer.chosen == 0)
-        config.fail(indexer.heads == 0 ? "index_n_heads" : "index_topk", "at least 1");
+    indexer.heads = config.positive("index_n_heads");
+    indexer.chosen = config.positive("index_topk");
     indexer.query = reader.linear("attn.indexer.wq_b", rank, indexer.heads * own_width);
     indexer.weights = reader.linear("attn.indexer.weights_proj", width, indexer.heads);
     indexer.keys = read_compressor(reader, "attn.indexer.compressor", type, own_width);
@@ -227,7 +222,7 @@ TransformerBlock make_block(BlockReader& reader) {
     for (const bool is_ffn : {false, true}) {
         const std::string start = is_ffn ? "hc_ffn_" : "hc_attn_";
         const auto get = [&](const char* name, const std::vector<std::size_t>& shape) {
-            return reader.tensors.get(reader.full(start + name), shape);
+            return reader.tensor(start + name, shape);
         };
         (is_ffn ? part.ffn_streams : part.attention_streams) =
             connection(config, get, 2 * n + n * n, 3);
@@ -242,8 +237,7 @@ TransformerBlock make_block(BlockReader& reader) {
 }
 
 void adjust(ModelReader& reader) {
-    const std::size_t n = reader.config.whole("hc_mult");
-    if (n == 0) reader.config.fail("hc_mult", "at least 1");
+    const std::size_t n = reader.config.positive("hc_mult");
     const auto get = [&](const char* name, const std::vector<std::size_t>& shape) {
         const bool is_module = reader.tensors.has("hc_head.hc_fn");
         return reader.tensors.get((is_module ? "hc_head.hc_" : "hc_head_") + std::string(name),

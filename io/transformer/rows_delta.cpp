@@ -25,9 +25,8 @@ void set_sizes(const ModelConfig& config, DeltaPart& part, std::size_t taps) {
 
 /// Sizes by the keys of Qwen and OLMo.
 void read_sizes(const ModelConfig& config, DeltaPart& part) {
-    part.key_heads = config.whole("linear_num_key_heads", config.whole("num_attention_heads"));
+    part.key_heads = config.positive("linear_num_key_heads", config.whole("num_attention_heads"));
     part.value_heads = config.whole("linear_num_value_heads", config.whole("num_attention_heads"));
-    if (part.key_heads == 0) config.fail("linear_num_key_heads", "at least 1");
     part.d_k =
         config.whole("linear_key_head_dim", 3 * config.whole("hidden_size") / 4 / part.key_heads);
     part.d_v = config.whole("linear_value_head_dim", 2 * part.d_k);
@@ -45,7 +44,7 @@ void read_convolution(const BlockReader& reader, const std::string& module, Delt
         own.weights.push_back(reader.tensors.get(reader.full(module + name + ".weight")));
         const std::vector<std::size_t>& shape = own.weights.back()->shape();
         if (shape.size() != 3 || shape[1] != 1 || shape[2] != own.taps)
-            reader.tensors.get(reader.full(module + name + ".weight"), {channels, 1, own.taps});
+            reader.tensor(module + name + ".weight", {channels, 1, own.taps});
         found += shape[0];
     }
     if (found != channels)
@@ -131,8 +130,7 @@ bool is_linear(const BlockReader& reader) {
 }
 
 std::string type_by_interval(const BlockReader& reader, const char* key, std::size_t layer) {
-    const std::size_t every = reader.config.whole(key, 4);
-    if (every == 0) reader.config.fail(key, "at least 1");
+    const std::size_t every = reader.config.positive(key, 4);
     return linear_unless((layer + 1) % every == 0);
 }
 
@@ -335,7 +333,7 @@ constexpr FamilyRow qwen3_5{.type = "qwen3_5_text",
                             .make_mixer = make_qwen_mixer};
 constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
     row.experts = &qwen_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
 });
 constexpr FamilyRow qwen3_next =
     with(qwen3_5_moe, "qwen3_next", [](FamilyRow& row) { row.has_experts = has_experts_by_step; });
@@ -366,10 +364,8 @@ constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
                                    .layer_rule = ling_type,
                                    .other_ids = ling_ids,
                                    .make_mixer = make_ling_mixer};
-constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };
-
-constexpr FamilyRow rows[] = {qwen3_5,     with(qwen3_5, "qwen3_5", sees),
-                              qwen3_5_moe, with(qwen3_5_moe, "qwen3_5_moe", sees),
+constexpr FamilyRow rows[] = {qwen3_5,     in_text_config(qwen3_5, "qwen3_5"),
+                              qwen3_5_moe, in_text_config(qwen3_5_moe, "qwen3_5_moe"),
                               qwen3_next,  olmo_hybrid,
                               kimi_linear, bailing_hybrid};
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/model/position_bias.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -21,10 +22,9 @@ constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
 std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     const std::size_t layers = config.whole("num_hidden_layers"),
                       groups = config.whole("num_hidden_groups"),
-                      inner = config.whole("inner_group_num");
+                      inner = config.positive("inner_group_num");
     if (groups == 0 || groups > layers)
         config.fail("num_hidden_groups", "1 to " + std::to_string(layers));
-    if (inner == 0) config.fail("inner_group_num", "at least 1");
     const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
     const std::size_t step = layer / inner;
     const auto group = static_cast<std::size_t>(static_cast<double>(step) / per_group);
@@ -144,39 +144,15 @@ void adjust_mpnet_model(ModelReader& reader) {
     reader.spec.embedding.padding_id = 1;
 }
 
-/// The bucket of a distance, of 32: nearer ones exactly, others by their logarithm up to 128. In
-/// float32, as the model was trained.
-std::size_t mpnet_bucket(std::int64_t key_less_query) {
-    constexpr std::int64_t exact = 8, half = 16;
-    const std::int64_t distance = std::abs(key_less_query);
-    std::int64_t bucket = distance;
-    if (distance >= exact) {
-        const float turns = std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
-                            static_cast<float>(std::log(16.0)) * static_cast<float>(half - exact);
-        bucket = std::min(exact + static_cast<std::int64_t>(turns), half - 1);
-    }
-    return static_cast<std::size_t>(bucket + (key_less_query > 0 ? half : 0));
-}
+/// The buckets of T5, of which the class takes the first 32 whatever their number.
 void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
-    const std::size_t heads = part.heads, buckets = 32;
-    if (reader.config.whole("relative_attention_num_buckets") < buckets)
-        reader.config.fail("relative_attention_num_buckets", "at least 32");
-    const Parameter parameter =
-        reader.tensors.get("encoder.relative_attention_bias.weight",
-                           {reader.config.whole("relative_attention_num_buckets"), heads});
-    const auto table = std::make_shared<const std::vector<double>>(elements_of(parameter));
-    part.bias = [table, heads](std::size_t first, std::size_t q_len, std::size_t kv_len) {
-        Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
-        for (std::size_t q = 0; q < q_len; ++q)
-            for (std::size_t k = 0; k < kv_len; ++k) {
-                const std::size_t bucket = mpnet_bucket(static_cast<std::int64_t>(k) -
-                                                        static_cast<std::int64_t>(first + q));
-                for (std::size_t h = 0; h < heads; ++h)
-                    bias(h, q, k) = (*table)[bucket * heads + h];
-            }
-        return bias;
-    };
+    const DistanceBuckets buckets;
+    const std::size_t rows = reader.config.whole("relative_attention_num_buckets");
+    if (rows < buckets.count) reader.config.fail("relative_attention_num_buckets", "at least 32");
+    const Parameter table =
+        reader.tensors.get("encoder.relative_attention_bias.weight", {rows, part.heads});
+    part.bias = bucket_bias(buckets, table);
 }
 constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
     row.prefix = "mpnet.";

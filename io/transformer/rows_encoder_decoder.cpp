@@ -1,8 +1,11 @@
-// BART, T5 and related models: an encoder and a decoder.
+// BART, T5, Whisper and related models: an encoder and a decoder.
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "core/model/position_bias.hpp"
+#include "core/model/stages.hpp"
+#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {
@@ -137,6 +140,53 @@ constexpr FamilyRow marian_decoder = with(bart_decoder, "marian", [](FamilyRow& 
     row.adjust_model = adjust_pegasus;
 });
 
+void adjust_whisper_encoder(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    const TensorSet& tensors = reader.tensors;
+    const std::size_t width = config.whole("d_model"), bins = config.whole("num_mel_bins"),
+                      positions = config.whole("max_source_positions");
+    pass_keys(config, {"scale_embedding", "use_weighted_layer_sum",
+                       "max_target_positions"});  // of the decoder, or of another head
+    SoundSpec sound;
+    sound.takes_features = true;
+    sound.frames_needed = 2 * positions;
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+        SoundStage stage;
+        stage.convolution = convolution_of(tensors, i == 0 ? "encoder.conv1" : "encoder.conv2",
+                                           i == 0 ? bins : width, 3);
+        stage.convolution.padding = 1;
+        stage.convolution.stride = i + 1;
+        stage.activation = find_activation("gelu");
+        sound.stages.push_back(stage);
+    }
+    sound.table = tensors.get("encoder.embed_positions.weight", {positions, width});
+    reader.spec.input = std::move(sound);
+}
+
+/// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
+void adjust_whisper_decoder(ModelReader& reader) {
+    pass_keys(reader.config, {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum",
+                              "scale_embedding"});
+}
+
+constexpr std::string_view features[] = {"input_features"};
+
+constexpr FamilyRow whisper_decoder = with(mbart_decoder, "whisper", [](FamilyRow& row) {
+    row.embedding_norm = {};
+    row.other_ids = {};
+    row.head = "proj_out";
+    row.adjust_model = adjust_whisper_decoder;
+    row.kv_heads_key = "decoder_attention_heads";
+    row.positions_key = "max_target_positions";
+});
+constexpr FamilyRow whisper = with(encoder_of(&whisper_decoder), "whisper", [](FamilyRow& row) {
+    row.ids = row.positions = {};
+    row.other_ids = {};
+    row.adjust_model = adjust_whisper_encoder;
+    row.kv_heads_key = "num_attention_heads";
+    row.inputs = features;
+});
+
 /// Older files have a table of the cross attention that was never used.
 constexpr std::string_view unused[] = {"EncDecAttention.relative_attention_bias.weight"};
 
@@ -252,6 +302,7 @@ constexpr FamilyRow rows[] = {encoder_of(&bart_decoder),
                               encoder_of(&m2m_decoder),
                               encoder_of(&marian_decoder),
                               encoder_of(&pegasus_decoder),
+                              whisper,
                               t5,
                               mt5,
                               umt5};

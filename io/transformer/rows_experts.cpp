@@ -7,16 +7,10 @@ namespace attn::io {
 namespace rows_experts {
 namespace {
 
-constexpr bool always(const BlockReader&) {
-    return true;
-}
-
-constexpr ExpertNames mixtral_experts = [] {
-    ExpertNames names = sparse_experts;
+constexpr ExpertNames mixtral_experts = with(sparse_experts, [](ExpertNames& names) {
     names.count = "num_local_experts";
     names.normalise = true;
-    return names;
-}();
+});
 /// As the library names them in memory.
 constexpr ExpertNames library_experts{.count = "num_local_experts", .normalise = true};
 
@@ -24,7 +18,7 @@ constexpr FamilyRow mixtral = with(llama_row, "mixtral", [](FamilyRow& row) {
     row.windowed = Windowed::all;
     row.experts = &mixtral_experts;
     row.other_experts = &library_experts;
-    row.has_experts = always;
+    row.has_experts = always_has_experts;
 });
 
 constexpr ExpertNames qwen2_experts{.shared = "mlp.shared_expert",
@@ -85,11 +79,8 @@ constexpr ExpertNames gpt_oss_experts{.router = "mlp.router",
                                       .scores = Experts::Scores::softmax_of_chosen};
 
 /// MXFP4 keeps outputs as rows.
-constexpr ExpertNames gpt_oss_mxfp4 = [] {
-    ExpertNames names = gpt_oss_experts;
-    names.stacked_in_out = false;
-    return names;
-}();
+constexpr ExpertNames gpt_oss_mxfp4 =
+    with(gpt_oss_experts, [](ExpertNames& names) { names.stacked_in_out = false; });
 
 void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
     const nlohmann::json& method = config.at("quantization_config");
@@ -99,7 +90,7 @@ void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
 
 void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
-    part.sink = elements_of(reader.tensors.get(reader.full("self_attn.sinks"), {part.heads}));
+    part.sink = reader.elements("self_attn.sinks", {part.heads});
     if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
     const double alpha = reader.config.number("swiglu_alpha"),
@@ -118,7 +109,7 @@ void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow gpt_oss = with(llama_row, "gpt_oss", [](FamilyRow& row) {
     row.windowed = Windowed::alternating;
     row.experts = &gpt_oss_experts;
-    row.has_experts = always;
+    row.has_experts = always_has_experts;
     row.adjust = adjust_gpt_oss;
     row.adjust_row = adjust_gpt_oss_row;
 });
@@ -144,13 +135,13 @@ void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
                               "layernorm_mlp_alpha", "layernorm_mlp_beta", "mtp_transformer_layers",
                               "num_mtp_modules", "use_mtp", "shared_intermediate_size"});
     reader.config.require("qk_norm_type", "per_layer");
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
 }
 
 constexpr std::string_view minimax_bias[] = {"block_sparse_moe.e_score_correction_bias",
                                              "mlp.e_score_correction_bias"};
 constexpr ExpertNames with_minimax_bias(ExpertNames names) {
     names.scores = Experts::Scores::sigmoid;
+    names.normalise_key = {};
     names.choice_bias = minimax_bias;
     return names;
 }
@@ -158,9 +149,8 @@ constexpr ExpertNames minimax_experts = with_minimax_bias(mixtral_experts),
                       minimax_library = with_minimax_bias(library_experts);
 
 constexpr FamilyRow minimax_m2 = with(mixtral, "minimax_m2", [](FamilyRow& row) {
+    set_head_norms(row);
     row.windowed = Windowed::none;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
     row.norms_whole = true;
     row.experts = &minimax_experts;
     row.other_experts = &minimax_library;
@@ -178,10 +168,7 @@ constexpr FamilyRow glm4 = with(glm, "glm4", [](FamilyRow& row) {
     row.ffn_post_norm = "post_mlp_layernorm";
 });
 constexpr FamilyRow glm4v_text = with(glm4, "glm4v_text");
-constexpr FamilyRow glm4v = with(glm4v_text, "glm4v", [](FamilyRow& row) {
-    row.part = "text_config";
-    row.prefix = "model.language_model.";
-});
+constexpr FamilyRow glm4v = in_text_config(glm4v_text, "glm4v", "model.language_model.");
 
 constexpr ExpertNames grouped_experts = with_groups({.shared = "mlp.shared_experts",
                                                      .count = "n_routed_experts",
@@ -211,7 +198,7 @@ constexpr FamilyRow glm4_moe = with(llama_row, "glm4_moe", [](FamilyRow& row) {
     row.adjust = adjust_glm4_moe;
 });
 constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row) {
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
     row.adjust = adjust_grouped;
 });
 
@@ -244,8 +231,7 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
     const bool slides = reader.layer_type() == "sliding_attention";
     AttentionPart part =
         reader.attention_of(reader.kv_heads() * (slides ? 2 : 1), reader.head_width());
-    part.d_v = reader.config.whole("v_head_dim");
-    if (part.d_v == 0) reader.config.fail("v_head_dim", "at least 1");
+    part.d_v = reader.config.positive("v_head_dim");
     // Keys of older files, which say the same.
     reader.config.require("swa_num_attention_heads", part.heads);
     reader.config.require("swa_num_key_value_heads", 2 * reader.kv_heads());

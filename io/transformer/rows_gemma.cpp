@@ -74,14 +74,12 @@ void adjust_gemma3_model(ModelReader& reader) {
 }
 
 constexpr FamilyRow gemma3_text = with(gemma2, "gemma3_text", [](FamilyRow& row) {
+    set_head_norms(row);
     row.windowed = Windowed::pattern;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
     row.adjust_model = adjust_gemma3_model;
     row.adjust = adjust_gemma3;
 });
-constexpr FamilyRow gemma3 =
-    with(gemma3_text, "gemma3", [](FamilyRow& row) { row.part = "text_config"; });
+constexpr FamilyRow gemma3 = in_text_config(gemma3_text, "gemma3");
 
 /// Pairs turn the other way.
 void adjust_nanochat(BlockReader& reader, TransformerBlock& block) {
@@ -164,13 +162,16 @@ constexpr FamilyRow stack{.norm_plus_one = true,
                           .adjust_model = adjust_gemma_model,
                           .adjust = adjust_t5gemma,
                           .other_prefixes = no_prefix};
-constexpr FamilyRow t5gemma_decoder = with(stack, "t5gemma", [](FamilyRow& row) {
+constexpr void name_decoder(FamilyRow& row) {
     row.part = "decoder";
     row.layer = "decoder.layers.#.";
     row.ids = "decoder.embed_tokens";
     row.other_ids = decoder_ids;
     row.final_norm = "decoder.norm";
     row.head = "lm_head.out_proj";
+}
+constexpr FamilyRow t5gemma_decoder = with(stack, "t5gemma", [](FamilyRow& row) {
+    name_decoder(row);
     row.cross = "cross_attn";
     row.cross_norm = "pre_cross_attn_layernorm";
     row.cross_post_norm = "post_cross_attn_layernorm";
@@ -188,20 +189,12 @@ constexpr FamilyRow t5gemma = with(stack, "t5gemma", [](FamilyRow& row) {
 });
 
 constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
+    set_head_norms(row);
     row.windowed = Windowed::pattern;
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
     row.adjust = adjust_t5gemma2;
     row.adjust_model = adjust_t5gemma2_model;
 });
-constexpr FamilyRow t5gemma2_decoder = with(stack2, "t5gemma2", [](FamilyRow& row) {
-    row.part = "decoder";
-    row.layer = "decoder.layers.#.";
-    row.ids = "decoder.embed_tokens";
-    row.other_ids = decoder_ids;
-    row.final_norm = "decoder.norm";
-    row.head = "lm_head.out_proj";
-});
+constexpr FamilyRow t5gemma2_decoder = with(stack2, "t5gemma2", name_decoder);
 constexpr FamilyRow t5gemma2 = with(stack2, "t5gemma2", [](FamilyRow& row) {
     row.part = "encoder.text_config";
     row.prefix = "model.encoder.";

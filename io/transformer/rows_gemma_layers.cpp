@@ -139,7 +139,8 @@ constexpr ExpertNames expert_names{.router = "router.proj",
                                    .stacked_gate_up = "experts.gate_up_proj",
                                    .stacked_down = "experts.down_proj",
                                    .chosen = "top_k_experts",
-                                   .normalise = true};
+                                   .normalise = true,
+                                   .normalise_key = {}};
 
 void make_gemma4_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
@@ -178,7 +179,6 @@ void make_gemma4_ffn(BlockReader& reader, TransformerBlock& block) {
     }
     Experts part = reader.experts(expert_names);
     const std::size_t width = reader.width();
-    part.normalise = true;
     part.router_norm = NormSpec{.eps = config.number("rms_norm_eps")};
     part.router_scale = reader.numbers("router.scale", width);
     for (double& scale : part.router_scale) scale /= std::sqrt(static_cast<double>(width));
@@ -199,9 +199,8 @@ void adjust_gemma4(ModelReader& reader) {
 
 void adjust_gemma3n(ModelReader& reader) {
     adjust_gemma4(reader);
-    const std::size_t streams = reader.config.whole("altup_num_inputs"),
+    const std::size_t streams = reader.config.positive("altup_num_inputs"),
                       width = reader.config.whole("hidden_size");
-    if (streams == 0) reader.config.fail("altup_num_inputs", "at least 1");
     std::vector<LinearMap> to, from;
     for (std::size_t i = 0; i + 1 < streams; ++i) {
         const std::string number = std::to_string(i);
@@ -290,10 +289,8 @@ constexpr FamilyRow gemma3n = with(gemma4, "gemma3n_text", [](FamilyRow& row) {
     row.make_block = make_gemma3n;
 });
 
-constexpr auto sees = [](FamilyRow& row) { row.part = "text_config"; };
-
-constexpr FamilyRow rows[] = {gemma4, with(gemma4, "gemma4", sees), gemma3n,
-                              with(gemma3n, "gemma3n", sees)};
+constexpr FamilyRow rows[] = {gemma4, in_text_config(gemma4, "gemma4"), gemma3n,
+                              in_text_config(gemma3n, "gemma3n")};
 
 }  // namespace
 }  // namespace rows_gemma_layers

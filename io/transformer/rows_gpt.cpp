@@ -68,43 +68,22 @@ void adjust_gpt(BlockReader& reader, TransformerBlock& block) {
         ffn->activation = find_activation("gelu_new");
 }
 
-constexpr FamilyRow gpt{.type = "openai-gpt",
-                        .prefix = "transformer.",
-                        .layer = "h.#.",
-                        .ids = "tokens_embed",
-                        .positions = "positions_embed",
-                        .final_norm = {},
-                        .rms = false,
-                        .eps = "layer_norm_epsilon",
-                        .attention_norm = {},
-                        .attention_sum_norm = "ln_1",
-                        .ffn_norm = {},
-                        .ffn_sum_norm = "ln_2",
-                        .joined = JoinedHeads::parts,
-                        .in_out = true,
-                        .query = "attn.c_attn",
-                        .out = "attn.c_proj",
-                        .rotary = Rotary::none,
-                        .gate = {},
-                        .up = "mlp.c_fc",
-                        .down = "mlp.c_proj",
-                        .activation = "afn",
-                        .ignored = buffers,
-                        .adjust = adjust_gpt,
-                        .inner_key = {}};
-
-constexpr FamilyRow pre_norm = with(gpt, "", [](FamilyRow& row) {
-    row.ids = "wte";
-    row.positions = "wpe";
-    row.final_norm = "ln_f";
-    row.attention_norm = "ln_1";
-    row.attention_sum_norm = {};
-    row.ffn_norm = "ln_2";
-    row.ffn_sum_norm = {};
+constexpr FamilyRow pre_norm = with(gpt2, "", [](FamilyRow& row) {
     row.in_out = false;
-    row.activation = "activation_function";
-    row.inner_key = "n_inner";
+    row.ignored = buffers;
     row.adjust = nullptr;
+});
+
+constexpr FamilyRow gpt = with(gpt2, "openai-gpt", [](FamilyRow& row) {
+    row.ids = "tokens_embed";
+    row.positions = "positions_embed";
+    row.final_norm = row.attention_norm = row.ffn_norm = {};
+    row.attention_sum_norm = "ln_1";
+    row.ffn_sum_norm = "ln_2";
+    row.activation = "afn";
+    row.ignored = buffers;
+    row.adjust = adjust_gpt;
+    row.inner_key = {};
 });
 
 /// "global" or "local", of pairs of a list of types and how often it is repeated.

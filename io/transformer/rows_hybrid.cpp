@@ -45,7 +45,7 @@ constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) 
     row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
     row.experts = &granite_experts;
     row.other_experts = &library_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
 });
 
 FeedForward shared_part(const BlockReader& reader) {
@@ -107,19 +107,16 @@ StateSpacePart state_space(const BlockReader& reader) {
     if (config.at("mamba_d_head").is_number()) config.require("mamba_d_head", part.d);
     const std::size_t channels = all + 2 * part.groups * part.states;
     part.input = reader.linear("mamba.in_proj", reader.width(), all + channels + part.heads);
-    const auto tensor = [&](const char* name, const std::vector<std::size_t>& shape) {
-        return reader.tensors.get(reader.full(name), shape);
-    };
     part.convolution.weights = {
-        tensor("mamba.conv1d.weight", {channels, 1, part.convolution.taps})};
+        reader.tensor("mamba.conv1d.weight", {channels, 1, part.convolution.taps})};
     if (config.flag("mamba_conv_bias", true))
-        part.convolution.bias = tensor("mamba.conv1d.bias", {channels});
+        part.convolution.bias = reader.tensor("mamba.conv1d.bias", {channels});
     part.convolution.activation = &reader.activation();
-    part.step_bias = elements_of(tensor("mamba.dt_bias", {part.heads}));
-    part.rate_log = elements_of(tensor("mamba.A_log", {part.heads}));
-    part.direct = elements_of(tensor("mamba.D", {part.heads}));
+    part.step_bias = reader.elements("mamba.dt_bias", {part.heads});
+    part.rate_log = reader.elements("mamba.A_log", {part.heads});
+    part.direct = reader.elements("mamba.D", {part.heads});
     part.largest_step = largest_step(reader, part.least_step);
-    part.norm.weight = tensor("mamba.norm.weight", {all});
+    part.norm.weight = reader.tensor("mamba.norm.weight", {all});
     part.norm.eps = config.number("rms_norm_eps");
     part.out = reader.linear("mamba.out_proj", all, reader.width());
     return part;
@@ -187,12 +184,11 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     }
     const std::size_t width = reader.width();
     ShortConvolutionPart part;
-    part.convolution.taps = config.whole("conv_L_cache");
-    if (part.convolution.taps == 0) config.fail("conv_L_cache", "at least 1");
+    part.convolution.taps = config.positive("conv_L_cache");
     part.input = reader.linear("conv.in_proj", width, 3 * width);
     part.out = reader.linear("conv.out_proj", width, width);
     part.convolution.weights = {
-        reader.tensors.get(reader.full("conv.conv.weight"), {width, 1, part.convolution.taps})};
+        reader.tensor("conv.conv.weight", {width, 1, part.convolution.taps})};
     part.convolution.bias = reader.tensors.bias_of(reader.full("conv.conv"));
     block.mixer = std::move(part);
 }
@@ -208,11 +204,8 @@ constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
                                   .choice_bias = lfm_bias,
                                   .factor = "routed_scaling_factor",
                                   .sum_eps = 1e-6};
-constexpr ExpertNames lfm_plain_experts = [] {
-    ExpertNames names = lfm_experts;
-    names.choice_bias = {};
-    return names;
-}();
+constexpr ExpertNames lfm_plain_experts =
+    with(lfm_experts, [](ExpertNames& names) { names.choice_bias = {}; });
 
 void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
     if (!config.flag("use_expert_bias", true)) row.experts = &lfm_plain_experts;
@@ -229,8 +222,7 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
         std::floor(config.number("block_ffn_dim_multiplier") * static_cast<double>(narrow));
     if (!(width >= 0 && width < 0x1p31))
         config.fail("block_ffn_dim_multiplier", "a factor that leaves a width below 2^31");
-    const std::size_t step = config.whole("block_multiple_of");
-    if (step == 0) config.fail("block_multiple_of", "at least 1");
+    const std::size_t step = config.positive("block_multiple_of");
     return (static_cast<std::size_t>(width) + step - 1) / step * step;
 }
 
@@ -286,8 +278,7 @@ void make_bamba_mixer(BlockReader& reader, TransformerBlock& block) {
 void make_jamba_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
-    const std::size_t period = config.whole("attn_layer_period");
-    if (period == 0) config.fail("attn_layer_period", "at least 1");
+    const std::size_t period = config.positive("attn_layer_period");
     if (reader.layer % period != config.whole("attn_layer_offset")) refuse(reader);
     block.mixer = reader.attention();
 }

@@ -205,18 +205,16 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
         config.fail("layer_types", "\"indexed_attention\" alone");
     AttentionPart part = latent_attention(reader, latent_names, Rope::interleaved);
     if (!part.latent->query_down) config.fail("q_lora_rank", "an integer from 1 on");
-    const std::size_t chosen = config.whole("index_topk");
-    if (chosen == 0) config.fail("index_topk", "at least 1");
+    const std::size_t chosen = config.positive("index_topk");
     if (chooser != reader.layer) {
         part.choice_from = chooser;
         block.mixer = std::move(part);
         return;
     }
     IndexerPart indexer;
-    indexer.heads = config.whole("index_n_heads");
+    indexer.heads = config.positive("index_n_heads");
     indexer.width = config.whole("index_head_dim");
     indexer.chosen = chosen;
-    if (indexer.heads == 0) config.fail("index_n_heads", "at least 1");
     const std::size_t turned = config.whole("qk_rope_head_dim");
     if (indexer.width == 0 || indexer.width < turned)
         config.fail("index_head_dim", "at least qk_rope_head_dim " + std::to_string(turned));

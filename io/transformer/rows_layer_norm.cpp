@@ -147,8 +147,7 @@ FeedForward dbrx_expert(const BlockReader& reader, const Activation& activation,
     const std::size_t width = reader.width();
     const auto matrix = [&](const char* name, bool in_out) {
         LinearMap map;
-        map.weight = reader.tensors.get(reader.full(std::string("ffn.experts.mlp.") + name),
-                                        {count * inner, width});
+        map.weight = reader.tensor(std::string("ffn.experts.mlp.") + name, {count * inner, width});
         map.in_out = in_out;
         map.d_in = in_out ? inner : width;
         map.d_out = in_out ? width : inner;

@@ -13,10 +13,7 @@ constexpr FamilyRow mistral =
     with(llama_row, "mistral", [](FamilyRow& row) { row.windowed = Windowed::all; });
 constexpr FamilyRow qwen2 =
     with(llama_row, "qwen2", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
-constexpr FamilyRow qwen3 = with(qwen2, "qwen3", [](FamilyRow& row) {
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
-});
+constexpr FamilyRow qwen3 = with(qwen2, "qwen3", set_head_norms);
 
 constexpr ExpertNames plain_experts{};
 constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
@@ -146,7 +143,6 @@ void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
         rope["rope_type"] = "default";
         part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
     }
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
 }
 
 constexpr FamilyRow hunyuan_v1_dense = with(llama_row, "hunyuan_v1_dense", [](FamilyRow& row) {
@@ -160,29 +156,28 @@ constexpr ExpertNames hunyuan_experts{.router = "mlp.gate.wg",
                                       .shared = "mlp.shared_mlp",
                                       .count = "num_experts",
                                       .chosen = "moe_topk",
-                                      .normalise = true};
+                                      .normalise = true,
+                                      .normalise_key = {}};
 constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", [](FamilyRow& row) {
     row.experts = &hunyuan_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
 });
 
 constexpr std::string_view hy_v3_bias[] = {"mlp.expert_bias", "mlp.e_score_correction_bias"};
 constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts",
                                     .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
+                                    .normalise_key = {},
                                     .shared_count = "num_shared_experts",
                                     .choice_bias = hy_v3_bias,
                                     .factor = "router_scaling_factor",
                                     .sum_eps = 1e-20};
-constexpr ExpertNames hy_v3_experts = [] {
-    ExpertNames names = hy_v3_library;
+constexpr ExpertNames hy_v3_experts = with(hy_v3_library, [](ExpertNames& names) {
     names.router = "mlp.router.gate";
     names.shared = "mlp.shared_mlp";
-    return names;
-}();
+});
 
-void adjust_hy_v3(BlockReader& reader, TransformerBlock& block) {
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
+void adjust_hy_v3(BlockReader& reader, TransformerBlock& /*block*/) {
     for (const char* key :
          {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
         reader.config.require(key, true);
@@ -208,12 +203,12 @@ constexpr ExpertNames ernie_experts{.shared = "mlp.shared_experts",
                                     .count = "moe_num_experts",
                                     .chosen = "moe_k",
                                     .normalise = true,
+                                    .normalise_key = {},
                                     .shared_count = "moe_num_shared_experts",
                                     .choice_bias = ernie_bias};
 
 bool has_ernie_experts(const BlockReader& reader) {
-    const std::size_t every = reader.config.whole("moe_layer_interval", 1);
-    if (every == 0) reader.config.fail("moe_layer_interval", "at least 1");
+    const std::size_t every = reader.config.positive("moe_layer_interval", 1);
     const nlohmann::json& last = reader.config.at("moe_layer_end_index");
     return (reader.layer + 1) % every == 0 &&
            reader.layer >= reader.config.whole("moe_layer_start_index", 1) &&
@@ -226,10 +221,7 @@ void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("moe_gate", "topk");
     reader.config.require("moe_use_aux_free", true);
     pass_keys(reader.config, {"use_flash_attention", "moe_capacity", "freq_allocation"});
-    auto* const experts = std::get_if<Experts>(&block.ffn);
-    if (experts == nullptr) return;
-    experts->normalise = true;
-    experts->sum_least = least;
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->sum_least = least;
 }
 
 constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {
@@ -257,12 +249,12 @@ constexpr FamilyRow olmo3 = with(olmo2, "olmo3", [](FamilyRow& row) {
 constexpr FamilyRow olmoe = with(head_norms_row, "olmoe", [](FamilyRow& row) {
     row.norms_whole = true;
     row.experts = &plain_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
     row.adjust = adjust_olmoe;
 });
 constexpr FamilyRow flex_olmo = with(olmo2, "flex_olmo", [](FamilyRow& row) {
     row.experts = &plain_experts;
-    row.has_experts = [](const BlockReader&) { return true; };
+    row.has_experts = always_has_experts;
 });
 
 // EXAONE 4: norms of single heads; layers without a window have no rotation.

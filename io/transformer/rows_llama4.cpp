@@ -9,14 +9,13 @@ namespace rows_llama4 {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
-constexpr ExpertNames llama4_experts = [] {
-    ExpertNames names = feed_forward_experts;
+constexpr ExpertNames llama4_experts = with(feed_forward_experts, [](ExpertNames& names) {
     names.stacked_in_out = true;
     names.shared = "feed_forward.shared_expert";
     names.count = "num_local_experts";
     names.scores = Experts::Scores::sigmoid;
-    return names;
-}();
+    names.normalise_key = {};
+});
 
 bool has_llama4_experts(const BlockReader& reader) {
     const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
@@ -41,8 +40,7 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     config.at("attention_chunk_size");
     if (reader.layer_type() == "chunked_attention") {
-        part.chunk = config.whole("attention_chunk_size");
-        if (*part.chunk == 0) config.fail("attention_chunk_size", "at least 1");
+        part.chunk = config.positive("attention_chunk_size");
     }
     const bool turns = !is_without_rotation(reader, reader.layer);
     if (config.flag("use_qk_norm", true) && turns)
@@ -57,10 +55,7 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
             return 1 + scale * std::log1p(std::floor((row + 1) / length));
         };
     }
-    if (auto* const experts = std::get_if<Experts>(&block.ffn)) {
-        experts->scales_input = true;
-        experts->normalise = false;
-    }
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->scales_input = true;
 }
 
 constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& row) {
@@ -76,10 +71,7 @@ constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& r
     row.layer_rule = llama4_type;
     row.adjust = adjust_llama4;
 });
-constexpr FamilyRow llama4 = with(llama4_text, "llama4", [](FamilyRow& row) {
-    row.part = "text_config";
-    row.prefix = "language_model.model.";
-});
+constexpr FamilyRow llama4 = in_text_config(llama4_text, "llama4", "language_model.model.");
 
 // AFMoE: a gate of the context, and rotation in layers with a window alone.
 constexpr std::string_view afmoe_bias[] = {"mlp.expert_bias"};
@@ -93,8 +85,7 @@ constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
                                     .sum_eps = 1e-20};
 
 std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
-    const std::size_t every = reader.config.whole("global_attn_every_n_layers", 4);
-    if (every == 0) reader.config.fail("global_attn_every_n_layers", "at least 1");
+    const std::size_t every = reader.config.positive("global_attn_every_n_layers", 4);
     return (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
 }
 
@@ -137,13 +128,12 @@ void adjust_doge(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
-    bias.factor = elements_of(reader.tensors.get(reader.full("self_attn.A"), {part.kv_heads}));
-    bias.kept = config.whole("keep_window_size");
-    if (bias.kept == 0) config.fail("keep_window_size", "at least 1");
+    bias.factor = reader.elements("self_attn.A", {part.kv_heads});
+    bias.kept = config.positive("keep_window_size");
     part.key_bias = std::move(bias);
     const std::vector<std::size_t> shape{reader.width()};
-    block.attention_skip = elements_of(reader.tensors.get(reader.full("input_residual"), shape));
-    block.ffn_skip = elements_of(reader.tensors.get(reader.full("post_attention_residual"), shape));
+    block.attention_skip = reader.elements("input_residual", shape);
+    block.ffn_skip = reader.elements("post_attention_residual", shape);
 }
 
 constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
@@ -157,8 +147,7 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
     if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
     const auto product = [&](const char* a, const char* b) {
         const std::vector<std::size_t> shape{part.d_k};
-        const std::vector<double> x = elements_of(reader.tensors.get(reader.full(a), shape)),
-                                  y = elements_of(reader.tensors.get(reader.full(b), shape));
+        const std::vector<double> x = reader.elements(a, shape), y = reader.elements(b, shape);
         double sum = 0;
         for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
         return std::exp(sum);
@@ -177,33 +166,22 @@ constexpr FamilyRow diffllama =
 
 constexpr FamilyRow qwen2_vl_text =
     with(llama_row, "qwen2_vl_text", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
-constexpr FamilyRow qwen2_vl =
-    with(qwen2_vl_text, "qwen2_vl", [](FamilyRow& row) { row.part = "text_config"; });
+constexpr FamilyRow qwen2_vl = in_text_config(qwen2_vl_text, "qwen2_vl");
 constexpr FamilyRow qwen3_vl_text = with(head_norms_row, "qwen3_vl_text");
-constexpr FamilyRow qwen3_vl = with(qwen3_vl_text, "qwen3_vl", [](FamilyRow& row) {
-    row.part = "text_config";
-    row.prefix = "model.language_model.";
-});
+constexpr FamilyRow qwen3_vl = in_text_config(qwen3_vl_text, "qwen3_vl", "model.language_model.");
 
-constexpr ExpertNames qwen3_experts{.normalise = true, .stacked_by_shape = true};
+constexpr ExpertNames qwen3_experts{
+    .normalise = true, .normalise_key = {}, .stacked_by_shape = true};
 constexpr FamilyRow qwen3_vl_moe_text =
     with(head_norms_row, "qwen3_vl_moe_text", [](FamilyRow& row) {
         row.experts = &qwen3_experts;
         row.has_experts = has_experts_by_step;
-        row.adjust = [](BlockReader&, TransformerBlock& block) {
-            if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->normalise = true;
-        };
     });
-constexpr FamilyRow qwen3_vl_moe = with(qwen3_vl_moe_text, "qwen3_vl_moe", [](FamilyRow& row) {
-    row.part = "text_config";
-    row.prefix = "model.language_model.";
-});
+constexpr FamilyRow qwen3_vl_moe =
+    in_text_config(qwen3_vl_moe_text, "qwen3_vl_moe", "model.language_model.");
 
 /// Whose text part is a model of another family.
-constexpr FamilyRow llava = with(llama_row, "llava", [](FamilyRow& row) {
-    row.part = "text_config";
-    row.prefix = "language_model.model.";
-});
+constexpr FamilyRow llava = in_text_config(llama_row, "llava", "language_model.model.");
 
 constexpr FamilyRow rows[] = {llama4,
                               llama4_text,

@@ -105,16 +105,14 @@ constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
     row.prefix = "esmc.";
     row.rms = false;
     row.eps = {};
-    row.query_norm = "self_attn.q_norm";
-    row.key_norm = "self_attn.k_norm";
+    set_head_norms(row);
     row.norms_whole = true;
     row.adjust = adjust_esmc;
 });
 
 /// Where layer_types is missing, all but every n-th layer slide.
 std::string modernbert_type(const BlockReader& reader, std::size_t layer) {
-    const std::size_t every = reader.config.whole("global_attn_every_n_layers", 3);
-    if (every == 0) reader.config.fail("global_attn_every_n_layers", "at least 1");
+    const std::size_t every = reader.config.positive("global_attn_every_n_layers", 3);
     return layer % every != 0 ? "sliding_attention" : "full_attention";
 }
 void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {

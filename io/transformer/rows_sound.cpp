@@ -1,5 +1,5 @@
-// Whisper and Moonshine: an audio encoder and a text decoder. wav2vec 2.0 and related models: audio
-// encoders, with a convolution for positions.
+// Moonshine: an audio encoder and a text decoder. wav2vec 2.0 and related models: audio encoders,
+// with a convolution for positions.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -14,77 +14,8 @@ namespace attn::io {
 namespace rows_sound {
 namespace {
 
-constexpr std::string_view takes_features[] = {"input_features"};
 constexpr std::string_view takes_values[] = {"input_values"};
 constexpr std::string_view prefixes[] = {""};
-
-void adjust_whisper_encoder(ModelReader& reader) {
-    const ModelConfig& config = reader.config;
-    const TensorSet& tensors = reader.tensors;
-    const std::size_t width = config.whole("d_model"), bins = config.whole("num_mel_bins"),
-                      positions = config.whole("max_source_positions");
-    pass_keys(config, {"scale_embedding", "use_weighted_layer_sum",
-                       "max_target_positions"});  // of the decoder, or of another head
-    SoundSpec sound;
-    sound.takes_features = true;
-    sound.frames_needed = 2 * positions;
-    for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-        SoundStage stage;
-        stage.convolution = convolution_of(tensors, i == 0 ? "encoder.conv1" : "encoder.conv2",
-                                           i == 0 ? bins : width, 3);
-        stage.convolution.padding = 1;
-        stage.convolution.stride = i + 1;
-        stage.activation = find_activation("gelu");
-        sound.stages.push_back(stage);
-    }
-    sound.table = tensors.get("encoder.embed_positions.weight", {positions, width});
-    reader.spec.input = std::move(sound);
-}
-
-/// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
-void adjust_whisper_decoder(ModelReader& reader) {
-    pass_keys(reader.config, {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum",
-                              "scale_embedding"});
-}
-
-constexpr FamilyRow whisper_decoder{.type = "whisper",
-                                    .layer = "decoder.layers.#.",
-                                    .ids = "decoder.embed_tokens",
-                                    .positions = "decoder.embed_positions",
-                                    .final_norm = "decoder.layer_norm",
-                                    .head = "proj_out",
-                                    .rms = false,
-                                    .eps = {},
-                                    .attention_norm = "self_attn_layer_norm",
-                                    .ffn_norm = "final_layer_norm",
-                                    .out = "self_attn.out_proj",
-                                    .rotary = Rotary::none,
-                                    .gate = {},
-                                    .up = "fc1",
-                                    .down = "fc2",
-                                    .activation = "activation_function",
-                                    .adjust_model = adjust_whisper_decoder,
-                                    .cross = "encoder_attn",
-                                    .cross_norm = "encoder_attn_layer_norm",
-                                    .layers_key = "decoder_layers",
-                                    .heads_key = "decoder_attention_heads",
-                                    .kv_heads_key = "decoder_attention_heads",
-                                    .positions_key = "max_target_positions",
-                                    .inner_key = "decoder_ffn_dim",
-                                    .other_prefixes = prefixes};
-constexpr FamilyRow whisper = with(whisper_decoder, "whisper", [](FamilyRow& row) {
-    row.layer = "encoder.layers.#.";
-    row.ids = row.positions = row.head = {};
-    row.final_norm = "encoder.layer_norm";
-    row.causal = false;
-    row.adjust_model = adjust_whisper_encoder;
-    row.cross = row.cross_norm = {};
-    row.layers_key = "num_hidden_layers";
-    row.heads_key = row.kv_heads_key = "num_attention_heads";
-    row.inner_key = "encoder_ffn_dim";
-    row.inputs = takes_features;
-    row.decoder = &whisper_decoder;
-});
 
 void adjust_moonshine_encoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
@@ -228,8 +159,7 @@ void add_adapter(ModelReader& reader) {
             convolution_of(tensors, "adapter.layers." + std::to_string(i) + ".conv", after,
                            config.whole("adapter_kernel_size"));
         convolution.padding = 1;
-        convolution.stride = config.whole("adapter_stride");
-        if (convolution.stride == 0) config.fail("adapter_stride", "at least 1");
+        convolution.stride = config.positive("adapter_stride");
         if (convolution.d_out() != 2 * after)
             config.fail("output_hidden_size", "half the channels of the adapter's convolutions");
         adapter.convolutions.push_back(convolution);
@@ -307,8 +237,7 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
                                                 {buckets.count, part.heads}));
     BiasGate gate;
     gate.map = reader.linear("attention.gru_rel_pos_linear", part.d_k, 8);
-    gate.constants = elements_of(
-        reader.tensors.get(reader.full("attention.gru_rel_pos_const"), {1, part.heads, 1, 1}));
+    gate.constants = reader.elements("attention.gru_rel_pos_const", {1, part.heads, 1, 1});
     part.bias_gate = gate;
 }
 
@@ -343,7 +272,7 @@ constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
     row.adjust = adjust_wavlm;
 });
 
-constexpr FamilyRow rows[] = {whisper, moonshine, wav2vec2, hubert, wavlm};
+constexpr FamilyRow rows[] = {moonshine, wav2vec2, hubert, wavlm};
 
 }  // namespace
 }  // namespace rows_sound

@@ -30,36 +30,27 @@ void adjust_vit_model(ModelReader& reader) {
     input.positions = reader.tensors.get("embeddings.position_embeddings");
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow vit{.type = "vit",
-                        .prefix = "vit.",
-                        .layer = "encoder.layer.#.",
-                        .ids = {},
-                        .final_norm = "layernorm",
-                        .head = {},
-                        .rms = false,
-                        .eps = "layer_norm_eps",
-                        .attention_norm = "layernorm_before",
-                        .ffn_norm = "layernorm_after",
-                        .query = "attention.attention.query",
-                        .key = "attention.attention.key",
-                        .value = "attention.attention.value",
-                        .out = "attention.output.dense",
-                        .rotary = Rotary::none,
-                        .causal = false,
-                        .gate = {},
-                        .up = "intermediate.dense",
-                        .down = "output.dense",
-                        .adjust_model = adjust_vit_model,
-                        .inputs = pixels};
+constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
+    row.prefix = "vit.";
+    row.ids = row.positions = row.segments = row.embedding_norm = {};
+    row.final_norm = "layernorm";
+    row.attention_norm = "layernorm_before";
+    row.ffn_norm = "layernorm_after";
+    row.attention_sum_norm = row.ffn_sum_norm = {};
+    row.query = "attention.attention.query";
+    row.key = "attention.attention.key";
+    row.value = "attention.attention.value";
+    row.adjust_model = adjust_vit_model;
+    row.adjust = nullptr;
+    row.inputs = pixels;
+});
 constexpr FamilyRow deit = with(vit, "deit", [](FamilyRow& row) { row.prefix = "deit."; });
 
 void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
     input.from = PatchInput::From::spectrogram;
-    input.step = {config.whole("frequency_stride"), config.whole("time_stride")};
-    if (input.step[0] == 0) config.fail("frequency_stride", "at least 1");
-    if (input.step[1] == 0) config.fail("time_stride", "at least 1");
+    input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
     input.tokens = {reader.tensors.get("embeddings.cls_token"),
                     reader.tensors.get("embeddings.distillation_token")};
@@ -79,10 +70,8 @@ TransformerBlock block_of(const BlockReader& reader, const FamilyRow& row) {
 }
 
 void add_layer_scales(BlockReader& reader, TransformerBlock& block) {
-    block.attention_scale =
-        elements_of(reader.tensors.get(reader.full("layer_scale1.lambda1"), {reader.width()}));
-    block.ffn_scale =
-        elements_of(reader.tensors.get(reader.full("layer_scale2.lambda1"), {reader.width()}));
+    block.attention_scale = reader.elements("layer_scale1.lambda1", {reader.width()});
+    block.ffn_scale = reader.elements("layer_scale2.lambda1", {reader.width()});
 }
 /// mlp_ratio times the width; a gated layer has two thirds of it, rounded up to a multiple of 8.
 std::size_t dino_inner_width(const BlockReader& reader) {
@@ -181,10 +170,8 @@ std::vector<double> beit_bias(const BlockReader& reader, const std::string& name
 void adjust_beit(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
     if (reader.tensors.has(reader.full("lambda_1"))) {
-        block.attention_scale =
-            elements_of(reader.tensors.get(reader.full("lambda_1"), {reader.width()}));
-        block.ffn_scale =
-            elements_of(reader.tensors.get(reader.full("lambda_2"), {reader.width()}));
+        block.attention_scale = reader.elements("lambda_1", {reader.width()});
+        block.ffn_scale = reader.elements("lambda_2", {reader.width()});
     }
     const Pair grid = grid_of(reader);
     std::vector<double> bias;

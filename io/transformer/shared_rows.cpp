@@ -22,8 +22,7 @@ bool has_experts_from(const BlockReader& reader, std::size_t first) {
 }
 
 bool has_experts_by_step(const BlockReader& reader) {
-    const std::size_t step = reader.config.whole("decoder_sparse_step", 1);
-    if (step == 0) reader.config.fail("decoder_sparse_step", "at least 1");
+    const std::size_t step = reader.config.positive("decoder_sparse_step", 1);
     const nlohmann::json& dense = reader.config.at("mlp_only_layers");
     if (!dense.is_array() && !dense.is_null()) reader.config.fail("mlp_only_layers", "a list");
     if (std::find(dense.begin(), dense.end(), reader.layer) != dense.end()) return false;

@@ -20,11 +20,23 @@ inline constexpr std::string_view rotary_buffers[] = {"rotary_emb.inv_freq"};
 /// Llama's row, on which most others are based.
 inline constexpr FamilyRow llama_row{.type = "llama", .ignored = rotary_buffers};
 
-/// Llama's row with norms on each head of queries and keys.
-inline constexpr FamilyRow head_norms_row = with(llama_row, "", [](FamilyRow& row) {
+/// Norms on each head of queries and keys.
+constexpr void set_head_norms(FamilyRow& row) {
     row.query_norm = "self_attn.q_norm";
     row.key_norm = "self_attn.k_norm";
-});
+}
+inline constexpr FamilyRow head_norms_row = with(llama_row, "", set_head_norms);
+
+/// The row of a text model for a model that has it as a part, with its tensors under `prefix`.
+constexpr FamilyRow in_text_config(FamilyRow row, std::string_view type, std::string_view prefix) {
+    row.type = type;
+    row.part = "text_config";
+    row.prefix = prefix;
+    return row;
+}
+constexpr FamilyRow in_text_config(const FamilyRow& row, std::string_view type) {
+    return in_text_config(row, type, row.prefix);
+}
 
 /// Norms on the outputs of both parts, not on their inputs (OLMo 2).
 inline constexpr FamilyRow norms_after_row = with(head_norms_row, "", [](FamilyRow& row) {
@@ -43,6 +55,9 @@ inline bool is_attention_alone(const TransformerBlock& block) {
     return std::holds_alternative<std::monostate>(block.ffn);
 }
 
+inline bool always_has_experts(const BlockReader& /*reader*/) {
+    return true;
+}
 /// From layer first_k_dense_replace on.
 bool has_experts_after_dense(const BlockReader& reader);
 /// If mlp_layer_types is "sparse"; without it, from layer `first` on.
