@@ -264,7 +264,7 @@ void Candidate::fill_context(ArrayId array, const RowPlace& at) {
             c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
         return RowPlace{at.batch, place / plan_.rows, place % plan_.rows};
     };
-    if (plan_.shown.separate_heads && !plan_.parameters.out_proj)
+    if (plan_.shown.separate_heads && !*plan_.config.out_proj)
         return fill_output(array, source_of(at.head));
     const std::size_t heads = plan_.heads, d = plan_.d_v;
     constexpr auto out = index_of(Tensor::out);
