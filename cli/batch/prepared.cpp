@@ -114,7 +114,6 @@ std::string Prepared::head_of(Planned& planned, std::string_view seed) {
     std::vector<std::string>& head = planned.head;
     if (head.empty()) {
         request_.settings = planned.plan.config;
-        request_.settings.seed = planned.plan.parameters.seed;
         std::string text = head_text(request_, planned.plan);
         head = cut(text, slots(seed));
         return text;
@@ -149,7 +148,7 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
         std::string own = id_in(document, member);
         if (!own.empty()) request_.id = std::move(own);
     }
-    if (!seed.empty()) planned->plan.parameters.seed = seed_of(seed);
+    if (!seed.empty()) planned->plan.config.seed = seed_of(seed);
     const Result result = compute(planned->plan, std::move(operands), runtime.pool);
     if (!request_.format->json)
         return RecordOutcome{.line = io::TextBuffer(head_of(*planned, seed)),

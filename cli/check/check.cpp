@@ -46,7 +46,7 @@ double bytes_of_problem(const Plan& plan) {
                  keys = count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v),
                  weights = count(plan.batch, plan.heads, plan.rows, plan.kv_len);
     constexpr double copies = 6;  // values and bounds, before and after rotation, of two types
-    const double drawn = plan.dropout.p == 0 ? 0 : 2 * weights;
+    const double drawn = plan.config.dropout == 0 ? 0 : 2 * weights;
     constexpr double copies_of_parameters = 5;  // also of the output projection's
     const double projections =
         copies_of_parameters *

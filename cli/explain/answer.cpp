@@ -106,7 +106,8 @@ std::string shares_text(const Explanation& e, std::size_t head) {
         text = masks_all ? "nothing, every key is masked" : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.
-    if (!e.plan.sink.empty() && e.plan.mask_method == MaskMethod::neg_inf && !e.has_only_kept()) {
+    if (!e.plan.config.sink.empty() && e.plan.config.mask_method == MaskMethod::neg_inf &&
+        !e.has_only_kept()) {
         text += largest.keys.empty() ? "; " : ", ";
         text += "the sink keeps " + percent(share_of_sink(e, head, largest.total));
     }

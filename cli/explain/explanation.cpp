@@ -13,7 +13,7 @@ namespace {
 
 std::string command_of(const Explanation& e) {
     if (!e.source.layer.empty()) return e.source.layer;
-    return "attn " + std::string(row_of(e.plan.mode).name);
+    return "attn " + std::string(row_of(e.plan.config.mode).name);
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ Words known_words(const Explanation& e) {
     const std::int64_t offset = g.offset.of(e.batch);
     Words known{
         .conditions = {{"linear", g.rule.has_value()},
-                       {"dropout", g.dropout.p != 0},
+                       {"dropout", g.config.dropout != 0},
                        {"only_kept", e.has_only_kept()},
                        {"several_heads", g.heads > 1},
-                       {"of_context", row_of(g.mode).context},
+                       {"of_context", row_of(g.config.mode).context},
                        {"of_layer", !e.source.layer.empty()},
                        {"is_result", e.is_result()},
                        {"is_stored", e.source.is_stored},
@@ -43,7 +43,7 @@ Words known_words(const Explanation& e) {
                        {"draws_inputs", !s.drawn_shape().empty()},
                        {"draws_words", request.text.has_value()},
                        {"projects", g.projects},
-                       {"out_proj", g.parameters.out_proj},
+                       {"out_proj", *g.config.out_proj},
                        {"rope", s.rope.has_value()},
                        {"has_past", g.past_len != 0},
                        {"has_past_state", !g.operands.past_state.empty()},
@@ -98,7 +98,7 @@ std::optional<std::size_t> Explanation::own_key() const {
 Row Explanation::shares(std::size_t head) const {
     if (arrays.has("weights_before_dropout")) return arrays.row("weights_before_dropout", head);
     Row weights = arrays.row("attention_weights", head);
-    for (double& weight : weights) weight *= 1 - plan.dropout.p;
+    for (double& weight : weights) weight *= 1 - plan.config.dropout;
     return weights;
 }
 

@@ -239,7 +239,7 @@ struct Explanation {
 
     /// Whether only the weights that dropout kept are known.
     bool has_only_kept() const {
-        return plan.dropout.p != 0 && !arrays.has("weights_before_dropout");
+        return plan.config.dropout != 0 && !arrays.has("weights_before_dropout");
     }
     /// The softmax weights. Weights that dropout dropped are 0 if a result has no weights before
     /// dropout.
@@ -302,7 +302,7 @@ struct HeadView {
     }
     /// Whether masked keys enter the softmax as -Infinity.
     bool masks_before_softmax() const {
-        return count_masked() != 0 && plan.mask_method == MaskMethod::neg_inf;
+        return count_masked() != 0 && plan.config.mask_method == MaskMethod::neg_inf;
     }
 
     /// The key whose score is written out: the query's own, or the one with the largest weight.

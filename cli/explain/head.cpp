@@ -84,7 +84,7 @@ io::Cells HeadView::cells_of(const NamedRows& rows) const {
     for (const auto& [name, values] : rows) {
         cells.push_back({name});
         const bool is_yes_or_no = name == "mask" || name.starts_with("allowed_by");
-        const bool has_dots = is_after_mask(name, plan.mask_method);
+        const bool has_dots = is_after_mask(name, plan.config.mask_method);
         for (const std::size_t key : shown)
             cells.back().push_back(is_yes_or_no                 ? io::fixed_text(values[key], 0)
                                    : has_dots && mask[key] == 0 ? std::string(io::masked_cell)

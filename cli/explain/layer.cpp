@@ -141,7 +141,7 @@ void write_projections(Explanation& e) {
     const bool is_cross = row_of(s.mode).context;
     e.say("projections", {.conditions = {{"skips_draws", s.rng_skip != 0},
                                          {"init_none", s.init == Init::none},
-                                         {"qkv_biases", e.plan.parameters.qkv_bias}},
+                                         {"qkv_biases", e.plan.config.qkv_bias}},
                           .values = {{"WEIGHTS", e.operand_source("weights")},
                                      {"INIT", std::string(name_of(init_names, s.init))},
                                      {"CONTEXT", is_cross ? e.operand_source("context") : ""}}});
@@ -175,7 +175,7 @@ void write_concatenated(Explanation& e) {
     const std::string width = std::to_string(concatenated.size());
     if (e.plan.heads > 1)
         e.say("concatenated", {.values = {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}}});
-    if (!arrays.has("W_out") || (e.plan.parameters.out_bias && !arrays.has("b_out"))) return;
+    if (!arrays.has("W_out") || (*e.plan.config.out_bias && !arrays.has("b_out"))) return;
     std::optional<double> bias;
     if (arrays.has("b_out")) bias = arrays.row("b_out")[0];
     e.say("output_projection",
@@ -222,7 +222,7 @@ void write_after_heads(Explanation& e) {
         e.say("outputs_of_layer");
     const int decimals = e.format.decimals();
     e.say("sizes", {.conditions = {{"has_d_in", e.plan.d_in != 0}, {"one_digit", decimals == 1}},
-                    .values = {{"DTYPE", std::string(name_of(dtype_names, e.plan.dtype))},
+                    .values = {{"DTYPE", std::string(name_of(dtype_names, e.plan.config.dtype))},
                                {"DECIMALS", text_of(decimals)}}});
 }
 

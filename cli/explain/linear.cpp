@@ -31,8 +31,9 @@ std::string sums_of_retrieved(const HeadView& h, const Row& key) {
         Row column;
         for (std::size_t i = 0; i < state.size(); ++i) {
             const double decayed = state[i][j] * factors[i];
-            column.push_back(for_dtype(
-                h.plan.dtype, [&]<class T>(T) -> double { return static_cast<T>(decayed); }));
+            column.push_back(for_dtype(h.plan.config.dtype, [&]<class T>(T) -> double {
+                return static_cast<T>(decayed);
+            }));
         }
         (lines += j == 0 ? "" : "\n") += "retrieved[" + std::to_string(j) + "] = ";
         lines += h.e.format.products(key, column, retrieved[j]);
@@ -92,7 +93,7 @@ void write_step(HeadView& h) {
         h.say("state_after",
               {.values = {{"STATE", state_words(h, h.e.place("states", h.head), "states")}}});
     if (h.has("head_outputs"))
-        h.say("reading", {.values = {{"SCALE", h.e.format.number(h.plan.scale)},
+        h.say("reading", {.values = {{"SCALE", h.e.format.number(*h.plan.config.scale)},
                                      {"ROW", h.written("head_outputs")}}});
     if (h.has("attention_weights")) write_token_weights(h);
 }

@@ -49,7 +49,7 @@ std::vector<Rule> rules_of(const HeadView& h) {
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
     const auto masked = std::count(allowed.begin(), allowed.end(), 0.0);
-    Words words{.conditions = {{"keeps_true", g.keeps_true},
+    Words words{.conditions = {{"keeps_true", g.keeps_true()},
                                {"masks_none", masked == 0},
                                {"masks_all", masked == std::ssize(allowed)}},
                 .values = {{"OPERAND", rule.operand}, {"KEYS", counted_keys(h, allowed)}}};

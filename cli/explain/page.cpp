@@ -161,13 +161,14 @@ void Explanation::draw(std::string_view name, std::size_t head, const std::strin
     io::Report report;
     report.query_labels = labels.queries;
     report.key_labels = labels.keys;
-    report.title_start = source.layer.empty() ? std::string(row_of(plan.mode).name) : source.layer;
+    report.title_start =
+        source.layer.empty() ? std::string(row_of(plan.config.mode).name) : source.layer;
     if (io::length_of_axis(*array, "heads") != 0)
         report.title_start += ", head " + std::to_string(head);
     report.title_start += "  ";
     NamedArray matrix = matrix_of(*array, batch, head, plan.heads);
     // A file's numbers are read as float64, but have the decimals of their own dtype.
-    if (plan.dtype == Dtype::float32)
+    if (plan.config.dtype == Dtype::float32)
         if (const auto* wide = std::get_if<Array<double>>(&matrix.values))
             matrix.values = Array<float>(*wide);
     io::HeatMap map = io::make_heat_map(report, matrix, masked_cells(*this, matrix, head),

@@ -59,7 +59,7 @@ void write_query(HeadView& h) {
     // Whether everything that the query is computed from is known.
     const bool is_turned = e.settings().rope && !is_rotated(h),
                is_projected = !is_turned && h.has("W_query") && h.has(input.row().name) &&
-                              (h.has("b_query") || !g.parameters.qkv_bias),
+                              (h.has("b_query") || !g.config.qkv_bias),
                is_wrapper = e.settings().style == Style::wrapper;
     const Row numbers = h.row(query.row().name);
     Words words{.conditions = {{"is_projected", is_projected}, {"turned", is_turned}},
@@ -118,13 +118,13 @@ Words step_words(const HeadView& h, const StepUse& use) {
     const std::vector<std::string>& masks = e.source.additive_masks;
     return {
         .conditions = {{"scale_is_one", !e.request.has("scale") && !has_init},
-                       {"scale_is_root", plan.scale == root},
+                       {"scale_is_root", *plan.config.scale == root},
                        {"has_init", has_init},
                        {"is_geometric", !slopes_given && is_geometric},
                        {"has_formula", !slopes_given},
                        {"has_two_formulas", !slopes_given && !is_geometric}},
-        .values = {{"SCALE", e.format.number(plan.scale)},
-                   {"EXACT_SCALE", setting_text(plan.scale)},
+        .values = {{"SCALE", e.format.number(*plan.config.scale)},
+                   {"EXACT_SCALE", setting_text(*plan.config.scale)},
                    {"ROOT", e.format.number(root)},
                    {"SOFTCAP", setting_text(plan.softcap)},
                    {"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},

@@ -45,13 +45,14 @@ void require_all_heads(const StoredResult& stored) {
     const Plan& plan = stored.plan;
     const std::string& place = stored.view.place();
     if (!plan.shown.heads.empty())
-        throw Error(ErrorKind::input, place,
-                    "has the heads " + shape_text(plan.shown.heads) + " of " +
-                        std::to_string(plan.heads) + " alone; expected all, as without --head" +
-                        (stored.part ? ""
-                                     : ", or the question: attn explain " +
-                                           std::string(row_of(plan.mode).name) + " INPUT --head " +
-                                           std::to_string(plan.shown.heads.front())));
+        throw Error(
+            ErrorKind::input, place,
+            "has the heads " + shape_text(plan.shown.heads) + " of " + std::to_string(plan.heads) +
+                " alone; expected all, as without --head" +
+                (stored.part ? ""
+                             : ", or the question: attn explain " +
+                                   std::string(row_of(plan.config.mode).name) + " INPUT --head " +
+                                   std::to_string(plan.shown.heads.front())));
     if (plan.shown.average_heads)
         throw Error(ErrorKind::input, place,
                     "has attention_weights averaged over the heads; expected each head's own, as "
@@ -83,7 +84,7 @@ std::vector<NamedArray> read_arrays(const StoredResult& stored, const ArraySet& 
         const Array<double> numbers = stored.view.read(viewed, workers).values;
         check_shape(stored.plan, *id, {numbers.shape().begin(), numbers.shape().end()},
                     stored.view.place());
-        for_dtype(stored.plan.dtype, [&]<class T>(T) {
+        for_dtype(stored.plan.config.dtype, [&]<class T>(T) {
             arrays.push_back(
                 {std::string(id->row().name), Array<T>(numbers), stored.plan.axes_of(*id)});
         });
@@ -143,7 +144,7 @@ template <class T>
 std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores) {
     AttentionCall<T> call;
     call.mask = settings_mask(plan);
-    call.sink = plan.sink;
+    call.sink = plan.config.sink;
     call.first_query = plan.first_query;
     call.offset = plan.offset;
     call.query = Tensor4<T>::from_shape({plan.batch, plan.heads, std::size_t{0}, plan.d_k});
@@ -182,10 +183,10 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     const auto copy = [&](std::string_view from, std::string_view to) {
         if (const NamedArray* found = array_named(from, arrays)) add(*found, to);
     };
-    const bool is_softmax = !is_rounded(stored) && plan.mask_method == MaskMethod::neg_inf;
+    const bool is_softmax = !is_rounded(stored) && plan.config.mask_method == MaskMethod::neg_inf;
     const NamedArray* scores = is_softmax ? array_named("biased_scores", arrays) : nullptr;
     std::vector<NamedArray> steps =
-        for_dtype(plan.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
+        for_dtype(plan.config.dtype, [&]<class T>(T) { return steps_of<T>(plan, scores); });
     const bool has_boolean =
         plan.operands.mask_is_boolean || plan.operands.key_padding_mask_is_boolean;
     const std::vector<std::string> additive = additive_masks(plan.operands);
@@ -198,12 +199,12 @@ void add_steps(ExplanationSource& source, const StoredResult& stored) {
     }
     for (NamedArray& step : steps) {
         const std::string name = step.name;
-        if (name == "weights_before_dropout" && plan.dropout.p == 0)
+        if (name == "weights_before_dropout" && plan.config.dropout == 0)
             require_near(*array_named("attention_weights", arrays), step, 0, source.file,
                          plan.first_query);
         add(std::move(step), name);
     }
-    if (plan.dropout.p == 0) copy("attention_weights", "weights_before_dropout");
+    if (plan.config.dropout == 0) copy("attention_weights", "weights_before_dropout");
     if (plan.past_len != 0) return;
     copy("keys", "present_key");
     copy("values", "present_value");

@@ -39,7 +39,7 @@ void write_powers(HeadView& h) {
     const double maximum = h.number("row_max"), total = h.number("softmax_denominator");
     const Row powers = h.row("exp_scores"), scores = h.row(h.last_scores());
     const bool leaves_some = h.masks_before_softmax();
-    const std::vector<double>& sinks = h.plan.sink;
+    const std::vector<double>& sinks = h.plan.config.sink;
     std::optional<double> exp_sink;
     if (!sinks.empty()) exp_sink = h.number("exp_sink");
     const std::size_t key = power_in_full(h, powers);
@@ -60,7 +60,7 @@ void write_powers(HeadView& h) {
 }
 
 void show_weights(HeadView& h) {
-    const bool has_dropout = h.has("weights_before_dropout") && h.plan.dropout.p != 0;
+    const bool has_dropout = h.has("weights_before_dropout") && h.plan.config.dropout != 0;
     if (!h.e.has_only_kept())
         h.show_with_bars(
             {{has_dropout ? "weights_before_dropout" : "attention_weights", h.e.shares(h.head)}});
@@ -97,7 +97,7 @@ void write_renormalized(HeadView& h) {
     const double total = h.number("masked_total");
     h.say("masked_total",
           {.conditions = {{"masks_all", h.count_masked() == h.mask.size()},
-                          {"is_usable", total >= row_of(h.plan.dtype).least}},
+                          {"is_usable", total >= row_of(h.plan.config.dtype).least}},
            .values = {{"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}}});
     show_weights(h);
 }
@@ -152,7 +152,7 @@ void write_values(HeadView& h) {
 }  // namespace
 
 void write_weights(HeadView& h) {
-    h.plan.mask_method == MaskMethod::neg_inf ? write_softmax(h) : write_renormalized(h);
+    h.plan.config.mask_method == MaskMethod::neg_inf ? write_softmax(h) : write_renormalized(h);
     write_dropout(h);
     write_values(h);
 }

@@ -59,7 +59,7 @@ void check_plan(const Plan& plan) {
                                    " is not divided among ranks; expected --emit "
                                    "context_vectors, head_outputs or logsumexp");
     });
-    if (plan.mask_method == MaskMethod::renormalize)
+    if (plan.config.mask_method == MaskMethod::renormalize)
         throw SettingError(ErrorKind::usage, "mask_method",
                            "needs each whole row of weights in one process; expected neg-inf");
     if (plan.past_len != 0)
@@ -108,8 +108,8 @@ void require_same_plans(const OpenQuestion& open, const Communicator& world) {
     std::string own;
     for (const auto& [key, value] : head_of(open.question.request, open.plan))
         own += key + " " + value + "\n";
-    const Parameters& parameters = open.plan.parameters;
-    for (const bool exists : {parameters.qkv_bias, parameters.out_proj, parameters.out_bias})
+    const Settings& s = open.plan.config;
+    for (const bool exists : {s.qkv_bias, *s.out_proj, *s.out_bias})
         own += exists ? "true " : "false ";
     const std::string first = world.from_first(own);
     world.together([&] {
@@ -136,7 +136,7 @@ void require_memory_of_share(const Plan& part, const Share& share, std::size_t r
         return static_cast<double>(part.batch * (length + share.ring_size - 1)) /
                static_cast<double>(share.ring_size);
     };
-    const auto element = static_cast<double>(row_of(part.dtype).size),
+    const auto element = static_cast<double>(row_of(part.config.dtype).size),
                key = static_cast<double>(part.kv_heads * (part.d_k + part.d_v)),
                query = static_cast<double>(part.heads * (part.d_k + 2 * part.d_v)),
                sums = static_cast<double>(part.heads * part.d_v * sizeof(double));
@@ -239,7 +239,7 @@ void run_divided(const Args& args, const Communicator& world) {
     require_same_shapes(open->plan.operands, world);
     require_same_plans(*open, world);
     const Share share = share_of(open->plan, world.rank(), world.size());
-    for_dtype(open->plan.dtype,
+    for_dtype(open->plan.config.dtype,
               [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });
     if (world.rank() == 0) show_notes(open->question.notes);
 }

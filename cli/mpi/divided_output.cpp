@@ -40,7 +40,7 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
     std::vector<ArrayId> ids;
     FileLayout layout;
     std::uint64_t elements = 0;
-    for_dtype(plan.dtype, [&]<class T>(T) {
+    for_dtype(plan.config.dtype, [&]<class T>(T) {
         plan.emit.for_each([&](ArrayId id) {
             // A stream without rows: writers write what comes before the elements. Arrays of one
             // type follow in order.

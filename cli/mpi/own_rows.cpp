@@ -88,7 +88,7 @@ private:
 
     /// Keys have tokens of their own, which are also read where they are those of the queries.
     AttentionCall<T> project_tokens(const IndexRange& queries, const IndexRange& keys) {
-        const bool has_context = row_of(plan_.mode).context;
+        const bool has_context = row_of(plan_.config.mode).context;
         const Tensor3<T> x = stages_.norm(operands_.norm, tokens_in("inputs", queries));
         Tensor3<T> source = tokens_in(has_context ? "context" : "inputs", keys);
         if (!has_context) source = stages_.norm(operands_.norm, std::move(source));

@@ -19,9 +19,9 @@ namespace {
 /// estimated from at most 64 evenly spaced queries; it is 1 for small answers.
 double visible_fraction(const Plan& plan, const Cost& cost) {
     constexpr std::size_t most = 64, few = std::size_t{1} << 16;
-    if ((!plan.causal && plan.window.empty()) || cost.numbers < few) return 1;
+    if ((!*plan.config.causal && plan.window.empty()) || cost.numbers < few) return 1;
     Mask mask;
-    if (plan.causal) mask.add(BandRule(-1, 0, plan.offset));
+    if (*plan.config.causal) mask.add(BandRule(-1, 0, plan.offset));
     if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
     const std::size_t asked = std::min(plan.rows, most);
     double seen = 0;
@@ -59,14 +59,14 @@ struct TextSize {
 
 /// The same for elements in a binary file.
 TextSize binary_size(const Plan& plan, ArrayId array) {
-    const auto a_number = static_cast<double>(row_of(plan.dtype).size);
+    const auto a_number = static_cast<double>(row_of(plan.config.dtype).size);
     return {a_number * plan.numbers<double>(array), a_number};
 }
 
 TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
     constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
     const io::ArrayColors colors = io::colors_of(array);
-    const std::size_t digits = request.precision.value_or(row_of(plan.dtype).digits);
+    const std::size_t digits = request.precision.value_or(row_of(plan.config.dtype).digits);
     const std::size_t visible =
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
     const double masked = static_cast<double>(masked_length(request, colors, visible));
@@ -130,7 +130,7 @@ std::string cost_line(const Request& request, const Plan& plan, const Cost& cost
     std::string line = "{";
     io::append_member(line, "schema", schemas::cost);
     if (!request.id.empty()) io::append_member(line, "id", io::JsonText{request.id});
-    io::append_member(line, "mode", row_of(plan.mode).name);
+    io::append_member(line, "mode", row_of(plan.config.mode).name);
     ((line += ",\"shapes\":") += shapes_json(plan.shapes()));
     append_count(line, "flops", cost.flops);
     append_count(line, "memory_bytes", answer.memory);

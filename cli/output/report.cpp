@@ -57,7 +57,7 @@ io::NumberStyle style_of(const Request& request) {
 io::Report make_report(const Request& request, const Plan& plan, Result result,
                        ThreadPool& workers) {
     io::Report report;
-    report.title_start = std::string(row_of(plan.mode).name) + "  ";
+    report.title_start = std::string(row_of(plan.config.mode).name) + "  ";
     report.title_end = parameters_origin(request);
     report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);

@@ -45,7 +45,7 @@ io::LayerName saved_layer(const Request& request, const Plan& plan) {
     const auto number = static_cast<std::size_t>(request.layer.value_or(0));
     if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
     if (request.family != nullptr) return {*request.family, number, "family"};
-    const bool is_mha = plan.parameters.init == Init::mha;
+    const bool is_mha = plan.config.init == Init::mha;
     return {is_mha ? io::families::mha : io::families::notebook, number, "family"};
 }
 

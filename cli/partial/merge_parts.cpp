@@ -148,8 +148,8 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
 
     const KeyRanges missing = missing_keys(ranges, plan.kv_len);
     if (missing.empty()) {
-        for_dtype(plan.dtype,
-                  [&]<class T>(T) { rows.add_sinks<T>(plan.sink, plan.heads, plan.rows); });
+        for_dtype(plan.config.dtype,
+                  [&]<class T>(T) { rows.add_sinks<T>(plan.config.sink, plan.heads, plan.rows); });
         const OutputPlan output = plan_output(request);
         request = with_output(std::move(request), output);
         request.settings = plan.config;

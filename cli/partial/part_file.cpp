@@ -92,9 +92,9 @@ KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool
     KeyPart part;
     part.context = read_named_array(view, "context", context, workers);
     part.logsumexp = read_named_array(view, "logsumexp", rows, workers);
-    if (!plan.parameters.out_proj) return part;
+    if (!*plan.config.out_proj) return part;
     part.out_weight = read_named_array(view, "W_out", {plan.d_out, plan.heads * plan.d_v}, workers);
-    if (plan.parameters.out_bias)
+    if (*plan.config.out_bias)
         part.out_bias = read_named_array(view, "b_out", {plan.d_out}, workers);
     return part;
 }

@@ -76,10 +76,10 @@ int run_partial(const Args& args) {
             file.question[key] = io::parse_own<nlohmann::ordered_json>(value);
     plan.operands = shapes_of_range(std::move(plan.operands), rows, plan.new_keys());
     PlannedQuestion planned = with_cost(std::move(question), std::move(plan));
-    file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.dtype);
+    file.question["digest"] = digest_of(planned.question.operands, rows, planned.plan.config.dtype);
     file.part = at_locations(planned.question.request, [&] {
         Operands& operands = planned.question.operands;
-        read_range(operands, rows, planned.plan.new_keys(), planned.plan.dtype, pool);
+        read_range(operands, rows, planned.plan.new_keys(), planned.plan.config.dtype, pool);
         return compute_part(planned.plan, std::move(operands), pool);
     });
     write_part(planned.question.request.output, std::move(file), pool);

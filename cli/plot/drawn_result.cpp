@@ -44,7 +44,7 @@ void take_labels(io::Report& report, const io::ResultView& result, const std::op
     if (tokens.empty()) tokens = result.head().tokens.value_or(found.rows);
     if (context_tokens.empty())
         context_tokens = result.head().context_tokens.value_or(context_tokens);
-    const ModeRow* mode = plan ? &row_of(plan->mode) : nullptr;
+    const ModeRow* mode = plan ? &row_of(plan->config.mode) : nullptr;
     // Without an array over queries, the rows are tokens.
     AxisLabels labels =
         axis_labels(mode, tokens, context_tokens, {q_len == 0 ? tokens.size() : q_len, kv_len});

@@ -35,7 +35,7 @@ std::string note_of_packed_heads(const Request& request, const Plan& plan) {
 std::string note_of_heads_axis(const Request& request, const Plan& plan) {
     const Shape &q = plan.operands.query, &k = plan.operands.key;
     if (plan.projects || q.size() != 4 || plan.past_len != 0 || q[1] == 1) return {};
-    const bool is_linear = row_of(plan.mode).mechanism == Mechanism::linear;
+    const bool is_linear = row_of(plan.config.mode).mechanism == Mechanism::linear;
     const bool may_be_tokens = q[2] % k[2] == 0 && (!is_linear || q[1] == k[1]),
                is_confirmed = request.settings.heads && q[1] != q[2];
     if (!may_be_tokens || is_confirmed) return {};
@@ -51,9 +51,9 @@ std::string note_of_heads_axis(const Request& request, const Plan& plan) {
 
 /// (batch, tokens, width), or (tokens, batch, width) as nn.MultiheadAttention without batch_first.
 std::string note_of_tokens_axis(const Request& request, const Plan& plan) {
-    const bool is_mha = plan.parameters.init == Init::mha ||
-                        (request.family != nullptr && request.family->name == "mha" &&
-                         plan.parameters.source == Parameters::Source::given);
+    const bool is_mha =
+        plan.config.init == Init::mha ||
+        (request.family != nullptr && request.family->name == "mha" && plan.operands.weights);
     if (draws_inputs(request) || !plan.projects || !is_mha || !plan.shown.batched ||
         plan.batch == 1)
         return {};

@@ -171,7 +171,7 @@ void check_finite_rows(const Request& request, const Plan& plan, const Operands&
             i = (row + 1) * width - 1;
         }
     };
-    const bool has_context = row_of(plan.mode).context;
+    const bool has_context = row_of(plan.config.mode).context;
     for (const auto& [key, array] :
          {std::pair("inputs", &operands.inputs), {"context", &operands.context}}) {
         if (array == &operands.inputs && draws_inputs(request)) continue;  // no elements yet
@@ -261,7 +261,7 @@ AxisLabels axis_labels(const ModeRow* mode, const std::vector<std::string>& toke
 }
 
 AxisLabels axis_labels(const Request& request, const Plan& plan) {
-    return axis_labels(&row_of(plan.mode), request.tokens, request.context_tokens,
+    return axis_labels(&row_of(plan.config.mode), request.tokens, request.context_tokens,
                        {plan.q_len, plan.kv_len});
 }
 

@@ -139,22 +139,24 @@ private:
     bool uses_window() const {
         return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
     }
-    bool uses_positions() const { return plan.causal || uses_window() || uses_position(plan); }
+    bool uses_positions() const {
+        return *plan.config.causal || uses_window() || uses_position(plan);
+    }
 
     /// Whether no rule but causality excludes keys, and a query's index is its position.
     bool is_only_causal() const {
         const std::vector<std::int64_t>& offsets = plan.offset.values();
-        return plan.causal && !uses_window() && plan.kv_lengths.empty() &&
+        return *plan.config.causal && !uses_window() && plan.kv_lengths.empty() &&
                p.boolean_masks.empty() &&
                std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
     }
 
     void add_conditions() {
         // -Infinity of an additive mask excludes keys without a rule.
-        const bool has_rules =
-            plan.causal || uses_window() || !plan.kv_lengths.empty() || !p.boolean_masks.empty();
+        const bool has_rules = *plan.config.causal || uses_window() || !plan.kv_lengths.empty() ||
+                               !p.boolean_masks.empty();
         add({{"torch", language_.name == "torch"},
-             {"float32", plan.dtype == Dtype::float32},
+             {"float32", plan.config.dtype == Dtype::float32},
              {"data_file", p.has_data_file},
              {"takes_heads", !plan.projects && !plan.packed},
              {"grouped", plan.independent_heads()},
@@ -170,16 +172,17 @@ private:
              {"rope_half", plan.rope.pairs == Rope::half},
              {"append_cache", plan.past_len != 0},
              {"linear", p.is_linear()},
-             {"scales", plan.scale != 1},
-             {"divides_by_root", plan.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
-             {"scale_is_positive", plan.scale > 0},
+             {"scales", *plan.config.scale != 1},
+             {"divides_by_root",
+              *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
+             {"scale_is_positive", *plan.config.scale > 0},
              {"alibi", plan.alibi},
              {"positions", uses_positions()},
              {"has_rules", has_rules},
-             {"causal", plan.causal},
+             {"causal", *plan.config.causal},
              {"only_causal", is_only_causal()},
              {"window", uses_window()},
-             {"keeps_true", plan.keeps_true},
+             {"keeps_true", plan.keeps_true()},
              {"masked_rows", p.has_masked_rows},
              {"renormalize", p.renormalizes()},
              {"drop", p.has("dropout_kept")},
@@ -218,18 +221,18 @@ private:
                                                            : std::string();
         };
         const char* const tokens = p.input_norm ? "normed_inputs" : "inputs";
-        const char* const source = row_of(plan.mode).context ? "context" : tokens;
+        const char* const source = row_of(plan.config.mode).context ? "context" : tokens;
         const bool has_outputs = merges_heads() || p.has("W_out");
         std::string operands;
         for (const ProgramArray& operand : p.operands) (operands += operand.name) += ' ';
         add({{"command", p.command},
-             {"dtype", std::string(row_of(plan.dtype).name)},
+             {"dtype", std::string(row_of(plan.config.dtype).name)},
              {"source_of_queries", plan.projects ? tokens : "query"},
              {"source_of_keys", plan.projects ? source : "key"},
              {"source_of_values", plan.projects ? source : "value"},
              {"heads", has_outputs ? "head_outputs" : "context_vectors"},
-             {"scale", number(plan.scale)},
-             {"scale_attribute", attribute(plan.scale)},
+             {"scale", number(*plan.config.scale)},
+             {"scale_attribute", attribute(*plan.config.scale)},
              {"softcap", plan.softcap != 0 ? number(plan.softcap) : ""},
              {"softcap_attribute", attribute(plan.softcap)},
              {"offset", shift},
@@ -239,8 +242,8 @@ private:
              {"keys_after", keys_at(1)},
              {"kv_lengths", listed(plan.kv_lengths)},
              {"many_kv_lengths", plan.kv_lengths.size() > 1},
-             {"sinks", listed(plan.sink)},
-             {"many_sinks", plan.sink.size() > 1},
+             {"sinks", listed(plan.config.sink)},
+             {"many_sinks", plan.config.sink.size() > 1},
              {"kept_weight", number(p.kept_weight)},
              {"additive_masks", listed(p.additive_masks, " ")},
              {"boolean_masks", listed(p.boolean_masks, " ")},
@@ -301,7 +304,8 @@ private:
              {"extents", extents},
              {"element", element},
              {"reshape", shape == array.shape ? "" : ".reshape" + shape_text(shape)},
-             {"literal", p.has_data_file ? "" : ArrayText(array, plan.dtype, language_).of(shape)}},
+             {"literal",
+              p.has_data_file ? "" : ArrayText(array, plan.config.dtype, language_).of(shape)}},
             array.name);
         if (!is_parameter || full.size() != 3) return;
         const bool is_in_out = plan.is_transposed(*id);

@@ -27,7 +27,7 @@ double with_three_digits(double value, Dtype dtype) {
 
 ProgramArray tolerances_of(const Problem& problem, ArrayId id, const ProgramArray& array,
                            ThreadPool& pool) {
-    const Dtype dtype = problem.plan.dtype;
+    const Dtype dtype = problem.plan.config.dtype;
     const Evaluator evaluator(problem,
                               dtype == Dtype::float32 ? Precision::float32 : Precision::float64);
     const double least = row_of(dtype).least;
@@ -79,14 +79,14 @@ std::string bytes_of(const ProgramArray& array, Dtype dtype) {
 template <class Use>
 void for_each_array(const Repro& program, const Use& use) {
     program.for_each_array(
-        [&](const ProgramArray& array) { use(array, bytes_of(array, program.plan.dtype)); });
+        [&](const ProgramArray& array) { use(array, bytes_of(array, program.plan.config.dtype)); });
 }
 
 }  // namespace
 
 void write_npz_data(io::Output& out, const Repro& program) {
     io::ZipWriter zip(out);
-    const char* const real = program.plan.dtype == Dtype::float32 ? "<f4" : "<f8";
+    const char* const real = program.plan.config.dtype == Dtype::float32 ? "<f4" : "<f8";
     for_each_array(program, [&](const ProgramArray& array, const std::string& bytes) {
         const std::string header = io::npy_header(array.is_boolean ? "|b1" : real, array.shape);
         zip.begin(array.name + ".npy", header.size() + bytes.size());

@@ -45,7 +45,7 @@ public:
              {std::tuple("mask", &given_.mask, given_.mask_is_boolean),
               {"key_padding_mask", &given_.key_padding_mask, given_.key_padding_mask_is_boolean}})
             if (mask->dimension() != 0) add_mask(name, *mask, is_boolean);
-        if (plan().dropout.p != 0) add_dropout();
+        if (plan().config.dropout != 0) add_dropout();
     }
 
 private:
@@ -53,7 +53,7 @@ private:
 
     std::vector<double> rounded(const RealArray& array) const {
         RealArray copy = array;
-        return for_dtype(plan().dtype, [&]<class T>(T) {
+        return for_dtype(plan().config.dtype, [&]<class T>(T) {
             const Array<T> numbers = copy.take<T>();
             return std::vector<double>(numbers.begin(), numbers.end());
         });
@@ -162,7 +162,7 @@ private:
     }
 
     double rounded_number(const std::vector<double>& constants, std::size_t head) const {
-        return row_of(plan().dtype).round(constants[constants.size() == 1 ? 0 : head]);
+        return row_of(plan().config.dtype).round(constants[constants.size() == 1 ? 0 : head]);
     }
 
     /// Right-aligned with (batch, heads, q_len, kv_len). Keys past its last column are excluded by
@@ -182,7 +182,8 @@ private:
         for (std::size_t row = 0; row < rows; ++row)
             for (std::size_t k = 0; k < wanted; ++k) {
                 const double x = k < columns ? mask.data()[row * columns + k] : 0;
-                values.push_back(is_boolean ? (x != 0 ? 1 : 0) : row_of(plan().dtype).round(x));
+                values.push_back(is_boolean ? (x != 0 ? 1 : 0)
+                                            : row_of(plan().config.dtype).round(x));
             }
         full[3] = wanted;
         add(name, full, {program_.batched(), program_.with_heads(), true, true}, std::move(values),
@@ -255,7 +256,7 @@ void check_sums(const Repro& program, const Result& result) {
                               weights =
                                   numbers_of(*array_named("weights_before_dropout", result.arrays));
     const std::size_t keys = program.plan.kv_len;
-    const double least = 16 * row_of(program.plan.dtype).least;
+    const double least = 16 * row_of(program.plan.config.dtype).least;
     for (std::size_t row = 0; row < weights.size(); row += keys) {
         const auto sum_of = [&](const std::vector<double>& rows) {
             return std::accumulate(&rows[row], &rows[row] + keys, 0.0);

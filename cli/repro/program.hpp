@@ -61,7 +61,7 @@ struct Repro {
     }
 
     bool is_linear() const { return plan.rule.has_value(); }
-    bool renormalizes() const { return plan.mask_method == MaskMethod::renormalize; }
+    bool renormalizes() const { return plan.config.mask_method == MaskMethod::renormalize; }
     /// Whether arrays of heads have axes of batch and heads; if not, the size is 1.
     bool batched() const { return plan.shown.batched; }
     bool with_heads() const { return plan.shown.with_heads; }

@@ -135,7 +135,7 @@ std::vector<std::string> write_repro(const LanguageRow& language, const Request&
     check_count(number_count(planned.plan), language, request);
     const Answer answered = answer(PlannedQuestion(planned), runtime);
     Repro program = make_program(planned, answered.result, workers);
-    program.command = "attn " + std::string(row_of(planned.plan.mode).name) +
+    program.command = "attn " + std::string(row_of(planned.plan.config.mode).name) +
                       (is_saved ? " --config" : "") + flags.command;
     double numbers = 0;
     program.for_each_array(

@@ -45,21 +45,17 @@ void share(ThreadPool* workers, std::size_t items, const Work& work) {
     for (std::size_t item = 0; item < items; ++item) work(item);
 }
 
-/// Numbers the workers of one run of a pool in the order in which they begin: there are never more
-/// than items, so that buffers are one for each that works.
-class WorkerSlots {
-public:
-    explicit WorkerSlots(std::size_t threads) : slots_(threads, none) {}
-
-    std::size_t of(std::size_t worker) {
-        if (slots_[worker] == none) slots_[worker] = next_.fetch_add(1, std::memory_order_relaxed);
-        return slots_[worker];
-    }
-
-private:
-    static constexpr std::size_t none = ~std::size_t{0};
-    std::vector<std::size_t> slots_;
-    std::atomic<std::size_t> next_{0};
-};
+/// Calls work(item, slot) on the pool: slots number the workers in the order in which they begin,
+/// so that there are never more than items, and buffers are one for each that works.
+template <class Work>
+void run_in_slots(ThreadPool& pool, std::size_t items, const Work& work) {
+    constexpr std::size_t none = ~std::size_t{0};
+    std::vector<std::size_t> slots(pool.threads(), none);
+    std::atomic<std::size_t> next{0};
+    pool.run(items, [&](std::size_t item, std::size_t worker) {
+        if (slots[worker] == none) slots[worker] = next.fetch_add(1, std::memory_order_relaxed);
+        work(item, slots[worker]);
+    });
+}
 
 }  // namespace attn

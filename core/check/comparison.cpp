@@ -71,11 +71,9 @@ double Fit::root_mean_square() const {
 
 const Numbers& Reproduction::computed(const TheirRow& row, bool with_errors) {
     const TheirArray& theirs = comparison_.array(row);
-    std::unique_ptr<Candidate>& one = candidates_[{theirs.type, with_errors}];
-    if (!one)
-        one = std::make_unique<Candidate>(comparison_.evaluator(theirs.type), conventions_,
-                                          with_errors);
-    return one->row(theirs.id, row.batch, row.head, row.row);
+    const auto made = candidates_.try_emplace(
+        {theirs.type, with_errors}, comparison_.evaluator(theirs.type), conventions_, with_errors);
+    return made.first->second.row(theirs.id, row.batch, row.head, row.row);
 }
 
 bool Reproduction::is_far_off(const TheirRow& row) {
@@ -118,10 +116,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops) {
 
 Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool)
     : problem_(problem), arrays_(std::move(arrays)), asked_(arrays_.size()) {
-    for (const TheirArray& one : arrays_) {
-        std::unique_ptr<Evaluator>& made = evaluators_[one.type];
-        if (!made) made = std::make_unique<Evaluator>(problem_, one.type);
-    }
+    for (const TheirArray& one : arrays_) evaluators_.try_emplace(one.type, problem_, one.type);
     for (std::size_t index = 0; index < arrays_.size(); ++index) {
         const std::array<std::size_t, 4>& shape = arrays_[index].shape;
         const std::size_t heads = shape[0] * shape[1], count = rows(index);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -59,7 +58,7 @@ public:
 private:
     const Comparison& comparison_;
     Conventions conventions_;
-    std::map<std::pair<Precision, bool>, std::unique_ptr<Candidate>> candidates_;
+    std::map<std::pair<Precision, bool>, Candidate> candidates_;
 };
 
 /// The arrays, the errors that the question's own conventions leave, and the rows by which others
@@ -71,7 +70,7 @@ public:
 
     const Problem& problem() const { return problem_; }
     const std::vector<TheirArray>& arrays() const { return arrays_; }
-    const Evaluator& evaluator(Precision type) const { return *evaluators_.at(type); }
+    const Evaluator& evaluator(Precision type) const { return evaluators_.at(type); }
     const TheirArray& array(const TheirRow& row) const { return arrays_[row.array]; }
 
     std::size_t rows(std::size_t array) const {
@@ -104,13 +103,13 @@ public:
 
     /// Whether the sizes of the question's tensors allow these conventions.
     bool allows(const Conventions& conventions) const {
-        return evaluators_.begin()->second->fits(conventions);
+        return evaluators_.begin()->second.fits(conventions);
     }
 
 private:
     const Problem& problem_;
     std::vector<TheirArray> arrays_;
-    std::map<Precision, std::unique_ptr<Evaluator>> evaluators_;
+    std::map<Precision, Evaluator> evaluators_;
     bool is_right_ = true;
     std::vector<std::vector<Asked>> asked_;
     std::vector<TheirRow> probes_;

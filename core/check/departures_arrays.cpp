@@ -188,7 +188,7 @@ void exchanges(Alternatives& to) {
 void dropouts(Alternatives& to) {
     const Problem& problem = to.problem;
     if (problem.asked.drops) {
-        const std::string asked = "p = " + shortest_decimal(problem.plan.dropout.p);
+        const std::string asked = "p = " + shortest_decimal(problem.plan.config.dropout);
         to.asked(asked);
         to.set("p = 0", &Conventions::drops, false);
         to.set(asked + ", kept weights not divided by 1 - p", &Conventions::rescales_dropout,
@@ -263,7 +263,7 @@ void precisions(Alternatives& to) {
         if (array == unrotated) return projects && rotates;
         return array != context || problem.projection[3].has_value();
     };
-    to.asked(std::string(row_of(problem.plan.dtype).name));
+    to.asked(std::string(row_of(problem.plan.config.dtype).name));
     for (const Precision precision : {Precision::float16, Precision::bfloat16})
         for (const Together& some : rounded_together) {
             std::vector<Conventions::Rounding> roundings;
@@ -327,9 +327,8 @@ void output_projections(Alternatives& to) {
 /// differ.
 std::string projection_flag(const Problem& problem, const Conventions& found) {
     const Plan& plan = problem.plan;
-    const bool may_lack_it =
-        plan.parameters.source == Parameters::Source::drawn && plan.parameters.init != Init::mha;
-    const bool moves_dropout = plan.dropout.p > 0 && !plan.dropout.has_own_generator;
+    const bool may_lack_it = plan.draws_parameters() && plan.config.init != Init::mha;
+    const bool moves_dropout = plan.config.dropout > 0 && !plan.config.dropout_seed;
     if (!may_lack_it || moves_dropout || found.projects_out) return "";
     return problem.asked.adds_bias[index_of(Tensor::out)] ? "--no-out-proj --no-out-bias"
                                                           : "--no-out-proj";

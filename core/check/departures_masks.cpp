@@ -161,7 +161,7 @@ void causal_masks(Alternatives& to) {
 std::string causal_flag(const Problem& problem, const Conventions& found) {
     const Plan& plan = problem.plan;
     // The other modes are defined by the mask.
-    if (plan.mode == Mode::self || plan.mode == Mode::causal) return "";
+    if (plan.config.mode == Mode::self || plan.config.mode == Mode::causal) return "";
     if (!found.band.causal) return "--no-causal";
     if (found.band.causal_reversed) return "";
     if (plan.q_len == plan.kv_len - plan.past_len) return "--causal";

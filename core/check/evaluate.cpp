@@ -56,14 +56,15 @@ const Numbers& Candidate::row(ArrayId array, std::size_t batch, std::size_t head
 void Candidate::answer_row(const RowsView& row) {
     reset(answer_, row.columns);
     std::copy_n(row.value, row.columns, answer_.value.data());
-    std::copy_n(row.error, answer_.error.size(), answer_.error.data());
+    std::copy_n(row.error, row.columns, answer_.error.data());
 }
 
 void Candidate::answer_operands(const double* values, std::size_t count, std::size_t step) {
     reset(answer_, count);
-    for (std::size_t i = 0; i < count; ++i) answer_.value[i] = values[i * step];
-    for (std::size_t i = 0; i < answer_.error.size(); ++i)
+    for (std::size_t i = 0; i < count; ++i) {
+        answer_.value[i] = values[i * step];
         answer_.error[i] = model_.of_operand(answer_.value[i]);
+    }
 }
 
 /// Inputs, or normed inputs; the tokens are not the computed ones alone.

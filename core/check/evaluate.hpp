@@ -110,10 +110,10 @@ private:
     void fill_output(ArrayId array, const RowPlace& at);
     void fill_context(ArrayId array, const RowPlace& at);
 
-    /// Makes them 0, and the errors too, if they are asked for.
-    void reset(Numbers& x, std::size_t count) const {
+    /// Makes them 0, and the errors too, which remain so if they are not asked for.
+    static void reset(Numbers& x, std::size_t count) {
         x.value.assign(count, 0);
-        x.error.assign(with_errors_ ? count : 0, 0);
+        x.error.assign(count, 0);
         x.below.clear();
     }
     /// Operands have the error of rounding them to the type.

@@ -1,7 +1,6 @@
 #include "core/check/judge.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -162,29 +161,24 @@ private:
 Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)
     : problem_(problem), tolerance_(tolerance), pool_(pool) {}
 
-Judge::~Judge() = default;
-
 void Judge::free_memory() {
     evaluators_.clear();
 }
 
 const Evaluator& Judge::evaluator(Precision type) {
-    std::unique_ptr<Evaluator>& made = evaluators_[type];
-    if (!made) made = std::make_unique<Evaluator>(problem_, type);
-    return *made;
+    return evaluators_.try_emplace(type, problem_, type).first->second;
 }
 
 /// Rows of all heads of a query are neighbours: candidates keep what these have in common.
 Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem_.plan, given.id);
     const Evaluator& shared = evaluator(type);
-    std::vector<std::unique_ptr<Row>> of_worker(pool_.threads());
+    std::vector<std::optional<Row>> of_worker(pool_.threads());
     std::vector<Tally> tallies(batch * rows);
     pool_.run(tallies.size(),
               [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
-                  std::unique_ptr<Row>& row = of_worker[worker];
-                  if (!row)
-                      row = std::make_unique<Row>(problem_, shared, given, layout, tolerance_);
+                  std::optional<Row>& row = of_worker[worker];
+                  if (!row) row.emplace(problem_, shared, given, layout, tolerance_);
                   for (std::size_t head = 0; head < heads; ++head)
                       row->compare(item / rows, head, item % rows, tallies[item]);
               });

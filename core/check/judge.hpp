@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,7 +57,6 @@ class Judge {
 public:
     /// `problem` must outlive it.
     Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool);
-    ~Judge();
 
     ArrayJudgement judge(const GivenArray& given);
     /// By this layout and type.
@@ -84,7 +82,7 @@ private:
     const Problem& problem_;
     std::optional<CheckTolerance> tolerance_;
     ThreadPool& pool_;
-    std::map<Precision, std::unique_ptr<Evaluator>> evaluators_;
+    std::map<Precision, Evaluator> evaluators_;
     Precision coarsest_ = Precision::float64;
 };
 

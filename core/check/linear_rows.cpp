@@ -34,18 +34,29 @@ struct HeadGates {
         if (log_decay == nullptr) return 1;
         return std::exp(log_decay[t * columns + (columns == 1 ? 0 : i)]);
     }
-    /// The largest factor, and the largest relative error of one.
-    void bound(std::size_t t, const ErrorModel& model, double& most, double& error) const {
-        most = 1;
-        error = 0;
-        if (log_decay == nullptr) return;
-        most = 0;
+    double rate(std::size_t t) const { return beta == nullptr ? 1 : beta[t]; }
+
+    struct Bounds {
+        double most = 1, decay_error = 0;  ///< the largest factor, and relative error of one
+        double growth = 1;                 ///< of a state, by the correction
+        double rate_error = 0;
+    };
+    Bounds bounds(std::size_t t, const ErrorModel& model, double key_length) const {
+        Bounds all;
+        if (beta != nullptr) {
+            all.growth = std::max(1.0, std::abs(1 - beta[t] * key_length * key_length));
+            all.rate_error = model.of_operand(beta[t]) + model.rounding(beta[t]);
+        }
+        if (log_decay == nullptr) return all;
+        all.most = 0;
         for (std::size_t i = 0; i < columns; ++i) {
             const double g = log_decay[t * columns + i];
-            most = std::max(most, std::exp(g));
+            all.most = std::max(all.most, std::exp(g));
             if (std::isfinite(g))
-                error = std::max(error, model.of_operand(g) + model.unit() * (2 * std::abs(g) + 2));
+                all.decay_error = std::max(
+                    all.decay_error, model.of_operand(g) + model.unit() * (2 * std::abs(g) + 2));
         }
+        return all;
     }
 };
 
@@ -62,7 +73,7 @@ const Candidate::LinearHead& Candidate::linear_head(std::size_t batch, std::size
         head = std::make_shared<LinearHead>();
         const std::size_t d_v = values.columns, size = keys.columns * d_v;
         head->state.assign(size, 0);
-        head->error.assign(with_errors_ ? d_v : 0, 0);
+        head->error.assign(d_v, 0);
         const std::vector<double>& past = problem_.recurrence.past_state;
         if (!past.empty()) std::copy_n(past.data() + index * size, size, head->state.data());
         for (std::size_t i = 0; i < size && with_errors_; ++i)
@@ -80,7 +91,7 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
     std::vector<double>&state = head.state, &error = head.error;
     std::vector<double> update(values.at(t), values.at(t) + d_v), lengths(d_v, 0);
     const double *const k = keys.at(t), *const v = values.at(t);
-    const double beta = gates.beta == nullptr ? 1 : gates.beta[t];
+    const double beta = gates.rate(t);
     for (std::size_t i = 0; i < d_k; ++i) {
         const double factor = gates.decay(t, i);
         for (std::size_t j = 0; j < d_v; ++j) {
@@ -96,26 +107,21 @@ void Candidate::step(LinearHead& head, const RowsView& keys, const RowsView& val
     }
     if (with_errors_) {
         const Norms& norms = keys.norms[t];
-        double most = 1, decay_error = 0;
-        gates.bound(t, model_, most, decay_error);
-        const bool is_delta = gates.beta != nullptr;
-        const double growth =
-            is_delta ? std::max(1.0, std::abs(1 - beta * norms.two * norms.two)) : 1;
-        const double beta_error = is_delta ? model_.of_operand(beta) + model_.rounding(beta) : 0;
+        const HeadGates::Bounds of = gates.bounds(t, model_, norms.two);
         for (std::size_t j = 0; j < d_v; ++j) {
             const double length = std::sqrt(lengths[j]);
             const double held = length * norms.two, u = std::abs(update[j]);
             double of_update = values.error_at(t)[j] + model_.rounding(v[j]);
-            if (is_delta)
+            if (gates.beta != nullptr)
                 of_update = std::abs(beta) * (of_update + length * norms.error_two +
                                               model_.gamma_of_products(d_k + 2) * held) +
-                            beta_error * (std::abs(v[j]) + held);
-            const double own = (decay_error + 3 * model_.unit()) * length +
+                            of.rate_error * (std::abs(v[j]) + held);
+            const double own = (of.decay_error + 3 * model_.unit()) * length +
                                norms.two * (of_update + 3 * model_.rounding(u)) +
                                norms.error_two * (u + of_update) +
                                static_cast<double>(d_k) * model_.least();
             // Steps round independently of each other.
-            error[j] = std::hypot(growth * most * error[j], 3 * own);
+            error[j] = std::hypot(of.growth * of.most * error[j], 3 * own);
         }
     }
     for (std::size_t i = 0; i < d_k; ++i)
@@ -132,7 +138,7 @@ void Candidate::linear_output(QueryRow& q) {
     for (std::size_t i = 0; i < d_k; ++i)
         for (std::size_t j = 0; j < d_v; ++j) output[j] += query.value[i] * state[i * d_v + j];
     for (double& x : output) x *= c_.scale;
-    for (std::size_t j = 0; j < q.output.error.size(); ++j) {
+    for (std::size_t j = 0; j < d_v && with_errors_; ++j) {
         double squares = 0;
         for (std::size_t i = 0; i < d_k; ++i) squares += state[i * d_v + j] * state[i * d_v + j];
         const double length = std::sqrt(squares), of_state = head.error[j];
@@ -143,7 +149,6 @@ void Candidate::linear_output(QueryRow& q) {
         q.output.error[j] =
             model_.stored(output[j], std::abs(c_.scale) * error + 2 * model_.rounding(output[j]));
     }
-    q.output.error.resize(d_v);
     round_rows(c_, Rounded::outputs, q.output);
 }
 
@@ -160,29 +165,24 @@ void Candidate::linear_weights_of(QueryRow& q) {
         const double* const k = keys.at(s);
         const double length = with_errors_ ? norms_of(reader.data(), nullptr, d_k).two : 0;
         double weight = inner_product(reader.data(), k, d_k);
-        const double beta = gates.beta == nullptr ? 1 : gates.beta[s];
+        const double beta = gates.rate(s);
         weight *= beta;
-        double most = 1, decay_error = 0;
-        gates.bound(s, model_, most, decay_error);
         if (with_errors_) {
             const Norms& norms = keys.norms[s];
+            const HeadGates::Bounds of = gates.bounds(s, model_, norms.two);
             const double of_product = norms.two * error + norms.error_two * (length + error) +
                                       model_.gamma_of_products(d_k + 4) * length * norms.two;
-            const double beta_error =
-                gates.beta == nullptr ? 0 : model_.of_operand(beta) + model_.rounding(beta);
-            const double of_weight = std::abs(beta) * of_product + beta_error * length * norms.two;
+            const double of_weight =
+                std::abs(beta) * of_product + of.rate_error * length * norms.two;
             q.weight.error[s] =
                 model_.stored(c_.scale * weight, std::abs(c_.scale) * of_weight +
                                                      3 * model_.rounding(c_.scale * weight));
-            double own = (decay_error + 2 * model_.unit()) * length;
-            double growth = 1;
-            if (gates.beta != nullptr) {
-                growth = std::max(1.0, std::abs(1 - beta * norms.two * norms.two));
+            double own = (of.decay_error + 2 * model_.unit()) * length;
+            if (gates.beta != nullptr)
                 own += norms.two * (std::abs(beta) * (of_product - norms.two * error) +
-                                    beta_error * length * norms.two) +
+                                    of.rate_error * length * norms.two) +
                        norms.error_two * std::abs(weight) + 2 * model_.unit() * length;
-            }
-            error = std::hypot(growth * most * error, 3 * most * own);
+            error = std::hypot(of.growth * of.most * error, 3 * of.most * own);
             // A product of decays may be 0 that would be below the normal numbers.
             if (gates.log_decay != nullptr) error += model_.least_power() * query.norms[0].two;
         }

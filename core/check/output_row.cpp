@@ -44,8 +44,6 @@ void Candidate::weigh_values(QueryRow& q) {
         for (std::size_t i = 0; i < d; ++i) output[i] += w * value[i];
     }
     if (with_errors_) set_output_errors(q, values, weights);
-    if (!rounds_outputs_) return;
-    q.output.error.resize(d);
     round_rows(c_, Rounded::outputs, q.output);
 }
 
@@ -266,7 +264,7 @@ void Candidate::fill_context(ArrayId array, const RowPlace& at) {
             c_.merged == HeadSplit::reshaped ? at.row * plan_.heads + h : h * plan_.rows + at.row;
         return RowPlace{at.batch, place / plan_.rows, place % plan_.rows};
     };
-    if (plan_.shown.separate_heads && !plan_.parameters.out_proj)
+    if (plan_.shown.separate_heads && !*plan_.config.out_proj)
         return fill_output(array, source_of(at.head));
     const std::size_t heads = plan_.heads, d = plan_.d_v;
     constexpr auto out = index_of(Tensor::out);
@@ -282,9 +280,10 @@ void Candidate::fill_context(ArrayId array, const RowPlace& at) {
         const QueryRow& q = answered(source_of(i));
         const bool moves_together = with_errors_ && projects && moves_as_projected(q);
         const std::vector<double>& error = moves_together ? q.unmoved_error : q.output.error;
-        for (std::size_t c = 0; c < d; ++c) joined.value[joined_column(i, c)] = q.output.value[c];
-        for (std::size_t c = 0; c < d && with_errors_; ++c)
+        for (std::size_t c = 0; c < d; ++c) {
+            joined.value[joined_column(i, c)] = q.output.value[c];
             joined.error[joined_column(i, c)] = error[c];
+        }
         if (!moves_together) continue;
         for (const double move : q.moves) moved_root = std::hypot(moved_root, move);
         add_projected_moves(q, weight, moves, roots);
@@ -295,7 +294,6 @@ void Candidate::fill_context(ArrayId array, const RowPlace& at) {
     if (with_errors_) joined.set_norms();
     const RowsView outputs = joined.view();
     reset(answer_, weight.rows);
-    answer_.error.resize(weight.rows);
     for (std::size_t o = 0; o < weight.rows; ++o) {
         double& y = answer_.value[o];
         y = inner_product(outputs.value, weight.at(o), joined.columns);

@@ -81,13 +81,14 @@ void take_weights(Problem& problem, const AnyLayerWeights& weights) {
 void take_sources(Problem& problem, const Operands& operands) {
     const Plan& plan = problem.plan;
     if (plan.projects) {
-        problem.inputs = rows_of_operand(operands.inputs, plan.dtype);
+        problem.inputs = rows_of_operand(operands.inputs, plan.config.dtype);
         problem.input_norm = operands.norm;
         Numbers& x = problem.source[0];
         x = problem.inputs;
         normalise_all(x, operands.norm);
-        problem.source[1] =
-            row_of(plan.mode).context ? rows_of_operand(operands.context, plan.dtype) : x;
+        problem.source[1] = row_of(plan.config.mode).context
+                                ? rows_of_operand(operands.context, plan.config.dtype)
+                                : x;
         problem.source[2] = problem.source[1];
         if (plan.independent_heads()) problem.heads_in = HeadsIn::copies;
         return;
@@ -95,10 +96,10 @@ void take_sources(Problem& problem, const Operands& operands) {
     const RealArray* const three[] = {&operands.query, &operands.key, &operands.value};
     if (!plan.packed) problem.heads_in = HeadsIn::axis;
     for (std::size_t i = 0; i < 3; ++i)
-        problem.source[i] =
-            plan.packed ? rows_of_operand(*three[i], plan.dtype)
-                        : heads_side_by_side(*three[i], plan.batch,
-                                             i == 0 ? plan.heads : plan.kv_heads, plan.dtype);
+        problem.source[i] = plan.packed ? rows_of_operand(*three[i], plan.config.dtype)
+                                        : heads_side_by_side(*three[i], plan.batch,
+                                                             i == 0 ? plan.heads : plan.kv_heads,
+                                                             plan.config.dtype);
 }
 
 /// Additive masks are rounded to the type: those below its range block keys.
@@ -117,7 +118,7 @@ MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_
 }
 
 void take_masks(Problem& problem, const Operands& operands) {
-    const Dtype dtype = problem.plan.dtype;
+    const Dtype dtype = problem.plan.config.dtype;
     if (operands.mask.dimension() != 0)
         problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
     if (operands.key_padding_mask.dimension() != 0)
@@ -133,11 +134,12 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
     columns = 1;
     if (!constants.empty()) {
         for (std::size_t i = 0; i < plan.batch * heads; ++i)
-            gate.insert(gate.end(), tokens,
-                        row_of(plan.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
+            gate.insert(
+                gate.end(), tokens,
+                row_of(plan.config.dtype).round(constants[constants.size() == 1 ? 0 : i % heads]));
         return gate;
     }
-    std::vector<double> given = rounded_doubles(array, plan.dtype);
+    std::vector<double> given = rounded_doubles(array, plan.config.dtype);
     if (given.empty()) return gate;
     const bool has_columns_of_heads = plan.projects || plan.packed;
     if (!has_columns_of_heads) {
@@ -164,11 +166,11 @@ void take_recurrence(Problem& problem, const Operands& operands) {
     std::size_t one = 1;
     taken.log_decay = gate_of_problem(plan, operands.decay, plan.decay, taken.decay_columns);
     taken.beta = gate_of_problem(plan, operands.beta, plan.beta, one);
-    taken.past_state = rounded_doubles(operands.past_state, plan.dtype);
+    taken.past_state = rounded_doubles(operands.past_state, plan.config.dtype);
 }
 
 void take_dropout(Problem& problem, const Result& result) {
-    const double p = problem.plan.dropout.p;
+    const double p = problem.plan.config.dropout;
     if (p == 0) return;
     problem.kept_weight = 1 / (1 - p);
     const NamedArray& mask = *array_named("dropout_mask", result.arrays);
@@ -187,20 +189,20 @@ Conventions conventions_of(const Problem& problem) {
     if (plan.rope.dims != 0)
         asked.rope = {plan.rope.pairs, plan.rope.base, plan.rope.dims, 0, plan.rope.scaling};
     asked.rope.first_query = asked.rope.first_key = static_cast<std::int64_t>(plan.past_len);
-    asked.scale = plan.scale;
+    asked.scale = *plan.config.scale;
     asked.softcap = plan.softcap;
     asked.alibi.is_on = plan.alibi;
-    asked.band.causal = plan.causal && !plan.rule;
+    asked.band.causal = *plan.config.causal && !plan.rule;
     asked.band.offset = plan.offset.values();
     if (!plan.window.empty()) {
         asked.band.left = plan.window[0];
         asked.band.right = plan.window[1];
     }
     asked.kv_lengths = plan.kv_lengths;
-    asked.true_keeps = {plan.keeps_true, plan.keeps_true};
-    if (plan.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
-    asked.sink = plan.sink;
-    asked.drops = plan.dropout.p != 0;
+    asked.true_keeps = {plan.keeps_true(), plan.keeps_true()};
+    if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
+    asked.sink = plan.config.sink;
+    asked.drops = plan.config.dropout != 0;
     return asked;
 }
 
@@ -211,8 +213,8 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
-    problem.past_key = rounded_doubles(operands.past_key, plan.dtype);
-    problem.past_value = rounded_doubles(operands.past_value, plan.dtype);
+    problem.past_key = rounded_doubles(operands.past_key, plan.config.dtype);
+    problem.past_value = rounded_doubles(operands.past_value, plan.config.dtype);
     take_masks(problem, operands);
     take_recurrence(problem, operands);
     take_dropout(problem, result);
@@ -221,8 +223,8 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
 }
 
 Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool) {
-    const bool draws = plan.parameters.source == Parameters::Source::drawn;
-    const bool drops = plan.dropout.p != 0;
+    const bool draws = plan.draws_parameters();
+    const bool drops = plan.config.dropout != 0;
     if (!draws && !drops) return make_problem(plan, operands, {{}, operands.weights});
     PlanOptions options;
     options.emit = std::vector<std::string>{drops ? "dropout_mask" : "queries"};

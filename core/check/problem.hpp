@@ -15,11 +15,12 @@
 
 namespace attn {
 
-/// Rows of numbers and, where they were asked for, bounds on their errors.
+/// Rows of numbers and, where they were asked for, bounds on their errors: else these are 0, or
+/// none.
 struct Numbers {
     std::size_t rows = 0, columns = 0;
     std::vector<double> value;
-    std::vector<double> error;       ///< of numbers that are too large; empty: not computed
+    std::vector<double> error;       ///< of numbers that are too large
     std::vector<double> below = {};  ///< of those too small; empty: the same
 
     double below_at(std::size_t i) const { return below.empty() ? error[i] : below[i]; }

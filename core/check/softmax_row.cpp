@@ -68,7 +68,6 @@ void Candidate::weigh(QueryRow& q) {
         mask_weights(q, renormalizes);
     if (!rounds_weights_) return;
     q.weight.below.clear();
-    q.weight.error.resize(q.weight.value.size());
     round_rows(c_, Rounded::weights, q.weight);
 }
 
@@ -262,17 +261,14 @@ void Candidate::mask_weights(QueryRow& q, bool renormalizes) const {
     q.weight.below.clear();
     double total = 0, total_error = 0;
     for (std::size_t k = 0; k < weight.size(); ++k) {
-        if (q.is_unblocked[k] == 0) {
-            weight[k] = 0;
-            if (with_errors_) error[k] = 0;
-        }
+        if (q.is_unblocked[k] == 0) weight[k] = error[k] = 0;
         total += weight[k];
-        if (with_errors_) total_error += error[k];
+        total_error += error[k];
     }
     if (!renormalizes || total == 0) return;
     const double relative = total_error / total + model_.gamma(weight.size() + 2);
     for (std::size_t k = 0; k < weight.size(); ++k) {
-        if (with_errors_) error[k] = (error[k] + weight[k] * relative) / total + model_.least();
+        error[k] = (error[k] + weight[k] * relative) / total + model_.least();
         weight[k] /= total;
     }
 }

@@ -90,6 +90,7 @@ void Candidate::fill_weight(ArrayId array, const RowPlace& at) {
     if (!is_final) return;
     for (std::size_t k = 0; k < answer_.value.size(); ++k) {
         const double x = answer_.value[k] = dropped(q, k, answer_.value[k]);
+        if (!with_errors_) continue;
         for (std::vector<double>* const errors : {&answer_.error, &answer_.below}) {
             if (errors->empty()) continue;
             double& error = (*errors)[k];

@@ -304,8 +304,8 @@ BoundedRows Evaluator::source(Tensor tensor, const Conventions& c) const {
                     }
     }
     round_rows(c, Rounded::inputs, x);
-    const bool is_normed =
-        problem_.input_norm && (tensor == Tensor::query || !row_of(problem_.plan.mode).context);
+    const bool is_normed = problem_.input_norm &&
+                           (tensor == Tensor::query || !row_of(problem_.plan.config.mode).context);
     if (is_normed && !rounds(c, Rounded::inputs))
         x.error = normed_inputs()->error;
     else

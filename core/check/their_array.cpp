@@ -145,7 +145,7 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
     add_orders(axes_of_array(plan, array, false), false);
     if (!layouts.empty() && theirs == without_ones(shape_shown(plan, array)))
         layouts.front().axes.clear();
-    const bool has_split = array == "context_vectors" && !plan.parameters.out_proj &&
+    const bool has_split = array == "context_vectors" && !*plan.config.out_proj &&
                            !plan.shown.separate_heads && plan.heads > 1;
     if (has_split) add_orders(axes_of_array(plan, array, true), true);
     const bool has_own = !layouts.empty() && layouts.front().axes.empty();

@@ -15,9 +15,8 @@ template <class T>
 void FusedCall<T>::run(std::size_t first, std::size_t count) {
     if (is_dry_run()) return;
     const std::vector<std::size_t> ends = dropout_.runs(count, threads_.threads());
-    WorkerSlots slots(threads_.threads());
-    threads_.run(ends.size(), [&](std::size_t run, std::size_t of_pool) {
-        FusedWorker<T>& worker = workers_[slots.of(of_pool)];
+    run_in_slots(threads_, ends.size(), [&](std::size_t run, std::size_t slot) {
+        FusedWorker<T>& worker = workers_[slot];
         for (std::size_t item = run == 0 ? 0 : ends[run - 1]; item < ends[run]; ++item) {
             const bool is_last = item + 1 == ends[run];
             const std::size_t next = item + (is_last ? threads_.threads() : 1);

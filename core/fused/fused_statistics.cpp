@@ -53,10 +53,8 @@ public:
 
     void run() {
         if (is_dry_run()) return;
-        WorkerSlots slots(threads_.threads());
-        threads_.run(matrices_ * parts_, [&](std::size_t item, std::size_t of_pool) {
-            run_part(item, workers_[slots.of(of_pool)]);
-        });
+        run_in_slots(threads_, matrices_ * parts_,
+                     [&](std::size_t item, std::size_t slot) { run_part(item, workers_[slot]); });
         for (std::size_t i = 0; arrays_.per_key() && i < matrices_; ++i) merge_parts(i);
     }
 

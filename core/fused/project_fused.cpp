@@ -51,12 +51,10 @@ public:
     void run() {
         if (is_dry_run()) return;
         workers_.run(panels_.size(), [&](std::size_t item, std::size_t) { pack(item); });
-        WorkerSlots slots(workers_.threads());
-        workers_.run(items(panels_.size()), [&](std::size_t item, std::size_t worker) {
+        run_in_slots(workers_, items(panels_.size()), [&](std::size_t item, std::size_t slot) {
             const std::size_t panel = item % panels_.size(), block = item / panels_.size();
             const std::size_t first = block % blocks() * rows_;
-            multiply(panel, block / blocks(), first, std::min(rows_, x_.shape(1) - first),
-                     slots.of(worker));
+            multiply(panel, block / blocks(), first, std::min(rows_, x_.shape(1) - first), slot);
         });
     }
 

@@ -18,7 +18,6 @@
 #include "core/kernels/product.hpp"
 #include "core/kernels/row_attention.hpp"
 #include "core/kernels/score_steps.hpp"
-#include "core/kernels/score_strip.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {

@@ -10,7 +10,6 @@
 #include "core/kernels/math.hpp"
 #include "core/kernels/plain_row.hpp"
 #include "core/kernels/product.hpp"
-#include "core/kernels/score_strip.hpp"
 #include "core/kernels/tile_blocks.hpp"
 
 namespace attn::kernels {

@@ -42,7 +42,7 @@ Cost measure(const Plan& plan, std::size_t threads) {
     plan.emit.for_each([&](ArrayId id) { cost.numbers += plan.numbers<std::uint64_t>(id); });
     ThreadPool pool(threads);
     MemoryMeter meter(MemoryMeter::Run::dry);
-    Operands operands = allocate_operands(plan.operands, plan.dtype);
+    Operands operands = allocate_operands(plan.operands, plan.config.dtype);
     cost.operand_bytes = meter.bytes();
     Result result = compute(plan, std::move(operands), pool);
     result.weights.reset();
@@ -59,7 +59,7 @@ void require_memory(const Plan& plan, const Cost& cost) {
         return !row.counts_queries_and_keys() && !row.is_operand();
     }).for_each([&](ArrayId id) { largest = std::max(largest, plan.numbers<double>(id)); });
     const double weights = plan.numbers<double>("scores");
-    const auto element = static_cast<double>(row_of(plan.dtype).size);
+    const auto element = static_cast<double>(row_of(plan.config.dtype).size);
     const bool are_stored = weights * element <= cost.memory;  // kernels may not store them
     const bool is_layer = plan.projects;
     if (is_layer && !(are_stored && weights > largest))

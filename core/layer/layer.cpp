@@ -14,6 +14,7 @@
 #include "core/operator/attention.hpp"
 #include "core/operator/recorder.hpp"
 #include "core/plan/backend.hpp"
+#include "core/plan/drawn_input.hpp"
 
 namespace attn {
 namespace {
@@ -42,23 +43,24 @@ void keep_weights(const LayerWeights<T>& weights, Recorder& recorder) {
 /// Where the weights' draws begin. Seeding takes time, so it is left out if nothing is drawn.
 TorchGenerator generator_of(const Plan& plan) {
     static const TorchGenerator unused(0);
-    const bool draws = plan.parameters.source == Parameters::Source::drawn || plan.dropout.p != 0;
+    const bool draws = plan.draws_parameters() || plan.config.dropout != 0;
     if (!draws || is_dry_run()) return unused;
-    TorchGenerator generator(plan.parameters.seed.bits);
-    generator.skip(plan.parameters.skip);
-    generator.skip(plan.parameters.input_draws);
+    TorchGenerator generator(plan.config.seed.bits);
+    generator.skip(plan.config.rng_skip);
+    generator.skip(draws_of_input(plan.config));
     return generator;
 }
 
 /// Dropout continues after the weights' draws, unless it has a separate generator. Independent
 /// heads each have a separate dropout.
 Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
-    Dropout dropout{plan.dropout.p, plan.dropout.stream, plan.independent_heads(), plan.q_len};
-    if (plan.dropout.p == 0 || is_dry_run()) return dropout;
+    Dropout dropout{plan.config.dropout, plan.config.dropout_stream, plan.independent_heads(),
+                    plan.q_len};
+    if (plan.config.dropout == 0 || is_dry_run()) return dropout;
     dropout.generator = weights_generator;
-    if (plan.dropout.has_own_generator) {
-        dropout.generator = TorchGenerator(plan.dropout.seed.bits);
-        dropout.generator->skip(plan.dropout.skip);
+    if (plan.config.dropout_seed) {
+        dropout.generator = TorchGenerator(plan.config.dropout_seed->bits);
+        dropout.generator->skip(*plan.config.dropout_skip);
     }
     return dropout;
 }
@@ -68,11 +70,11 @@ Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
 template <class T>
 void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
     static_cast<ScoreSettings&>(call) = plan;
-    call.scale = plan.scale;
-    call.mask_method = plan.mask_method;
+    call.scale = *plan.config.scale;
+    call.mask_method = plan.config.mask_method;
     call.first_query = plan.first_query;
     call.offset = plan.offset;
-    call.sink = plan.sink;
+    call.sink = plan.config.sink;
     call.top = plan.top;
     Masks masks = take_masks(plan, operands);
     for (Broadcast& bias : masks.biases) bias.template round_to<T>();
@@ -83,7 +85,7 @@ void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
 template <class T>
 std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operands& operands,
                                                   TorchGenerator& generator) {
-    if (plan.parameters.source == Parameters::Source::none) return nullptr;
+    if (!plan.has_parameters()) return nullptr;
     if (operands.weights)
         return std::get<std::shared_ptr<const LayerWeights<T>>>(*operands.weights);
     const auto size = [&](Axis axis) {
@@ -97,8 +99,7 @@ std::shared_ptr<const LayerWeights<T>> weights_of(const Plan& plan, const Operan
                             size(Axis::joined),
                             plan.d_out,
                             size(Axis::groups)};
-    return std::make_shared<const LayerWeights<T>>(
-        draw_weights<T>(plan.parameters, sizes, generator));
+    return std::make_shared<const LayerWeights<T>>(draw_weights<T>(plan.config, sizes, generator));
 }
 
 void keep_token_ids(const Plan& plan, const Operands& operands, Recorder& recorder) {
@@ -135,7 +136,7 @@ AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
         if (count == source.shape(1)) return stages.project(weights, x, source);
         return stages.project(weights, x, rows_of_matrices(source, used.first, count));
     };
-    if (!row_of(stages.plan.mode).context) return project_keys_of(x);
+    if (!row_of(stages.plan.config.mode).context) return project_keys_of(x);
     return project_keys_of(as_batch(operands.context.take<T>()));
 }
 
@@ -206,7 +207,7 @@ Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
     recorder.record("head_outputs", heads);
     if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
     if (!plan.shown.separate_heads) heads = merge_heads(heads);
-    if (plan.parameters.out_proj) {
+    if (*plan.config.out_proj) {
         Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
         Projection<T> out;
         const std::size_t d_out = weight.shape(0), d_in = weight.shape(1);
@@ -249,11 +250,12 @@ KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) 
 
 KeyPart compute_part(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);
-    return for_dtype(plan.dtype, [&]<class T>(T) { return compute_part_in<T>(plan, used, pool); });
+    return for_dtype(plan.config.dtype,
+                     [&]<class T>(T) { return compute_part_in<T>(plan, used, pool); });
 }
 
 Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
-    return for_dtype(plan.dtype,
+    return for_dtype(plan.config.dtype,
                      [&]<class T>(T) { return result_of_rows_in<T>(plan, std::move(part), pool); });
 }
 
@@ -281,7 +283,8 @@ template LayerParts<double> take_parts(const Plan&, Operands&);
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is freed after its last use
-    return for_dtype(plan.dtype, [&]<class T>(T) { return compute_in<T>(plan, used, pool); });
+    return for_dtype(plan.config.dtype,
+                     [&]<class T>(T) { return compute_in<T>(plan, used, pool); });
 }
 
 }  // namespace attn

@@ -26,7 +26,7 @@ void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& o
     if ((operands.*mask).dimension() == 0) return;
     Array<double> values = as_mask(std::move(operands.*mask), of_keys);
     if (plan.operands.*is_boolean)
-        masks.rules.add(BooleanRule(std::move(values), plan.keeps_true), row.allowed);
+        masks.rules.add(BooleanRule(std::move(values), plan.keeps_true()), row.allowed);
     else
         masks.biases.emplace_back(std::move(values), 0);
 }
@@ -38,7 +38,7 @@ constexpr MaskRow all_mask_rows[] = {
     {"key_padding_mask", "allowed_by_key_padding_mask",
      has_operand<&OperandShapes::key_padding_mask>,
      add_operand<&Operands::key_padding_mask, &OperandShapes::key_padding_mask_is_boolean, true>},
-    {"causal", "allowed_by_causal", [](const Plan& plan) { return plan.causal; },
+    {"causal", "allowed_by_causal", [](const Plan& plan) { return *plan.config.causal; },
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
          masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
      }},

@@ -8,10 +8,10 @@ namespace attn {
 namespace {
 
 template <class T>
-Projection<T> make_projection(const Parameters& parameters, std::size_t groups, std::size_t fan_in,
+Projection<T> make_projection(const Settings& settings, std::size_t groups, std::size_t fan_in,
                               std::size_t fan_out, bool bias) {
     Projection<T> p;
-    p.in_out = parameters.init == Init::rand;
+    p.in_out = settings.init == Init::rand;
     p.weight =
         Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out, p.in_out ? fan_out : fan_in});
     p.bias = Tensor2<T>::from_shape({bias ? groups : 0, fan_out});
@@ -67,30 +67,30 @@ void draw_mha(LayerWeights<T>& weights, TorchGenerator& generator) {
 }  // namespace
 
 template <class T>
-LayerWeights<T> draw_weights(const Parameters& parameters, const WeightSizes& sizes,
+LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
                              TorchGenerator& generator) {
     const auto input_projection = [&](std::size_t fan_in, std::size_t fan_out) {
-        return make_projection<T>(parameters, sizes.groups, fan_in, fan_out, parameters.qkv_bias);
+        return make_projection<T>(settings, sizes.groups, fan_in, fan_out, settings.qkv_bias);
     };
     LayerWeights<T> weights{input_projection(sizes.d_in, sizes.query),
                             input_projection(sizes.d_context, sizes.key),
                             input_projection(sizes.d_context, sizes.value), std::nullopt};
-    if (parameters.out_proj)
+    if (*settings.out_proj)
         weights.out =
-            make_projection<T>(parameters, 1, sizes.joined, sizes.d_out, parameters.out_bias);
+            make_projection<T>(settings, 1, sizes.joined, sizes.d_out, *settings.out_bias);
     if (is_dry_run()) return weights;
-    if (parameters.init == Init::mha) {
+    if (settings.init == Init::mha) {
         draw_mha(weights, generator);
         return weights;
     }
     for (std::size_t group = 0; group < sizes.groups; ++group)
         for (Projection<T>* p : {&weights.query, &weights.key, &weights.value})
-            draw(parameters.init, *p, group, generator);
-    if (weights.out) draw(parameters.init, *weights.out, 0, generator);
+            draw(settings.init, *p, group, generator);
+    if (weights.out) draw(settings.init, *weights.out, 0, generator);
     return weights;
 }
 
-template LayerWeights<float> draw_weights(const Parameters&, const WeightSizes&, TorchGenerator&);
-template LayerWeights<double> draw_weights(const Parameters&, const WeightSizes&, TorchGenerator&);
+template LayerWeights<float> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
+template LayerWeights<double> draw_weights(const Settings&, const WeightSizes&, TorchGenerator&);
 
 }  // namespace attn

@@ -8,7 +8,7 @@
 #include "core/base/torch_random.hpp"
 #include "core/layer/norm.hpp"
 #include "core/operator/projection.hpp"
-#include "core/plan/plan.hpp"
+#include "core/plan/settings.hpp"
 
 namespace attn {
 
@@ -38,7 +38,7 @@ struct WeightSizes {
 /// followed by its bias; then W_out and its bias. `Init::mha` draws W_out first and sets biases to
 /// zero, as nn.MultiheadAttention does.
 template <class T>
-LayerWeights<T> draw_weights(const Parameters& parameters, const WeightSizes& sizes,
+LayerWeights<T> draw_weights(const Settings& settings, const WeightSizes& sizes,
                              TorchGenerator& generator);
 
 }  // namespace attn

@@ -62,9 +62,8 @@ public:
         AlignedArray<T> scratch;
         scratch.reserve(std::min(pool.threads(), heads) * size);
         if (is_dry_run()) return;
-        WorkerSlots slots(pool.threads());
-        pool.run(heads, [&](std::size_t index, std::size_t worker) {
-            attend(index, scratch.data() + slots.of(worker) * size);
+        run_in_slots(pool, heads, [&](std::size_t index, std::size_t slot) {
+            attend(index, scratch.data() + slot * size);
         });
     }
 

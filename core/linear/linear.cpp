@@ -20,10 +20,9 @@ void attend_sequential(const AttentionCall<T>& call, const LinearOutputs<T>& out
     AlignedArray<T> scratch;  // per worker, a state and an update
     scratch.reserve(std::min(pool.threads(), heads) * (state_size + d_v));
     if (is_dry_run()) return;
-    WorkerSlots slots(pool.threads());
-    pool.run(heads, [&](std::size_t index, std::size_t worker) {
+    run_in_slots(pool, heads, [&](std::size_t index, std::size_t slot) {
         const HeadOperands<T> head(call, index);
-        T* const state = scratch.data() + slots.of(worker) * (state_size + d_v);
+        T* const state = scratch.data() + slot * (state_size + d_v);
         head.start(state);
         const std::size_t end =
             outputs.present_state != nullptr ? head.tokens : call.first_query + rows;
@@ -130,12 +129,11 @@ void linear_weights(const AttentionCall<T>& call, T* weights, ThreadPool& pool) 
     AlignedArray<T> readers;
     readers.reserve(std::min(pool.threads(), items) * d_k);
     if (is_dry_run()) return;
-    WorkerSlots slots(pool.threads());
-    pool.run(items, [&](std::size_t item, std::size_t worker) {
+    run_in_slots(pool, items, [&](std::size_t item, std::size_t slot) {
         // The last rows take longest: they come first.
         const std::size_t row = rows - 1 - item % rows, h = item / rows;
         weigh(HeadOperands<T>(call, h / group), call.query.data() + (h * rows + row) * d_k,
-              call.first_query + row, call.scale, readers.data() + slots.of(worker) * d_k,
+              call.first_query + row, call.scale, readers.data() + slot * d_k,
               weights + (h * rows + row) * tokens);
     });
 }

@@ -98,11 +98,9 @@ private:
         const std::size_t slots = std::min(pieces, pool_.threads());
         if (!weight_.is_in_place()) buffer_.reserve(slots * size);
         if (is_dry_run()) return;
-        WorkerSlots slot(pool_.threads());
-        pool_.run(pieces, [&](std::size_t piece, std::size_t worker) {
+        run_in_slots(pool_, pieces, [&](std::size_t piece, std::size_t slot) {
             const std::size_t first = piece * at_once, count = std::min(at_once, d_out_ - first);
-            T* const own =
-                weight_.is_in_place() ? nullptr : buffer_.data() + slot.of(worker) * size;
+            T* const own = weight_.is_in_place() ? nullptr : buffer_.data() + slot * size;
             const T* w = weight_.at(first, count, own);
             for (std::size_t c = first; c < first + count; ++c, w += d_in_)
                 for (std::size_t row = 0; row < rows_; ++row)
@@ -157,9 +155,8 @@ private:
                           size = packed_size + decoded_size;
         buffer_.reserve(std::min(panels * parts, pool_.threads()) * size);
         if (is_dry_run()) return;
-        WorkerSlots slot(pool_.threads());
-        pool_.run(panels * parts, [&](std::size_t item, std::size_t worker) {
-            T* const packed = buffer_.data() + slot.of(worker) * size;
+        run_in_slots(pool_, panels * parts, [&](std::size_t item, std::size_t slot) {
+            T* const packed = buffer_.data() + slot * size;
             const std::size_t first = item % panels * lanes,
                               columns = std::min(lanes, d_out_ - first);
             const T* const weight = in_out_ ? weight_.at(0, d_in_, nullptr) + first

@@ -126,9 +126,6 @@ States attend_heads(BlockRun& run, const AttentionPart& part, HeadInputs heads);
 void record_heads(BlockRun& run, std::string_view name, const States& x, std::size_t heads,
                   std::string_view rows);
 
-/// The convolved first columns of each row, (1, tokens, channels), activated.
-States convolve(BlockRun& run, const ShortConvolution& part, const States& x);
-
 /// Rotates columns of each head of x, (heads, tokens, d), in place.
 void rotate(const Rotation& rotation, const std::vector<double>& positions, States& x,
             bool backwards = false);

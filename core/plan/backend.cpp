@@ -151,7 +151,7 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
 
 /// The part of the question that no fused kernel computes: "writes mask"; empty: none.
 std::string lacks_of_kernels(const Plan& plan) {
-    if (!plan.rule && plan.mask_method == MaskMethod::renormalize)
+    if (!plan.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
     if (const std::string_view step = step_beyond_kernels(plan); !plan.rule && !step.empty())
         return "has " + std::string(step);
@@ -164,7 +164,7 @@ std::string lacks_of_kernels(const Plan& plan) {
 }
 
 double projection_work(const Plan& plan) {
-    if (plan.parameters.source == Parameters::Source::none) return 0;
+    if (!plan.has_parameters()) return 0;
     const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
     const double query =
         size(Axis::tokens) * size(Axis::d_in) * static_cast<double>(plan.heads) * size(Axis::d_k);
@@ -284,7 +284,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
 
 bool streams_weights(const Plan& plan) {
     constexpr double large = 0x1p26;
-    const auto element = static_cast<double>(row_of(plan.dtype).size);
+    const auto element = static_cast<double>(row_of(plan.config.dtype).size);
     const bool writes_mean = plan.shown.average_heads && plan.emit.has("attention_weights");
     // Dropout head by head draws several batch entries in a different order than they are written.
     const bool is_drawn_apart = plan.independent_heads() && plan.batch > 1;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/plan/backend.hpp"
-#include "core/plan/drawn_input.hpp"
 #include "core/plan/resolve.hpp"
 
 namespace attn {
@@ -190,9 +189,9 @@ void resolve_draws(Settings& s) {
 }
 
 /// The chosen heads, for the arrays that have one entry per head.
-void choose_heads(Plan& plan, const Settings& s) {
+void choose_heads(Plan& plan) {
     const std::size_t group = plan.heads / plan.kv_heads;
-    for (std::uint64_t head : s.head) {
+    for (std::uint64_t head : plan.config.head) {
         plan.shown.heads.push_back(static_cast<std::size_t>(head));
         plan.shown.key_heads.push_back(static_cast<std::size_t>(head) / group);
     }
@@ -249,45 +248,18 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_lay
     return met;
 }
 
-/// Copies the resolved settings to the plan.
-void take_settings(Plan& plan, const Settings& s, bool weights_are_given) {
-    using Source = Parameters::Source;
-    const bool projected = (plan.met & needs::projections) != 0;
-    plan.parameters = {!projected          ? Source::none
-                       : weights_are_given ? Source::given
-                                           : Source::drawn,
-                       s.init,
-                       s.seed,
-                       s.rng_skip,
-                       draws_of_input(s),
-                       s.qkv_bias,
-                       *s.out_proj,
-                       *s.out_bias};
-    plan.d_out = *s.out_proj ? static_cast<std::size_t>(*s.d_out)
-                             : static_cast<std::size_t>(plan.size_of<std::uint64_t>(Axis::d_out));
-    plan.scale = *s.scale;
-    static_cast<ScoreSettings&>(plan) = s;
-    static_cast<MaskSettings&>(plan) = s;
-    static_cast<LinearSettings&>(plan) = s;
-    plan.causal = *s.causal;
-    plan.keeps_true = s.mask_true == MaskTrue::keep;
-    plan.mask_method = s.mask_method;
-    plan.dropout = {s.dropout, s.dropout_stream, s.dropout_seed.has_value(),
-                    s.dropout_seed.value_or(Seed{}), s.dropout_skip.value_or(0)};
-}
-
 }  // namespace
 
 // The order of checks decides which of several errors is reported.
-Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& options) {
+Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptions& options) {
+    Plan plan;
+    plan.config = std::move(settings);
+    Settings& s = plan.config;
     if (!options.kernel.empty()) s.kernel = options.kernel;
     if (options.trace) {
         s.average_heads = false;
         s.head.clear();
     }
-    Plan plan;
-    plan.mode = s.mode;
-    plan.dtype = s.dtype;
     plan.widest = widest_given(s);
     const bool is_switched_off = s.causal && !*s.causal;
     s.causal = s.causal.value_or(row_of(s.mode).causal);
@@ -324,19 +296,21 @@ Plan make_plan(Settings s, const OperandShapes& operands, const PlanOptions& opt
     plan.operands = operands;
     plan.emit = resolve_emit(emit, plan, s.rope.has_value());
     if (!options.emit) check_top(plan, s);
-    plan.top = static_cast<std::size_t>(s.top.value_or(0));
     if (!options.emit) s.emit = std::move(emit);
+    plan.d_out =
+        static_cast<std::size_t>(*s.out_proj ? *s.d_out : plan.size_of<std::uint64_t>(Axis::d_out));
+    static_cast<ScoreSettings&>(plan) = s;
+    static_cast<MaskSettings&>(plan) = s;
+    static_cast<LinearSettings&>(plan) = s;
+    plan.top = static_cast<std::size_t>(s.top.value_or(0));
     plan.shown.average_heads = s.average_heads;
-    take_settings(plan, s, operands.weights.has_value());
-    plan.backend = &choose_backend(s.kernel, plan);
-    choose_heads(plan, s);  // after the backend: the chosen heads have the digits that all have
-    plan.streams = options.stream && streams_weights(plan);
-    plan.sink = s.sink;
     if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};
+    plan.backend = &choose_backend(s.kernel, plan);
+    choose_heads(plan);  // after the backend: the chosen heads have the digits that all have
+    plan.streams = options.stream && streams_weights(plan);
     if (options.trace)
         plan.emit.add(ArraySet::of(
             [&](const ArrayRow& row) { return row.from == From::trace && plan.has(row); }));
-    plan.config = std::move(s);
     return plan;
 }
 

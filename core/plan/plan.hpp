@@ -24,32 +24,9 @@ struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };
 
-/// The source of a layer's parameters, and which of them exist.
-struct Parameters {
-    enum class Source { none, drawn, given };
-
-    Source source = Source::none;
-    Init init = Init::none;
-    Seed seed;
-    /// 32-bit draws before the first weight: those skipped, and then those of the input.
-    std::uint64_t skip = 0, input_draws = 0;
-    bool qkv_bias = false, out_proj = false, out_bias = false;
-};
-
-struct DropoutPlan {
-    double p = 0;  ///< probability of dropping a weight
-    DropoutStream stream = DropoutStream::mt19937;
-    bool has_own_generator = false;  ///< otherwise the draws continue after those of the parameters
-    Seed seed;
-    std::uint64_t skip = 0;
-};
-
 struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     Settings config;         ///< with every default filled in
     OperandShapes operands;  ///< what the plan was made from, with `config`
-
-    Mode mode = Mode::self;
-    Dtype dtype = Dtype::float32;
 
     std::size_t batch = 1, heads = 1, kv_heads = 1;
     std::size_t q_len = 0;     ///< all queries, even if only one row is computed
@@ -69,15 +46,7 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
     bool projects = false;  ///< queries, keys and values are projections of inputs
     bool packed = false;    ///< given heads are concatenated in the columns, (.., len, heads * d)
 
-    Parameters parameters;
-
-    double scale = 1;
-    bool causal = false;
-    bool keeps_true = true;  ///< true in a boolean mask means attend
-    MaskMethod mask_method = MaskMethod::neg_inf;
-    std::vector<double> sink;  ///< a logit for all heads, or one each; empty: none
     RopeSettings rope;
-    DropoutPlan dropout;
 
     unsigned met = needs::nothing;  ///< the conditions that hold, bits of needs::Need
     ArraySet emit;
@@ -95,6 +64,15 @@ struct Plan : ScoreSettings, MaskSettings, LinearSettings {
 
     /// Whether each head is a separate layer, with its own parameters and dropout.
     bool independent_heads() const { return shown.independent_heads; }
+
+    /// Whether projections have weights: those of a layer, unless `Init::none` leaves them out.
+    bool has_parameters() const { return (met & needs::projections) != 0; }
+
+    /// Otherwise they are given, or there are none.
+    bool draws_parameters() const { return has_parameters() && !operands.weights; }
+
+    /// Whether true in a boolean mask means attend.
+    bool keeps_true() const { return config.mask_true == MaskTrue::keep; }
 
     /// The cached keys that are used, and the new ones, counted from the first new one.
     KeyRange past_keys() const {

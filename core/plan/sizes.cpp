@@ -254,7 +254,7 @@ Number Plan::size_of(Axis axis) const {
         case Axis::d_k: return number(d_k);
         case Axis::d_v: return number(d_v);
         case Axis::d_out:
-            if (parameters.out_proj) return number(d_out);
+            if (config.out_proj.value_or(false)) return number(d_out);
             return number(shown.separate_heads ? 1 : heads) * number(d_v);
         case Axis::joined: return number(heads) * number(d_v);
         case Axis::query_width: return number(side_by_side) * number(d_k);

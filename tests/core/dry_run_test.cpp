@@ -135,7 +135,7 @@ TEST_CASE("dry run: it counts the bytes and elements of the computation, for gen
         try {
             const Plan plan = test::plan_of(question.settings, question.operands, question.options);
             check(question, plan);
-            ++checked[{plan.mode, plan.backend->name}];
+            ++checked[{plan.config.mode, plan.backend->name}];
         } catch (const SettingError&) {
         }
     }
