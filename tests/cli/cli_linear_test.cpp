@@ -226,12 +226,9 @@ TEST_CASE("linear: constants of a batch are defaults of its records") {
 TEST_CASE("linear: one token of a result, and of its page") {
     scratch_folder();
     const std::string journey = data_path("journey.csv");
-    const std::vector<std::string> question{"linear", journey,  "--d-out", "2",        "--decay",
-                                            "-0.5",   "--beta", "0.5",     "--qk-norm"};
-    const auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), question.begin(), question.end());
-        return more;
-    };
+    const Words question{"linear", journey,  "--d-out", "2",        "--decay",
+                         "-0.5",   "--beta", "0.5",     "--qk-norm"};
+    const auto with = [&](const Words& more) { return question + more; };
     const json all = answer(with({"--emit", "all"}));
     for (std::size_t t = 0; t < 6; ++t) {
         const json one = answer(with({"--emit", "all", "--token", std::to_string(t)}));

@@ -22,11 +22,10 @@ void write_layers(const Words& more = {}) {
     scratch_folder();
     for (const char* seed : {"1", "2", "3"})
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
-            Words words{
+            const Words words{
                 "multihead", data_path("journey.csv"),           "--heads", "3", "--seed", seed,
                 "-o",        std::string("seed") + seed + suffix};
-            words.insert(words.end(), more.begin(), more.end());
-            REQUIRE(run_attn(words).code == 0);
+            REQUIRE(run_attn(words + more).code == 0);
         }
 }
 
@@ -45,21 +44,19 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             REQUIRE(one.code == 0);
             const Words cells = rows_of(one.out, tokens);
             REQUIRE(!cells.empty());
-            alone.insert(alone.end(), cells.begin(), cells.end());
+            alone = alone + cells;
         }
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
             Words words{"plot"};
             for (const char* seed : {"1", "2", "3"})
                 words.push_back(std::string("seed") + seed + suffix);
-            words.insert(words.end(), scale.begin(), scale.end());
+            words = words + scale;
             const Outcome all = run_attn(words);
             CHECK(all.err == "");
             CHECK(rows_of(all.out, tokens) == alone);
             CHECK(contains(all.out, std::string("seed2") + suffix + ", head 1"));
             for (const char* picture : {"l.svg", "l.png", "l.html"}) {
-                Words file = words;
-                file.insert(file.end(), {"-o", picture});
-                CHECK(run_attn(file).err == "");
+                CHECK(run_attn(with(words, {"-o", picture})).err == "");
                 CHECK(std::filesystem::file_size(picture) > 1000);
             }
         }

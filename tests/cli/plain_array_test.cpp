@@ -141,9 +141,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
          std::vector<Words>{{"--heads", "4", "--d-out", "4"},
                             {"--heads", "4", "--d-out", "4", "--kv-heads", "2", "--emit", "all"},
                             {"--heads", "4", "--d-out", "4", "--no-causal", "--emit", "all"}}) {
-        Words ask{"multihead", input, "-o", "r.npz"};
-        ask.insert(ask.end(), more.begin(), more.end());
-        REQUIRE(run_attn(ask).code == 0);
+        REQUIRE(run_attn(Words{"multihead", input, "-o", "r.npz"} + more).code == 0);
         Words alone;
         for (const char* head : {"0", "1", "2", "3"}) {
             const Outcome one =
@@ -151,7 +149,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
             CHECK(contains(one.out, std::string("multihead, head ") + head + "\n"));
             const Words lines = rows_of(one.out, labels);
             REQUIRE(lines.size() == labels.size());
-            alone.insert(alone.end(), lines.begin(), lines.end());
+            alone = alone + lines;
         }
         const Outcome some = run_attn(
             {"plot", "r.npz", "--head", "3,1", "--color-scale", "fixed", "--title", "Two"});

@@ -125,7 +125,7 @@ TEST_CASE("plot: statistics that are never negative have colours from 0 up to th
 }
 
 TEST_CASE("pieces of words are shown as they read") {
-    using Pieces = std::vector<std::string>;
+    using Pieces = Words;
     const auto shown = [](const Pieces& pieces) { return attn::cli::readable_pieces(pieces); };
     CHECK(shown({"The", "Ġdog", "Ċ", "cafÃ©", "ĠðŁ", "<|endoftext|>"}) ==
           Pieces{"The", " dog", "\n", "café", "ĠðŁ", "<|endoftext|>"});
