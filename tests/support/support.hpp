@@ -1,7 +1,9 @@
 // What several tests need: data files, arrays from JSON, comparisons.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,12 @@ Array<T> array_of(const nlohmann::json& nested) {
 /// The numbers in row-major order.
 inline std::vector<double> numbers_of(const Array<double>& array) {
     return {array.begin(), array.end()};
+}
+
+/// The same bits, or NaN both.
+template <class T>
+bool same_bits(T a, T b) {
+    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
 }
 
 /// A text as a file that was read.
