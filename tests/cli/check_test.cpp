@@ -270,10 +270,8 @@ TEST_CASE("check: up to eight axes, those of size 1 included") {
         if (rank <= 8) checked(causal_question, {"--against", "theirs.json"}, 0);
         array = json::array({array});
     }
-    const Outcome outcome =
-        run_attn(Words{"check"} + causal_question + Words{"--against", "theirs.json"});
-    CHECK(outcome.code == 3);
-    CHECK(outcome.err.find("expected rank 0 to 8") != std::string::npos);
+    check_error(Words{"check"} + causal_question + Words{"--against", "theirs.json"}, "", 3,
+                "expected rank 0 to 8");
 }
 
 }  // namespace check_test

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
@@ -58,9 +59,8 @@ TEST_CASE(
     CHECK(contains(outcome.err, "odd.json: a plain array, drawn with the axes q_len 2, kv_len 3"));
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
     write_text("odd.json", odd + R"(, "mask": [[0]]})");
-    const Outcome refused = run_attn({"plot", "odd.json"});
-    CHECK(refused.code == 3);
-    CHECK(contains(refused.err, "a mask of other queries and keys than attention_weights has"));
+    check_error({"plot", "odd.json"}, "", 3,
+                "a mask of other queries and keys than attention_weights has");
     write_text("odd.json", R"({"tokens": ["a", "b", "c"], "attention_weights": [[0.5, 0.5]]})");
     CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens for 1 queries"));
 }
@@ -196,10 +196,8 @@ TEST_CASE("plot: where the result cannot be written, the file of a picture is wh
         run_shell("attn causal data/journey.csv --heatmap -o /dev/stdout >both.json");
     CHECK(contains(both.err, "causal  attention_weights (6, 6)"));
     CHECK(read_text("both.json").starts_with("{"));
-    const Outcome same =
-        run_attn({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"});
-    CHECK(same.code == 2);
-    CHECK(contains(same.err, "--plot x.svg: the same file as --output ./x.svg"));
+    check_error({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"}, "", 2,
+                "--plot x.svg: the same file as --output ./x.svg");
 }
 
 TEST_CASE("plot: pictures of too many matrices are refused before they are drawn") {

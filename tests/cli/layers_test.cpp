@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -123,9 +124,7 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
              {"head,heads,query,key", "heads appears twice"},
              {"head", "1 names; expected 2 to 5"},
              {"a,,b", "unknown axis"}}) {
-        const Outcome outcome = run_attn({"plot", "four.json:attentions", "--axes", list});
-        CHECK(outcome.code == 2);
-        CHECK(contains(outcome.err, part));
+        check_error({"plot", "four.json:attentions", "--axes", list}, "", 2, part);
     }
 }
 
@@ -158,9 +157,7 @@ TEST_CASE("layers: results that differ are an error that names both") {
     write_text("failed.ndjson", R"({"id":1,"error":{"kind":"input","where":"x","message":"y"}})"
                                 "\n{}\n");
     CHECK(contains(error({"plot", "failed.ndjson"}), "failed.ndjson:1: a record that failed"));
-    const Outcome twice = run_attn({"plot", "-", "-"}, "");
-    CHECK(twice.code == 2);
-    CHECK(contains(twice.err, "standard input named twice"));
+    check_error({"plot", "-", "-"}, "", 2, "standard input named twice");
 }
 
 TEST_CASE("layers: selected arrays of other programs, of files that hold one, and what differs") {

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -175,9 +176,8 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     CHECK(run_attn({"plot", input, "--head", "0"})
               .err.ends_with("--head 0: array has no heads; expected an array that has some\n"));
     for (const char* wrong : {"", "x", "-1", "1.5", "1,,2", "99999999999999999999"}) {
-        const Outcome outcome = run_attn({"plot", "r.npz", "--head", wrong});
-        CHECK(outcome.code == 2);
-        CHECK(contains(outcome.err, "expected integers from 0, one per head"));
+        check_error({"plot", "r.npz", "--head", wrong}, "", 2,
+                    "expected integers from 0, one per head");
     }
     CHECK(run_attn({"plot", "r.npz", "--title", ""}).code == 2);
 }
