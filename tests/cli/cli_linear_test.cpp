@@ -18,13 +18,9 @@ using nlohmann::json;
 namespace {
 
 /// Multiples of 1/8, exact in float32.
-json drawn(const std::vector<std::size_t>& shape, std::uint32_t seed, std::size_t axis = 0) {
-    static std::mt19937 engine;
-    if (axis == 0) engine.seed(seed);
-    if (axis == shape.size()) return (static_cast<double>(engine() % 17) - 8) / 8;
-    json list = json::array();
-    for (std::size_t i = 0; i < shape[axis]; ++i) list.push_back(drawn(shape, seed, axis + 1));
-    return list;
+json drawn(const std::vector<std::size_t>& shape, std::uint32_t seed) {
+    std::mt19937 engine(seed);
+    return nested(shape, [&] { return (static_cast<double>(engine() % 17) - 8) / 8; });
 }
 
 /// (1, heads, tokens, d) to (1, tokens, heads * d).

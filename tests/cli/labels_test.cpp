@@ -21,14 +21,8 @@ Words labels(const std::string& letter, std::size_t count) {
 }
 
 json matrix(std::size_t rows, std::size_t columns, int seed) {
-    json result = json::array();
-    for (std::size_t r = 0; r < rows; ++r) {
-        result.push_back(json::array());
-        for (std::size_t c = 0; c < columns; ++c)
-            result.back().push_back(
-                static_cast<double>((seed + 7 * static_cast<int>(r * columns + c)) % 11) / 4 - 1);
-    }
-    return result;
+    int next = seed - 7;
+    return nested({rows, columns}, [&] { return static_cast<double>((next += 7) % 11) / 4 - 1; });
 }
 
 std::string csv_of(const json& rows, const Words& names) {

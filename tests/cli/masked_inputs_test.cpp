@@ -29,13 +29,9 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
         const std::string mode = Words{"self", "causal", "multihead", "cross"}[below(4)];
         const std::string source = mode == "cross" && below(2) == 0 ? "context" : "inputs";
         const auto rows = [&] {
-            json all = json::array();
-            for (std::size_t b = 0; b < entries; ++b) {
-                all.push_back(json::array());
-                for (std::size_t t = 0; t < tokens; ++t)
-                    all.back().push_back({eighths(), eighths() - 1, 0.5, -0.25});
-            }
-            return all;
+            return nested({entries, tokens}, [&] {
+                return json{eighths(), eighths() - 1, 0.5, -0.25};
+            });
         };
         json x = rows(), context = rows(), request{{"mode", mode}};
         if (mode == "multihead" || below(3) == 0)

@@ -95,11 +95,8 @@ Words ask_statistics(Json& question, bool all) {
 }
 
 /// Numbers of this shape.
-Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape, std::size_t axis = 0) {
-    if (axis == shape.size()) return (double(random() % 2001) - 1000) / 500;
-    Json all = Json::array();
-    for (std::size_t i = 0; i < shape[axis]; ++i) all.push_back(drawn(random, shape, axis + 1));
-    return all;
+Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape) {
+    return nested<Json>(shape, [&] { return (double(random() % 2001) - 1000) / 500; });
 }
 
 /// NumPy's npy of float64 in Fortran order, whose first axis varies fastest: a transposed array.

@@ -44,6 +44,16 @@ Array<T> array_of(const nlohmann::json& nested) {
     return Array<T>(array_of(nested));
 }
 
+/// Nested lists of this shape, with what `element` returns, the last axis fastest.
+template <class Json = nlohmann::json, class Element>
+Json nested(const std::vector<std::size_t>& shape, const Element& element, std::size_t axis = 0) {
+    if (axis == shape.size()) return element();
+    Json all = Json::array();
+    for (std::size_t i = 0; i < shape[axis]; ++i)
+        all.push_back(nested<Json>(shape, element, axis + 1));
+    return all;
+}
+
 /// The numbers in row-major order.
 inline std::vector<double> numbers_of(const Array<double>& array) {
     return {array.begin(), array.end()};
