@@ -7,16 +7,10 @@ and bfloat16, in several orders of computation. In half of the questions the ope
 the type first, so that both programs have the same numbers.
 """
 
-import argparse
 import collections
 import dataclasses
-import json
-import multiprocessing
 import pathlib
 import random
-import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +21,7 @@ import numpy as np
 from wrong.cases import ARRAYS, MASKED_LATER, chosen_names, fill_dropout_mask
 from wrong.files import write_arrays
 from wrong.program import Program, round_to, run, shaped
+from wrong.programs import answers_of_cases, judged, keep, words_of_cases
 from wrong.question import random_question
 
 try:
@@ -108,47 +103,30 @@ def run_case(task):
             file_kind = rng.choice(["npz", "safetensors"] + ["json"] * (kind == "float32"))
         q.write(folder)
         theirs = write_arrays(folder, file_kind, arrays)
-        command = [options.attn, "check", q.mode, "request.json", *q.flags(), "--against", theirs, "--format", "json"]
+        command = [options.attn, "check", q.mode, "request.json", *q.flags(), "--against", theirs]
         if any(np.count_nonzero(np.isfinite(a) & (a != np.trunc(a))) < 8 for a in arrays.values()) or rng.random() < 0.2:
             command += ["--type", kind]  # few numbers do not show it
         began = time.monotonic()
-        ran = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        answer, said = judged(command, folder)
         took = time.monotonic() - began
-        answer, said = {}, ran.stderr.strip()
-        if ran.returncode in (0, 1):
-            answer = json.loads(ran.stdout)
+        if answer:
             said = "; ".join(f"{a['name']} {a['verdict']}, bound {a['bound']}" for a in answer["arrays"])
         verdict = answer.get("verdict", "error")
         if options.dump and (verdict in ("wrong", "error") or options.case is not None):
-            kept = pathlib.Path(options.dump) / f"case-{index}"
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(folder, kept)
-            (kept / "about.txt").write_text(f"{shlex.join(command)}\n{library} {kind}, {how}\n{said}\n")
-            (kept / "answer.json").write_text(json.dumps(answer, indent=1))
+            keep(options, index, folder, command, f"{library} {kind}, {how}\n{said}", answer)
     bounds = [a["bound"] for a in answer.get("arrays", []) if isinstance(a["bound"], (int, float))]
     return library, kind, verdict, f"{index} {q.mode} {library} {kind}, {how}: {said}", max(bounds, default=0), took
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("attn")
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--case", type=int, help="this case alone")
-    parser.add_argument("--dump", help="a folder for the files of the cases that are not right")
-    options = parser.parse_args()
-    options.attn = str(pathlib.Path(options.attn).resolve())
-
-    indices = range(options.count) if options.case is None else [options.case]
+    options = words_of_cases(1000).parse_args()
     counts, bounds, lines, times = collections.defaultdict(collections.Counter), collections.defaultdict(list), [], []
-    with multiprocessing.Pool(options.jobs) as pool:
-        for library, kind, verdict, line, bound, took in pool.imap(run_case, [(options, i) for i in indices]):
-            counts[library, kind][verdict] += 1
-            bounds[library, kind].append(bound)
-            times.append(took)
-            if verdict in ("wrong", "error") or options.case is not None:
-                lines.append(line)
+    for library, kind, verdict, line, bound, took in answers_of_cases(options, run_case):
+        counts[library, kind][verdict] += 1
+        bounds[library, kind].append(bound)
+        times.append(took)
+        if verdict in ("wrong", "error") or options.case is not None:
+            lines.append(line)
     for line in lines:
         print(line)
     for row in sorted(counts):

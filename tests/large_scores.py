@@ -10,13 +10,10 @@ scores have errors of their own that change which key a query sees, so that of s
 the test requires that most are found.
 """
 
-import argparse
 import collections
 import dataclasses
-import json
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -28,6 +25,7 @@ from wrong.cases import draw_causes, with_causes
 from wrong.departures import ALTERNATIVES
 from wrong.files import write_arrays
 from wrong.program import Program, round_to, run, shaped
+from wrong.programs import judged, words_of
 from wrong.question import random_question
 
 ARRAYS = ("attention_weights", "context_vectors")
@@ -101,19 +99,15 @@ def overflows(q, p):
 
 def judge(options, q, folder, arrays, kind):
     theirs = write_arrays(folder, "npz", {name: array.astype(np.float32) for name, array in arrays.items()})
-    ran = subprocess.run([options.attn, "check", q.mode, "request.json", *q.flags(), "--against", theirs,
-                          "--type", kind, "--format", "json"], capture_output=True, text=True, cwd=folder)
-    return json.loads(ran.stdout)["verdict"] if ran.returncode in (0, 1) else ran.stderr.strip()
+    answer, error = judged([options.attn, "check", q.mode, "request.json", *q.flags(), "--against", theirs,
+                            "--type", kind], folder)
+    return answer.get("verdict", error)
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("attn")
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = words_of(1000)
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args()
-    options.attn = str(pathlib.Path(options.attn).resolve())
 
     counts = collections.defaultdict(collections.Counter)
     alarms = 0

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+from support.array_files import safetensors  # noqa: E402
+
 try:
     import numpy
 except ImportError:
@@ -181,8 +184,7 @@ def rows_of_a_range_alone_are_in_memory():
         numpy.save(f"{name}.npy", array)
         numpy.savez(f"{name}.npz", array)
         numpy.save(f"{name}_columns.npy", numpy.asfortranarray(array))
-        head = json.dumps({"x": {"dtype": "F32", "shape": array.shape, "data_offsets": [0, array.nbytes]}}).encode()
-        pathlib.Path(f"{name}.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + array.tobytes())
+        pathlib.Path(f"{name}.safetensors").write_bytes(safetensors({"x": ("F32", array.shape, array.tobytes())}))
     stored = (".npy", ".safetensors", "_columns.npy", ".npz")
     words = [["sdpa", "--query", query, "--key", "k" + name, "--value", "v" + name] for name in stored]
     run(*words[0], "--emit", "context_vectors", "-o", "whole.npz")

@@ -3,7 +3,6 @@
     python3 tests/question_cases.py ATTN [--count 2000] [--seed 1] [--dump FILE]
 """
 
-import argparse
 import json
 import pathlib
 import random
@@ -15,6 +14,7 @@ import wrong  # exit code 77 without NumPy
 import numpy as np
 
 from wrong.program import Program, run, shaped
+from wrong.programs import words_of
 from wrong.question import random_question
 
 ARRAYS = ("queries", "keys", "values", "scores", "scaled_scores", "capped_scores", "biased_scores",
@@ -67,10 +67,7 @@ def difference(q, answer):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("attn")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = words_of(2000)
     parser.add_argument("--dump", help="a file for the records that differ")
     options = parser.parse_args()
 

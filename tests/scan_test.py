@@ -15,7 +15,6 @@ import os
 import pathlib
 import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,8 @@ from plain_corpus import check_plain_text  # noqa: E402
 
 try:
     import numpy as np
+    from support.array_files import safetensors
+    from support.drawn import drawn
 except ImportError:
     sys.exit(77)
 
@@ -44,29 +45,11 @@ def run(*words, code=0, **named):
     return done
 
 
-def drawn(name, shape, mean, deviation):
-    """As tests/make_model_cases.py draws the elements of a tensor."""
-    value = 0xCBF29CE484222325
-    for byte in name.encode():
-        value = ((value ^ byte) * 0x100000001B3) & ((1 << 64) - 1)
-    state = np.uint64(value) + np.arange(1, math.prod(shape) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    state = state ^ (state >> np.uint64(31))
-    uniform = (state >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1
-    return np.asarray(mean + deviation * math.sqrt(3) * uniform, dtype=np.float32)
-
-
 def write_model(folder, case):
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(case["config"]))
-    header, parts, at = {}, [], 0
-    for name, (shape, mean, deviation) in case["tensors"].items():
-        parts.append(drawn(name, shape, mean, deviation).tobytes())
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + len(parts[-1])]}
-        at += len(parts[-1])
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(parts))
+    (folder / "model.safetensors").write_bytes(safetensors(
+        {name: ("F32", row[0], drawn(name, *row).tobytes()) for name, row in case["tensors"].items()}))
     added = [{"id": i, "content": f"w{i}", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
               "special": True} for i in SPECIAL]
     (folder / "tokenizer.json").write_text(json.dumps(

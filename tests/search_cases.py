@@ -15,16 +15,12 @@ departure from a convention, or two (--most-changes). Each case is one of
 Every twentieth result is damaged in a way that no convention explains: a match is false.
 """
 
-import argparse
 import collections
 import dataclasses
 import itertools
-import json
-import multiprocessing
 import pathlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,6 +33,7 @@ from wrong.cases import arrays_of, error_of, make_case, with_causes
 from wrong.departures import ALTERNATIVES
 from wrong.files import read_npz
 from wrong.program import Program
+from wrong.programs import answers_of_cases, judged, keep, words_of_cases
 
 OUTCOMES = ("found", "another", "right", "missed", "false", "error")
 MOST_CLAIMS = 6  # that are computed again
@@ -137,24 +134,17 @@ def run_case(task):
         folder = pathlib.Path(name)
         case, file_kind = make_case(options.seed, index, options.conventions, options.most_changes,
                                     options.attn, folder)
-        command = case.command(options.attn, folder, file_kind) + ["--search", "--format", "json"]
+        command = case.command(options.attn, folder, file_kind) + ["--search"]
         began, answer, took = time.monotonic(), {}, options.timeout
         try:
-            ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=options.timeout)
+            answer, error = judged(command, folder, options.timeout)
             took = time.monotonic() - began
-            if ran.returncode in (0, 1):
-                answer = json.loads(ran.stdout)
-                outcome, why = outcome_of(case, answer, folder, options)
-            else:
-                outcome, why = "error", f"exit code {ran.returncode}: {ran.stderr.strip()}"
+            outcome, why = outcome_of(case, answer, folder, options) if answer else ("error", error)
         except subprocess.TimeoutExpired:
             outcome, why = "error", f"more than {options.timeout} seconds"
         if options.dump and (outcome in ("missed", "false", "error", "right") or options.case is not None):
-            kept = pathlib.Path(options.dump) / f"case-{index}"
-            shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(folder, kept)
-            (kept / "about.txt").write_text(f"{shlex.join(command)}\ncauses: {causes_in_words(case)}\n{outcome}: {why}\n")
-            (kept / "answer.json").write_text(json.dumps(answer, indent=1))
+            about = f"causes: {causes_in_words(case)}\n{outcome}: {why}"
+            keep(options, index, folder, command, about, answer)
     conventions = [c.convention for c in case.causes] or ["(damaged)"]
     if took > 10:
         why += f" after {took:.0f} seconds"
@@ -174,34 +164,25 @@ def print_table(counts):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("attn")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser = words_of_cases(2000)
     parser.add_argument("--conventions", default=",".join(ALTERNATIVES), type=lambda text: text.split(","))
     parser.add_argument("--most-changes", type=int, default=2)
-    parser.add_argument("--case", type=int, help="this case alone")
-    parser.add_argument("--dump", help="a folder for the files of the cases that are not found")
     parser.add_argument("--timeout", type=float, default=60)
     options = parser.parse_args()
-    options.attn = str(pathlib.Path(options.attn).resolve())
 
-    indices = range(options.count) if options.case is None else [options.case]
     counts = {name: collections.Counter() for name in [*ALTERNATIVES, "(damaged)"]}
     counts |= {f"changes: {n + 1}": collections.Counter() for n in range(options.most_changes)}
     counts["all"] = collections.Counter()
     times, lines = [], []
-    with multiprocessing.Pool(options.jobs) as pool:
-        for conventions, outcome, line, took in pool.imap(run_case, [(options, i) for i in indices]):
-            times.append(took)
-            for name in set(conventions):
-                counts[name][outcome] += 1
-            if conventions != ["(damaged)"]:
-                counts[f"changes: {len(conventions)}"][outcome] += 1
-                counts["all"][outcome] += 1
-            if outcome not in ("found", "another") or options.case is not None:
-                lines.append(line)
+    for conventions, outcome, line, took in answers_of_cases(options, run_case):
+        times.append(took)
+        for name in set(conventions):
+            counts[name][outcome] += 1
+        if conventions != ["(damaged)"]:
+            counts[f"changes: {len(conventions)}"][outcome] += 1
+            counts["all"][outcome] += 1
+        if outcome not in ("found", "another") or options.case is not None:
+            lines.append(line)
     for line in lines:
         print(line)
     print_table({name: count for name, count in counts.items() if count})

@@ -6,24 +6,23 @@ data/check holds results of PyTorch on an H100 with TF32 (`h100`), and of NumPy 
 bfloat16 (`bfloat16`). Without a type each is wrong, and the report names a type in which it is right.
 """
 
-import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 import wrong  # exit code 77 without NumPy
 import numpy as np
 
+from wrong.programs import judged
+
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "check"
 RESULTS = (("h100", "h100_tf32", "tf32"), ("grouped", "tf32", "tf32"), ("grouped", "bfloat16", "bfloat16"))
 
 
 def check(attn, question, theirs, *flags):
-    ran = subprocess.run([attn, "check", "sdpa", DATA / f"{question}.npz", "--against", theirs, "--format", "json",
-                          *flags], capture_output=True, text=True)
-    assert ran.returncode in (0, 1), ran.stderr
-    return json.loads(ran.stdout)
+    answer, error = judged([attn, "check", "sdpa", DATA / f"{question}.npz", "--against", theirs, *flags], None)
+    assert answer, error
+    return answer
 
 
 def named_type(answer):

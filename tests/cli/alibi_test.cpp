@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/run_attn.hpp"
@@ -61,10 +62,7 @@ std::vector<double> slopes_in(const json& answer) {
 }
 
 json answered(const Words& words, const json& request) {
-    const Outcome outcome = run_attn(words, request.dump());
-    CAPTURE(outcome.err);
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
+    return result_of(words, request.dump());
 }
 
 bool are_near(const std::vector<double>& a, const std::vector<double>& b) {

@@ -21,14 +21,12 @@ namespace {
 
 const std::string requests = "requests.ndjson", results = "results.ndjson";
 
-Outcome batch(const std::vector<std::string>& flags) {
-    std::vector<std::string> words{"batch", requests};
-    words.insert(words.end(), flags.begin(), flags.end());
-    return run_attn(words);
+Outcome batch(const Words& flags) {
+    return run_attn(Words{"batch", requests} + flags);
 }
 
 /// Puts the requests in their place and answers them undisturbed.
-std::string text_answered_to(const std::string& text, const std::vector<std::string>& flags = {}) {
+std::string text_answered_to(const std::string& text, const Words& flags = {}) {
     scratch_folder();
     write_text(requests, text);
     std::filesystem::remove(results);

@@ -73,13 +73,11 @@ TEST_CASE("batch: errors of the batch itself are reported before anything is wri
     scratch_folder();
     write_text("old.ndjson", "old\n");
     write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"typo.ndjson"}, {"."}, {"self"}, {"r.ndjson", "typo.ndjson"}}) {
-        std::vector<std::string> arguments{"batch", "-o", "old.ndjson"};
-        arguments.insert(arguments.end(), words.begin(), words.end());
+    for (const Words& words :
+         std::vector<Words>{{"typo.ndjson"}, {"."}, {"self"}, {"r.ndjson", "typo.ndjson"}}) {
         write_text("old.ndjson", "old\n");
         write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
-        CHECK(run_attn(arguments).code != 0);
+        CHECK(run_attn(Words{"batch", "-o", "old.ndjson"} + words).code != 0);
         CHECK(read_text("old.ndjson") == "old\n");
     }
     CHECK(run_attn({"batch", "r.ndjson", "-o", "answers.npz"}).code == 2);

@@ -85,9 +85,8 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
             const std::string line = naming(key, "op.json");
             write_text("f/r.ndjson", good_lines + line + good_lines);
             write_text("f/last.ndjson", line + good_lines);
-            std::vector<std::string> forms{"attn batch r.ndjson -o " + out,
-                                           "attn batch - -o " + out + " <last.ndjson",
-                                           "attn batch r.ndjson --resume " + out};
+            Words forms{"attn batch r.ndjson -o " + out, "attn batch - -o " + out + " <last.ndjson",
+                        "attn batch r.ndjson --resume " + out};
             if (key.is_flag)
                 for (const std::string to : {"-o ", ">>", "--resume "})
                     forms.push_back("attn batch good.ndjson --mode " + key.mode + " " +
@@ -101,59 +100,6 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
                 REQUIRE(read_text("f/op.json") == text);
             }
         }
-}
-
-TEST_CASE("batch: neither a file of flags nor what a shard reads is written over") {
-    make_folder();
-    write_text("f/flags.json", R"({"seed": 1})");
-    write_text("f/v.json", "[[1, 2]]");
-    write_text("f/r.ndjson", good_lines + R"({"mode": "self", "inputs": "v.json"})" + "\n");
-    for (const std::string command : {"attn batch r.ndjson --config flags.json -o flags.json",
-                                      "ATTN_CONFIG=flags.json attn batch r.ndjson -o flags.json",
-                                      "attn batch r.ndjson --config flags.json --resume flags.json",
-                                      "attn batch r.ndjson --shard 3/3 -o v.json"}) {
-        CAPTURE(command);
-        const Outcome outcome = run_shell("cd f; " + command);
-        CHECK(outcome.code == 2);
-        CHECK(lines_of(outcome.err).size() == 1);
-        CHECK(read_text("f/flags.json") == R"({"seed": 1})");
-        CHECK(read_text("f/v.json") == "[[1, 2]]");
-    }
-}
-
-TEST_CASE("batch: no file of a model's folder is written over") {
-    make_folder();
-    write_text("f/gpt2/part.safetensors", read_text("f/gpt2/model.safetensors"));
-    write_text("f/gpt2/w.safetensors.index.json",
-               R"({"weight_map": {"h.0.attn.c_attn.weight": "part.safetensors"}})");
-    write_text("f/good.ndjson", good_lines);
-    using Pair = std::pair<std::string, std::string>;
-    for (const Pair& pair : {Pair("model.safetensors", "gpt2"),
-                             {"config.json", "gpt2"},
-                             {"config.json", "gpt2/model.safetensors"},
-                             {"part.safetensors", "gpt2/w.safetensors.index.json"},
-                             {"w.safetensors.index.json", "gpt2/w.safetensors.index.json"}}) {
-        const std::string file = pair.first, weights = pair.second;
-        CAPTURE(file);
-        CAPTURE(weights);
-        const std::string text = read_text("f/gpt2/" + file);
-        fs::remove("f/out.json");
-        fs::create_hard_link("f/gpt2/" + file, "f/out.json");
-        write_text("f/r.ndjson", good_lines +
-                                     R"({"mode": "multihead", "token_ids": [1], "weights": ")" +
-                                     weights + "\"}\n");
-        for (const std::string& form : {std::string("attn batch r.ndjson -o out.json"),
-                                        "attn batch good.ndjson -o out.json --weights " + weights,
-                                        std::string("tail -1 r.ndjson | attn batch -o out.json")}) {
-            CAPTURE(form);
-            CHECK(run_shell("cd f; " + form).code == 2);
-            REQUIRE(read_text("f/out.json") == text);
-        }
-    }
-    // Next to it there is space for answers.
-    CHECK(run_shell("cd f; attn batch good.ndjson --weights gpt2 -o gpt2/out.json; "
-                    "attn batch good.ndjson --weights gpt2 -o gpt2/out.json")
-              .err.find("is read and written") == std::string::npos);
 }
 
 TEST_CASE(

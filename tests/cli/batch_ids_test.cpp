@@ -165,10 +165,9 @@ struct Batch {
         return {0, 0};
     }
 
-    Outcome run(std::vector<std::string> more) const {
+    Outcome run(Words more) const {
         write();
-        std::vector<std::string> words{"batch",  "--mode",  "self", "--emit",
-                                       "scores", "--d-out", "1"};
+        Words words{"batch", "--mode", "self", "--emit", "scores", "--d-out", "1"};
         if (is_piped) {
             words.emplace_back("-");
         } else {
@@ -176,10 +175,8 @@ struct Batch {
             if (first_lines != 0) words.emplace_back("1.ndjson");
         }
         if (shards > 1)
-            words.insert(words.end(),
-                         {"--shard", std::to_string(shard) + "/" + std::to_string(shards)});
-        words.insert(words.end(), more.begin(), more.end());
-        return run_attn(words, is_piped ? read_text("0.ndjson") : "");
+            words = with(words, {"--shard", std::to_string(shard) + "/" + std::to_string(shards)});
+        return run_attn(words + more, is_piped ? read_text("0.ndjson") : "");
     }
 };
 
@@ -191,7 +188,7 @@ struct Count {
 void check_resumed(const Batch& batch, const std::string& start, const std::string& whole,
                    bool retry, bool must_complete, Count& count) {
     write_text(answers, start);
-    std::vector<std::string> more{"--resume", answers};
+    Words more{"--resume", answers};
     if (retry) more.emplace_back("--retry-failed");
     const Outcome outcome = batch.run(more);
     const std::string left = read_text(answers);
@@ -223,7 +220,7 @@ void check_resumed(const Batch& batch, const std::string& start, const std::stri
 /// another one.
 void check_moved(const Batch& batch, const std::string& start, bool retry, Count& count) {
     write_text(answers, start);
-    std::vector<std::string> more{"--resume", answers};
+    Words more{"--resume", answers};
     if (retry) more.emplace_back("--retry-failed");
     const Outcome outcome = batch.run(more);
     CAPTURE(outcome.err);
@@ -234,8 +231,7 @@ void check_moved(const Batch& batch, const std::string& start, bool retry, Count
         return;
     }
     ++count.completed;
-    const std::vector<std::string> found = lines_of(read_text(answers)),
-                                   fresh = lines_of(batch.run({}).out);
+    const Words found = lines_of(read_text(answers)), fresh = lines_of(batch.run({}).out);
     REQUIRE(found.size() == fresh.size());
     for (std::size_t line = 0; line < found.size(); ++line)
         if (!found[line].starts_with("{\"id\":")) CHECK(found[line] == fresh[line]);
@@ -276,7 +272,7 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
         if (cases.chance(30)) batch.first_lines = 1 + cases.below(batch.records.size() - 1);
         batch.is_piped = batch.first_lines == 0 && cases.chance(25);
         const std::string whole = batch.run({}).out;
-        const std::vector<std::string> lines = lines_of(whole);
+        const Words lines = lines_of(whole);
         REQUIRE(lines.size() == batch.answered().size());
         for (std::size_t k = 0; k < lines.size(); ++k)
             REQUIRE(nlohmann::json::parse(lines[k])["id"].dump() == batch.id(batch.answered()[k]));

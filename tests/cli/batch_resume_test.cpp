@@ -27,7 +27,7 @@ const std::string records =
 
 Outcome resume(const std::string& text, bool retry = false) {
     write_text(answers, text);
-    std::vector<std::string> words{"batch", requests, "--resume", answers};
+    Words words{"batch", requests, "--resume", answers};
     if (retry) words.emplace_back("--retry-failed");
     return run_attn(words);
 }
@@ -78,8 +78,8 @@ TEST_CASE("batch: --resume completes what was cut anywhere, with zeros behind it
 
 TEST_CASE("batch: --resume refuses a last line that is not the next answer's, and keeps it") {
     const std::string whole = whole_answers();
-    std::vector<std::string> lines = lines_of(whole);
-    const std::vector<std::string> torn{
+    Words lines = lines_of(whole);
+    const Words torn{
         R"({"id":3,"inputs":[[1]]})",
         R"({"id": 7, "mode": "self"})",
         R"({"id":99,"error":{"kind":"usage")",

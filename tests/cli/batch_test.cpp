@@ -23,21 +23,19 @@ json ids_of(const std::vector<json>& answers) {
     return ids;
 }
 
-std::vector<std::string> kinds_of(const std::vector<json>& answers) {
-    std::vector<std::string> kinds;
+Words kinds_of(const std::vector<json>& answers) {
+    Words kinds;
     for (const json& answer : answers) kinds.push_back(kind_of(answer));
     return kinds;
 }
 
 /// The mixed requests in a folder with what they name, and their answers.
 const std::string mixed = "work/mixed.ndjson";
-Outcome answer_mixed(std::size_t lines, const std::vector<std::string>& flags) {
+Outcome answer_mixed(std::size_t lines, const Words& flags) {
     scratch_folder();
     make_operands("work");
     write_text(mixed, mixed_requests(lines));
-    std::vector<std::string> words{mixed};
-    words.insert(words.end(), flags.begin(), flags.end());
-    return run_attn(batch_words(words));
+    return run_attn(batch_words(Words{mixed} + flags));
 }
 
 }  // namespace
@@ -62,9 +60,7 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
     CHECK(lines_of(alone.err).size() == 1);
     for (const std::string name : {"2", "7", ""}) {
         CAPTURE(name);
-        const Outcome several =
-            answer_mixed(330, name.empty() ? std::vector<std::string>{}
-                                           : std::vector<std::string>{"--jobs", name});
+        const Outcome several = answer_mixed(330, name.empty() ? Words{} : Words{"--jobs", name});
         CHECK((several.out == alone.out));
         CHECK(several.err == alone.err);
         CHECK(several.code == 1);
@@ -73,7 +69,7 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
 
 TEST_CASE("batch: an answer is what the record's own command answers") {
     // A result's config has the format.
-    const std::vector<std::string> lines = lines_of(answer_mixed(16, {"--format", "ndjson"}).out);
+    const Words lines = lines_of(answer_mixed(16, {"--format", "ndjson"}).out);
     std::size_t at = 0;
     for (const std::string& line : lines_of(mixed_requests(16))) {
         if (line.find('{') == std::string::npos) continue;
@@ -144,10 +140,10 @@ TEST_CASE("batch: ids of every kind come back; other records have the number of 
                         22};
     const std::vector<json> answers = answers_to(requests);
     CHECK(ids_of(answers) == expected);
-    std::vector<std::string> bad;
+    Words bad;
     for (const json& answer : answers)
         if (kind_of(answer) != "") bad.push_back(answer["id"].dump());
-    CHECK(bad == std::vector<std::string>{"9", "10", "11", "12", "\"torn\"", "\"bad\""});
+    CHECK(bad == Words{"9", "10", "11", "12", "\"torn\"", "\"bad\""});
 }
 
 TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
@@ -181,7 +177,7 @@ TEST_CASE("batch: bytes that are not text fail only their own line") {
                                  std::string(1000, '{') + "\n" + "{}{}\n" + "\x1b[31m\n" + good();
     const std::vector<json> answers = answers_to(requests);
     CHECK(ids_of(answers) == json({1, 2, 3, 4, 5, 6, 7, 8, 9}));
-    const std::vector<std::string> kinds = kinds_of(answers);
+    const Words kinds = kinds_of(answers);
     CHECK(kinds.front() == "");
     CHECK(kinds.back() == "");
     for (std::size_t i = 1; i + 1 < kinds.size(); ++i) {
@@ -256,23 +252,20 @@ TEST_CASE("batch: files are records, each with its path for an id") {
     write_text("files/c.json", R"({"id": "own", "mode": "self", "inputs": [[1]]})");
     write_text("files/d.json", "{ broken");
     write_text("files/lines.jsonl", good() + "\n" + good() + "\n");
-    const std::vector<std::string> files{"files/a.json", "files/b.json", "files/c.json",
-                                         "files/d.json"};
+    const Words files{"files/a.json", "files/b.json", "files/c.json", "files/d.json"};
     const Outcome outcome = run_attn(batch_words(files));
     const std::vector<json> answers = answers_of(outcome.out);
     CHECK(ids_of(answers) == json({"files/a.json", "files/b.json", "own", "files/d.json"}));
-    CHECK(kinds_of(answers) == std::vector<std::string>{"", "", "", "input"});
+    CHECK(kinds_of(answers) == Words{"", "", "", "input"});
     CHECK(outcome.code == 1);
-    std::vector<std::string> each{"batch", "--each"};
-    each.insert(each.end(), files.begin(), files.end());
-    CHECK(run_attn(each).out == outcome.out);
+    CHECK(run_attn(Words{"batch", "--each"} + files).out == outcome.out);
     CHECK(run_shell("attn batch files/*.json --jobs 3").out == outcome.out);
 
     // Matrices in other formats need a mode; lines of several files have different ids.
     const std::vector<json> matrices = answers_of(
         run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
     CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
-    CHECK(kinds_of(matrices) == std::vector<std::string>{"", "io"});
+    CHECK(kinds_of(matrices) == Words{"", "io"});
     CHECK(ids_of(answers_of(run_attn(batch_words({"files/lines.jsonl", "files/a.json"})).out)) ==
           json({"files/lines.jsonl:1", "files/lines.jsonl:2", "files/a.json"}));
     // By its name or with --each, the same file is lines or one input: a matrix of two rows.
@@ -287,7 +280,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
 
 TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {
     const Outcome whole = answer_mixed(200, {"--jobs", "1"});
-    std::vector<std::string> lines = lines_of(whole.out);
+    Words lines = lines_of(whole.out);
     for (const std::size_t most : {std::size_t{1}, std::size_t{2}, std::size_t{9}}) {
         std::string expected;
         std::size_t failed = 0;
@@ -313,11 +306,11 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
 }
 
 TEST_CASE("batch: shards interleave to the whole") {
-    const std::vector<std::string> whole = lines_of(answer_mixed(100, {}).out);
-    std::vector<std::vector<std::string>> shards;
+    const Words whole = lines_of(answer_mixed(100, {}).out);
+    std::vector<Words> shards;
     for (const std::string shard : {"1/3", "2/3", "3/3"})
         shards.push_back(lines_of(answer_mixed(100, {"--shard", shard, "--jobs", "2"}).out));
-    std::vector<std::string> merged;
+    Words merged;
     for (std::size_t i = 0; i < whole.size(); ++i) {
         REQUIRE(i / 3 < shards[i % 3].size());
         merged.push_back(shards[i % 3][i / 3]);

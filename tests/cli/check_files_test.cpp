@@ -24,42 +24,6 @@ constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": 
 
 }  // namespace
 
-TEST_CASE("check: the report never replaces a file that is read, by whatever name") {
-    scratch_folder();
-    write_text("question.json", R"({"mode": "self", "inputs": [[1, 2], [0.5, 3]]})");
-    write_text("many.ndjson", three_requests);
-    run_attn({"self", "question.json", "-o", "theirs.json"});
-    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
-    write_text("query.json", "[[1, 2]]");
-    run_shell("ln -s theirs.json link.json; ln theirs.json same.json");
-    const Words operands{"sdpa",       "--query", "query.json", "--key",
-                         "query.json", "--value", "query.json"};
-    struct Case {
-        Words question;
-        std::vector<std::string> outputs;
-    };
-    const Case cases[] = {
-        {{"self", "question.json", "--against", "theirs.json"},
-         {"question.json", "theirs.json", "./theirs.json", "link.json", "same.json"}},
-        {{"self", "question.json", "--against", "theirs.json:context_vectors"}, {"theirs.json"}},
-        {{"question.json", "--against", "theirs.json"}, {"question.json", "theirs.json"}},
-        {{"many.ndjson", "--against", "results.ndjson"}, {"many.ndjson", "results.ndjson"}},
-        {operands + Words{"--against", "theirs.json"}, {"query.json", "theirs.json"}},
-    };
-    for (const Case& each : cases)
-        for (const std::string& output : each.outputs) {
-            CAPTURE(each.question);
-            CAPTURE(output);
-            const std::string before = read_text(output);
-            const Outcome outcome = run_attn(Words{"check"} + each.question + Words{"-o", output});
-            CHECK(outcome.code == 2);
-            CHECK(outcome.err.find("is read and written") != std::string::npos);
-            CHECK(read_text(output) == before);
-        }
-    CHECK(run_attn({"check", "self", "question.json", "--against", "theirs.json", "-o", "c.json"})
-              .code == 0);
-}
-
 TEST_CASE("check: results of no request are listed, each with its id or line") {
     scratch_folder();
     write_text("all.ndjson", three_requests);

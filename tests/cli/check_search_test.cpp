@@ -25,13 +25,9 @@ namespace {
 /// The report on arrays that are wrong.
 json searched(const Words& question, const json& arrays) {
     std::ofstream("theirs.json") << arrays;
-    const Outcome outcome =
-        run_attn(Words{"check"} + question +
-                 Words{"--against", "theirs.json", "--search", "--format", "json"});
-    CAPTURE(outcome.out);
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == 1);
-    return json::parse(outcome.out);
+    return answer(Words{"check"} + question +
+                      Words{"--against", "theirs.json", "--search", "--format", "json"},
+                  "", 1);
 }
 
 /// The conventions of the best match, with their flags; empty: there is none.

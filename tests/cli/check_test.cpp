@@ -6,9 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <random>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -29,16 +27,7 @@ const Words causal_question{"causal", "--example", "journey", "--d-out", "2", "-
 const Words heads_question{"multihead", "--example", "journey", "--d-out", "6", "--heads", "3"};
 
 json checked(const Words& question, const Words& more, int code) {
-    const Outcome outcome = run_attn(Words{"check"} + question + more + Words{"--format", "json"});
-    CAPTURE(outcome.out);
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == code);
-    return json::parse(outcome.out);
-}
-
-Words words_in(const std::string& text) {
-    std::istringstream stream(text);
-    return {std::istream_iterator<std::string>(stream), {}};
+    return answer(Words{"check"} + question + more + Words{"--format", "json"}, "", code);
 }
 
 /// The same words, and numbers of the same sign and magnitude: bounds may become tighter.
@@ -73,34 +62,6 @@ TEST_CASE("check: a result in each type is right, in every format, and exits wit
                     CHECK(array["first"] == nullptr);
                 }
             }
-}
-
-TEST_CASE("check: every mode is judged, with chosen rows, heads and means of heads") {
-    scratch_folder();
-    write_text("c.csv", "1,2,3\n-1,0.5,2\n");
-    write_text("op.json",
-               R"({"query": [[1, 0.3], [0, 1]], "key": [[1, 2], [3, 0.7]], "value": [[1], [2]]})");
-    const Words questions[] = {
-        {"self", "--example", "journey", "--init", "xavier"},
-        causal_question,
-        heads_question,
-        {"cross", "--example", "journey", "--context", "c.csv", "--d-out", "4"},
-        {"sdpa", "op.json", "--softcap", "3", "--alibi"},
-        {"linear", "--example", "journey", "--d-out", "2", "--decay", "-0.1", "--beta", "0.5"},
-        heads_question + Words{"--token", "3"},
-        heads_question + Words{"--rows", "2:5"},
-        heads_question + Words{"--head", "2,0"},
-        heads_question + Words{"--average-heads"},
-        heads_question + Words{"--dropout", "0.4"},
-    };
-    for (const Words& question : questions) {
-        CAPTURE(question);
-        REQUIRE(run_attn(question + Words{"--format", "json", "-o", "r.json"}).code == 0);
-        const Outcome outcome = run_attn(Words{"check"} + question + Words{"--against", "r.json"});
-        CAPTURE(outcome.out);
-        CHECK(outcome.err == "");
-        CHECK(outcome.code == 0);
-    }
 }
 
 TEST_CASE("check: a tolerance or a type takes the place of the bound of float64") {
@@ -309,10 +270,8 @@ TEST_CASE("check: up to eight axes, those of size 1 included") {
         if (rank <= 8) checked(causal_question, {"--against", "theirs.json"}, 0);
         array = json::array({array});
     }
-    const Outcome outcome =
-        run_attn(Words{"check"} + causal_question + Words{"--against", "theirs.json"});
-    CHECK(outcome.code == 3);
-    CHECK(outcome.err.find("expected rank 0 to 8") != std::string::npos);
+    check_error(Words{"check"} + causal_question + Words{"--against", "theirs.json"}, "", 3,
+                "expected rank 0 to 8");
 }
 
 }  // namespace check_test

@@ -21,12 +21,11 @@ namespace {
 
 using Heads = std::vector<std::size_t>;
 
-std::vector<std::vector<double>> matrix(std::size_t rows, std::size_t columns, double phase) {
-    std::vector<std::vector<double>> values(rows, std::vector<double>(columns));
-    for (std::size_t i = 0; i < rows; ++i)
-        for (std::size_t j = 0; j < columns; ++j)
-            values[i][j] = std::round(1000 * std::sin(phase + 1.7 * double(i * columns + j))) / 500;
-    return values;
+Json matrix(std::size_t rows, std::size_t columns, double phase) {
+    std::size_t i = 0;
+    return nested<Json>({rows, columns}, [&] {
+        return std::round(1000 * std::sin(phase + 1.7 * double(i++))) / 500;
+    });
 }
 
 Json stack(std::size_t count, std::size_t rows, std::size_t columns, double phase) {

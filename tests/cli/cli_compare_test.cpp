@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -20,10 +21,7 @@ using nlohmann::json;
 namespace {
 
 json compared(const Words& arguments, int code) {
-    const Outcome outcome = run_attn(Words{"compare"} + arguments + Words{"--format", "json"});
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == code);
-    return json::parse(outcome.out);
+    return answer(Words{"compare"} + arguments + Words{"--format", "json"}, "", code);
 }
 
 void make_results() {
@@ -78,8 +76,7 @@ TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, stand
 
 TEST_CASE("compare: --common compares what both have, and still finds what differs") {
     scratch_folder();
-    const std::vector<std::string> names{"queries", "scores", "attention_weights",
-                                         "context_vectors"};
+    const Words names{"queries", "scores", "attention_weights", "context_vectors"};
     const auto write = [&](unsigned set, const std::string& seed, const std::string& file) {
         std::string emit;
         for (std::size_t i = 0; i < names.size(); ++i)
@@ -93,9 +90,8 @@ TEST_CASE("compare: --common compares what both have, and still finds what diffe
             write(a, "1", "a.json");
             write(b, "1", "b.npz");
             if ((a & b) == 0) {
-                const Outcome refused = run_attn({"compare", "a.json", "b.npz", "--common"});
-                CHECK(refused.code == 2);
-                CHECK(contains(refused.err, "expected one in common"));
+                check_error({"compare", "a.json", "b.npz", "--common"}, "", 2,
+                            "expected one in common");
                 continue;
             }
             const json same = compared({"a.json", "b.npz", "--common"}, 0);
@@ -137,14 +133,14 @@ TEST_CASE("compare: a table for people") {
 
 TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
     scratch_folder();
-    const std::vector<std::string> sides{"a.npz", "b.json", "c.npz", "d.json"};
+    const Words sides{"a.npz", "b.json", "c.npz", "d.json"};
     run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "-o", sides[0]});
     run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--seed", "3", "-o",
               sides[1], "--emit", "all"});
     run_attn({"self", "--example", "journey", "--dtype", "float64", "-o", sides[2]});
     write_text(sides[3], R"({"context_vectors": [[1, NaN]], "a\n\u001b[31mb": [[1e-300, 1e300]]})");
     const auto words_of = [](const std::string& text) {
-        std::vector<std::string> words;
+        Words words;
         std::istringstream in(text);
         for (std::string word; in >> word;) words.push_back(word);
         std::sort(words.begin(), words.end());

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::vector<std::string> suffixes{"json", "ndjson", "csv", "npy", "npz", "safetensors"};
+const Words suffixes{"json", "ndjson", "csv", "npy", "npz", "safetensors"};
 
 std::string arrays(const std::string& name) {
     return data_path("arrays/" + name);

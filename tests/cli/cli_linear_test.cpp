@@ -18,13 +18,9 @@ using nlohmann::json;
 namespace {
 
 /// Multiples of 1/8, exact in float32.
-json drawn(const std::vector<std::size_t>& shape, std::uint32_t seed, std::size_t axis = 0) {
-    static std::mt19937 engine;
-    if (axis == 0) engine.seed(seed);
-    if (axis == shape.size()) return (static_cast<double>(engine() % 17) - 8) / 8;
-    json list = json::array();
-    for (std::size_t i = 0; i < shape[axis]; ++i) list.push_back(drawn(shape, seed, axis + 1));
-    return list;
+json drawn(const std::vector<std::size_t>& shape, std::uint32_t seed) {
+    std::mt19937 engine(seed);
+    return nested(shape, [&] { return (static_cast<double>(engine() % 17) - 8) / 8; });
 }
 
 /// (1, heads, tokens, d) to (1, tokens, heads * d).
@@ -226,12 +222,9 @@ TEST_CASE("linear: constants of a batch are defaults of its records") {
 TEST_CASE("linear: one token of a result, and of its page") {
     scratch_folder();
     const std::string journey = data_path("journey.csv");
-    const std::vector<std::string> question{"linear", journey,  "--d-out", "2",        "--decay",
-                                            "-0.5",   "--beta", "0.5",     "--qk-norm"};
-    const auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), question.begin(), question.end());
-        return more;
-    };
+    const Words question{"linear", journey,  "--d-out", "2",        "--decay",
+                         "-0.5",   "--beta", "0.5",     "--qk-norm"};
+    const auto with = [&](const Words& more) { return question + more; };
     const json all = answer(with({"--emit", "all"}));
     for (std::size_t t = 0; t < 6; ++t) {
         const json one = answer(with({"--emit", "all", "--token", std::to_string(t)}));

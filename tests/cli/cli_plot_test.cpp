@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
@@ -28,11 +29,8 @@ void in_scratch_with_data() {
 
 TEST_CASE("heatmap: on standard error with JSON, on standard output if that is otherwise unused") {
     in_scratch_with_data();
-    const std::vector<std::string> words{"causal", input, "--d-out", "2", "--seed", "789"};
-    const auto with = [&](std::vector<std::string> more) {
-        more.insert(more.begin(), words.begin(), words.end());
-        return run_attn(more);
-    };
+    const Words words{"causal", input, "--d-out", "2", "--seed", "789"};
+    const auto with = [&](const Words& more) { return run_attn(words + more); };
     const Outcome beside = with({"--heatmap"});
     CHECK(beside.code == 0);
     CHECK(beside.out == with({}).out);
@@ -61,9 +59,8 @@ TEST_CASE(
     CHECK(contains(outcome.err, "odd.json: a plain array, drawn with the axes q_len 2, kv_len 3"));
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
     write_text("odd.json", odd + R"(, "mask": [[0]]})");
-    const Outcome refused = run_attn({"plot", "odd.json"});
-    CHECK(refused.code == 3);
-    CHECK(contains(refused.err, "a mask of other queries and keys than attention_weights has"));
+    check_error({"plot", "odd.json"}, "", 3,
+                "a mask of other queries and keys than attention_weights has");
     write_text("odd.json", R"({"tokens": ["a", "b", "c"], "attention_weights": [[0.5, 0.5]]})");
     CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens for 1 queries"));
 }
@@ -71,9 +68,7 @@ TEST_CASE(
 TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --array draws it") {
     in_scratch_with_data();
     const Words words{"multihead", input, "--heads", "3", "--emit", "all"};
-    Words to_file = words;
-    to_file.insert(to_file.end(), {"-o", "r.npz"});
-    CHECK(run_attn(to_file).code == 0);
+    CHECK(run_attn(with(words, {"-o", "r.npz"})).code == 0);
     const std::string json = run_attn(words).out;
     const std::string drawn = run_attn({"plot", "r.npz", "--array", "scores"}).out;
     CHECK(contains(drawn, "head 2\n"));
@@ -103,10 +98,10 @@ TEST_CASE("plot: the axes of every array are those of its question") {
              {"sdpa", "--query", "long.json", "--key", "long.json", "--value", "long.json",
               "--past-key", "short.json", "--past-value", "short.json", "--causal",
               "--causal-align", "top-left"}}) {
-        Words all = words;
-        all.insert(all.end(), {"--emit", "all", "--plot", "asked.html", "-o", "r.json"});
         CAPTURE(words);
-        CHECK(run_attn(all).code == 0);
+        CHECK(
+            run_attn(with(words, {"--emit", "all", "--plot", "asked.html", "-o", "r.json"})).code ==
+            0);
         CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
         CHECK((read_text("asked.html") == read_text("read.html")));
         // Without the mask, what is masked follows from the config.
@@ -140,7 +135,7 @@ TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
 
 TEST_CASE("plot: numbers of other programs' arrays have the digits of their own type") {
     scratch_folder();
-    using Types = std::vector<std::string>;
+    using Types = Words;
     for (const Types& types : {Types{"F32"}, Types{"F64"}, Types{"F32", "F32"}, Types{"F32", "F64"},
                                Types{"F64", "F32"}, Types{"F64", "F64"}}) {
         std::vector<StoredTensor> tensors;
@@ -181,9 +176,9 @@ TEST_CASE("heatmap: tokens cannot steer the terminal") {
 TEST_CASE("plot: where the result cannot be written, the file of a picture is whole or not there") {
     in_scratch_with_data();
     for (const std::string& command :
-         std::vector<std::string>{"attn causal data/journey.csv --plot a.svg -o /dev/full",
-                                  "attn causal data/journey.csv --plot a.svg >/dev/full",
-                                  "attn causal data/journey.csv --heatmap -o /dev/full"}) {
+         Words{"attn causal data/journey.csv --plot a.svg -o /dev/full",
+               "attn causal data/journey.csv --plot a.svg >/dev/full",
+               "attn causal data/journey.csv --heatmap -o /dev/full"}) {
         const Outcome outcome = run_shell(command);
         CAPTURE(command);
         CHECK(outcome.code == 4);
@@ -201,10 +196,8 @@ TEST_CASE("plot: where the result cannot be written, the file of a picture is wh
         run_shell("attn causal data/journey.csv --heatmap -o /dev/stdout >both.json");
     CHECK(contains(both.err, "causal  attention_weights (6, 6)"));
     CHECK(read_text("both.json").starts_with("{"));
-    const Outcome same =
-        run_attn({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"});
-    CHECK(same.code == 2);
-    CHECK(contains(same.err, "--plot x.svg: the same file as --output ./x.svg"));
+    check_error({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"}, "", 2,
+                "--plot x.svg: the same file as --output ./x.svg");
 }
 
 TEST_CASE("plot: pictures of too many matrices are refused before they are drawn") {

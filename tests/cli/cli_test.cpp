@@ -17,7 +17,7 @@ const std::string journey_csv =
     "token,x1,x2,x3\nYour,0.43,0.15,0.89\njourney,0.55,0.87,0.66\nstarts,0.57,0.85,0.64\n"
     "with,0.22,0.58,0.33\none,0.77,0.25,0.10\nstep,0.05,0.80,0.55\n";
 
-Outcome good(const std::vector<std::string>& arguments, const std::string& input = "") {
+Outcome good(const Words& arguments, const std::string& input = "") {
     Outcome outcome = run_attn(arguments, input);
     CHECK(outcome.err == "");
     CHECK(outcome.code == 0);
@@ -35,11 +35,11 @@ json arrays_of(json result) {
 TEST_CASE("cli: a csv file, standard input, '-' and the built-in example give the same numbers") {
     scratch_folder();
     write_text("journey.csv", journey_csv);
-    const std::vector<std::string> flags{"--d-out", "2", "--seed", "789"};
+    const Words flags{"--d-out", "2", "--seed", "789"};
     const json from_file = answer(with({"self", "journey.csv"}, flags));
     CHECK(from_file["tokens"][1] == "journey");
     for (const auto& [arguments, input] :
-         {std::pair(std::vector<std::string>{"self"}, journey_csv),
+         {std::pair(Words{"self"}, journey_csv),
           {{"self", "-"}, journey_csv},
           {{"self", "--example", "journey"}, ""},
           {{"self", "-"},
@@ -76,9 +76,8 @@ TEST_CASE("cli: null in a request is the default") {
 }
 
 TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
-    const std::vector<std::string> ask{
-        "causal", "--example", "journey",       "--d-out",     "1", "--token",
-        "0",      "--emit",    "masked_scores", "--precision", "3"};
+    const Words ask{"causal", "--example", "journey",       "--d-out",     "1", "--token",
+                    "0",      "--emit",    "masked_scores", "--precision", "3"};
     CHECK(contains(good(with(ask, {"--nonfinite", "null"})).out, ",null,null,null,null,null]]"));
     CHECK(contains(good(with(ask, {"--nonfinite", "literal"})).out, ",-Infinity]]"));
     CHECK(contains(good(with(ask, {"--pretty"})).out, "\n  \"masked_scores\": [\n    ["));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -92,14 +93,6 @@ std::string decimal(Exact value) {
     return text;
 }
 
-std::string npy_file(const std::string& descr, const std::string& shape, const std::string& data) {
-    std::string header =
-        "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
-    header.resize(117, ' ');
-    header += '\n';
-    return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
-}
-
 /// Writes the numbers, two in a row, and returns the file's name.
 std::string write_side(const std::string& stem, const Type& type, const std::vector<Exact>& values,
                        unsigned style) {
@@ -121,8 +114,7 @@ std::string write_side(const std::string& stem, const Type& type, const std::vec
     const bool big_endian = style % 2 == 1;
     for (Exact value : values) text += bytes_of(type, value, big_endian);
     const std::string order = type.size == 1 ? "|" : big_endian ? ">" : "<";
-    const std::string descr = order + type.name;
-    write_text(stem + ".npy", npy_file(descr, "(" + std::to_string(rows) + ", 2)", text));
+    write_text(stem + ".npy", npy_of({rows, 2}, text, order + type.name));
     return stem + ".npy";
 }
 
@@ -219,15 +211,12 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
         return shape;
     };
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-        std::string text, data;
+        std::string data;
         int elements = 1;
-        for (int length : shapes[i]) {
-            text += std::to_string(length) + ",";
-            elements *= length;
-        }
+        for (int length : shapes[i]) elements *= length;
         for (int element = 0; element < elements; ++element)
             data += bytes_of(types[11], element, false);
-        write_text(std::to_string(i) + ".npy", npy_file("<f8", "(" + text + ")", data));
+        write_text(std::to_string(i) + ".npy", npy_of(shapes[i], data, "<f8"));
     }
     Sample sample;
     for (std::size_t i = 0; i < shapes.size(); ++i)

@@ -10,6 +10,7 @@
 
 #include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
@@ -39,12 +40,6 @@ std::string hash_in(const std::vector<double>& values) {
 std::string hash_of(const json& values, const std::string& dtype) {
     return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
                               : hash_in<double, std::uint64_t>(flat(values));
-}
-
-std::string list_of(const json& shape) {
-    std::string text;
-    for (const json& size : shape) text += (text.empty() ? "" : ",") + size.dump();
-    return text;
 }
 
 }  // namespace
@@ -159,9 +154,7 @@ TEST_CASE("drawn input: every other source of the input conflicts with it") {
         CHECK(contains(outcome.err, "--rand 3,2"));
         CHECK(contains(outcome.err, "; expected one input\n"));
     }
-    const Outcome document = run_attn({"self", "-"}, R"({"inputs": [[1, 2]], "randn": [3, 2]})");
-    CHECK(document.code == 2);
-    CHECK(contains(document.err, "conflicts with"));
+    check_error({"self", "-"}, R"({"inputs": [[1, 2]], "randn": [3, 2]})", 2, "conflicts with");
 }
 
 TEST_CASE("softmax: the built-in question of sdpa is that of data/softmax.json") {

@@ -175,17 +175,15 @@ TEST_CASE(
         return attn.wait();
     };
     for (const Words& more : {Words{}, Words{"--format", "json"}}) {
-        Words words{"compare", "-", "other.json"};
-        words.insert(words.end(), more.begin(), more.end());
+        const Words words = Words{"compare", "-", "other.json"} + more;
         CHECK(run(words, same).code == 1);
         CHECK(run(words, read_text("other.json")).code == 0);
     }
     for (const Words& shown : {Words{}, Words{"--heatmap"}, Words{"--format", "npz"},
                                Words{"--format", "none", "--heatmap"}}) {
         empty_folder();
-        Words words{"self", "-", "--save-weights", "out/w.npz", "--plot", "out/p.svg"};
-        words.insert(words.end(), shown.begin(), shown.end());
-        const Ending ending = run(words, matrix);
+        const Words words{"self", "-", "--save-weights", "out/w.npz", "--plot", "out/p.svg"};
+        const Ending ending = run(words + shown, matrix);
         CHECK(ending.code == 0);
         CHECK((ending.err == "" || shown == Words{"--heatmap"}));  // which goes there
         CHECK(files_in_folder() == Words{"p.svg", "w.npz"});

@@ -80,15 +80,6 @@ TEST_CASE("explain: a request's rows have the query that is shown by default") {
             }
 }
 
-TEST_CASE("explain: a query is named by its label, where one token has it") {
-    const Words ask{"explain", "causal", "--text", "the cat saw the dog 3"};
-    CHECK(good(ask + Words{"--token", "saw"}).starts_with("Query 2 \"saw\""));
-    CHECK(good(ask + Words{"--token", "2"}).starts_with("Query 2 \"saw\""));
-    CHECK(good(ask + Words{"--token", "3"}).starts_with("Query 3 \"the\""));
-    CHECK(good({"explain", "self", data_path("journey.csv"), "-t", "with"})
-              .starts_with("Query 3 \"with\""));
-}
-
 TEST_CASE("explain: a request's settings apply, and its output options are ignored") {
     const json result = json::parse(
         good({"causal", "--example", "journey", "--emit", "all", "--nonfinite", "null"}));

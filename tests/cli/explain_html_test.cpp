@@ -22,7 +22,7 @@ void check_tags(const std::string& page) {
         " !DOCTYPE meta path rect image use line stop circle html head title style body main h1 h2 "
         "h3 p ul li div table tr thead tbody th td figure svg g text defs figcaption pattern tspan "
         "symbol linearGradient clipPath desc code span details summary ";
-    std::vector<std::string> open;
+    Words open;
     for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at + 1)) {
         const std::size_t end = page.find('>', at);
         REQUIRE(end != std::string::npos);

@@ -44,12 +44,12 @@ TEST_CASE("explain page: what is random is called so, and nothing else") {
 }
 
 TEST_CASE("explain page: a label is found and shown without the blanks round it") {
-    const auto request = [](const std::vector<std::string>& labels) {
+    const auto request = [](const Words& labels) {
         json rows = json::array();
         for (std::size_t i = 0; i < labels.size(); ++i) rows.push_back({i, 1});
         return json{{"inputs", rows}, {"tokens", labels}}.dump();
     };
-    const std::vector<std::string> labels{"The", " cat", "\tsat ", "cat ", "  ", "", "\n", "x  y"};
+    const Words labels{"The", " cat", "\tsat ", "cat ", "  ", "", "\n", "x  y"};
     const auto outcome_of = [&](const std::string& label) {
         return run_attn({"explain", "self", "-", "--token", label}, request(labels));
     };
@@ -66,7 +66,7 @@ TEST_CASE("explain page: a label is found and shown without the blanks round it"
     const std::string page = good({"explain", "self", "-", "--token", "1"}, request(labels));
     CHECK(page.find("\"cat\" looks at: ") != std::string::npos);
     CHECK(page.find("\" cat\"") == std::string::npos);
-    std::vector<std::string> many;
+    Words many;
     many.reserve(50);
     for (int i = 0; i < 50; ++i) many.push_back("word" + std::to_string(i));
     const Outcome outcome = run_attn({"explain", "self", "-", "--token", "w"}, request(many));

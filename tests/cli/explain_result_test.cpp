@@ -91,13 +91,7 @@ void check_words(const Compared& c) {
 }
 
 json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low, double high) {
-    json all = json::array();
-    for (std::size_t i = 0; i < rows; ++i) {
-        json row = json::array();
-        for (std::size_t j = 0; j < columns; ++j) row.push_back(dice.uniform(low, high));
-        all.push_back(row);
-    }
-    return all;
+    return nested({rows, columns}, [&] { return dice.uniform(low, high); });
 }
 
 }  // namespace

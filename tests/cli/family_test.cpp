@@ -150,13 +150,10 @@ TEST_CASE("families: an output projection of another width is an error in the fi
 
 TEST_CASE("save-weights: a family that cannot hold them is named by the flag that was given") {
     scratch_folder();
-    const std::vector<std::string> grouped{"multihead", "--text",         "a b c d", "--embed-dim",
-                                           "8",         "--heads",        "4",       "--kv-heads",
-                                           "2",         "--save-weights", "w.npz"};
+    const Words grouped{"multihead", "--text",     "a b c d", "--embed-dim",    "8",    "--heads",
+                        "4",         "--kv-heads", "2",       "--save-weights", "w.npz"};
     for (const std::string flag : {"--save-family", "--family"}) {
-        std::vector<std::string> command = grouped;
-        command.insert(command.end(), {flag, "gpt2"});
-        const Outcome outcome = run_attn(command);
+        const Outcome outcome = run_attn(with(grouped, {flag, "gpt2"}));
         CHECK(outcome.code == 2);
         CAPTURE(outcome.err);
         CHECK(contains(outcome.err, flag +

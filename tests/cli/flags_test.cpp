@@ -29,7 +29,8 @@ using test::write_text;
 
 namespace {
 
-using Words = std::vector<std::string>;
+using test::Words;
+using test::operator+;
 using attn::test::contains;
 
 Args parsed(const Words& words) {
@@ -173,8 +174,7 @@ TEST_CASE("words: every command answers missing, empty and odd words with one li
     for (const CommandRow* command : attn_program().commands)
         for (const Words& words : {Words{}, Words{""}, Words{"nothing"}, Words{"."}, Words{"-"},
                                    Words{"nothing", "nothing"}, Words{"", ""}, Words{"-", "-"}}) {
-            Words all{std::string(command->name)};
-            all.insert(all.end(), words.begin(), words.end());
+            const Words all = Words{std::string(command->name)} + words;
             CAPTURE(all);
             const test::Outcome outcome = test::run_attn(all);
             const bool fails = outcome.code >= 2 && outcome.code <= 4;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,16 +19,10 @@
 namespace help_test {
 
 using namespace attn::cli;
+using attn::test::lines_of;
 using attn::test::run_attn;
 
 namespace {
-
-std::vector<std::string> lines_of(std::string_view text) {
-    std::istringstream stream{std::string(text)};
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(stream, line);) lines.push_back(line);
-    return lines;
-}
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -59,7 +52,7 @@ struct Part {
 std::vector<Part> parts_of(std::string_view page) {
     std::vector<Part> parts;
     bool is_code = false, is_new = true;
-    for (const std::string& line : lines_of(page)) {
+    for (const std::string& line : lines_of(std::string(page))) {
         if (line.starts_with("```")) {
             is_code = !is_code;
             is_new = true;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/file/bytes.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
@@ -48,9 +49,7 @@ void write_tensors(const std::string& path, const json& shapes) {
     }
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
-    std::string length;
-    for (int i = 0; i < 8; ++i) length += static_cast<char>((text.size() >> (8 * i)) & 0xff);
-    write_text(path, length + text);
+    write_text(path, attn::io::bytes_of_number(text.size(), 8) + text);
     std::filesystem::resize_file(path, 8 + text.size() + end);
 }
 
@@ -215,7 +214,7 @@ TEST_CASE("inspect: the command that it shows runs, of every model and of what a
     scratch_folder();
     write_text("it's 1.json",
                "[[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], [1, 2, 3, 4, 5, 6, 7, 8]]");
-    std::vector<std::string> paths;
+    Words paths;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(data_path("models"))) {
         const std::string path = entry.path();
         if (path.ends_with("config.json") || contains(path, ".safetensors") ||

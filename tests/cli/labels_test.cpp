@@ -21,14 +21,8 @@ Words labels(const std::string& letter, std::size_t count) {
 }
 
 json matrix(std::size_t rows, std::size_t columns, int seed) {
-    json result = json::array();
-    for (std::size_t r = 0; r < rows; ++r) {
-        result.push_back(json::array());
-        for (std::size_t c = 0; c < columns; ++c)
-            result.back().push_back(
-                static_cast<double>((seed + 7 * static_cast<int>(r * columns + c)) % 11) / 4 - 1);
-    }
-    return result;
+    int next = seed - 7;
+    return nested({rows, columns}, [&] { return static_cast<double>((next += 7) % 11) / 4 - 1; });
 }
 
 std::string csv_of(const json& rows, const Words& names) {
@@ -73,11 +67,8 @@ Words numbered(std::size_t count) {
     return labels("", count);
 }
 
-Words with_cached(std::size_t cached, Words keys) {
-    Words all;
-    for (std::size_t i = 0; i < cached; ++i) all.push_back("cached_" + std::to_string(i));
-    all.insert(all.end(), keys.begin(), keys.end());
-    return all;
+Words with_cached(std::size_t cached, const Words& keys) {
+    return labels("cached_", cached) + keys;
 }
 
 struct Case {
@@ -139,10 +130,7 @@ TEST_CASE("labels: in every mode a table and pictures name queries and keys, now
         const std::string question = one.request.dump();
         // With the mask, since a result records only the causal rule of its masks.
         const Words mode{one.mode, "--emit", "attention_weights,mask"};
-        const auto asked = [&](Words more) {
-            more.insert(more.begin(), mode.begin(), mode.end());
-            return run_attn(more, question);
-        };
+        const auto asked = [&](const Words& more) { return run_attn(mode + more, question); };
         const Outcome table = asked({"--format", "table", "--plot", "direct.svg"});
         REQUIRE(table.err == "");
         const auto [rows, columns] = labels_in_table(table.out);
@@ -196,10 +184,8 @@ TEST_CASE("labels: files name queries and keys in every format, and flags win") 
             CHECK(said({"cross", query, "--context", key}) == std::pair<json, json>(qs, ks));
             const Words sdpa{"sdpa", "--query", query, "--key", key, "--value", key};
             CHECK(said(sdpa) == std::pair<json, json>(qs, ks));
-            Words flags = sdpa;
-            flags.insert(flags.end(),
-                         {"--tokens", "a,b,c,d", "--context-tokens", R"(["x,", "", "\""])"});
-            CHECK(said(flags) ==
+            const Words flags{"--tokens", "a,b,c,d", "--context-tokens", R"(["x,", "", "\""])"};
+            CHECK(said(sdpa + flags) ==
                   std::pair<json, json>(Words{"a", "b", "c", "d"}, Words{"x,", "", "\""}));
         }
     for (const std::string& query : files("a"))
@@ -218,10 +204,7 @@ TEST_CASE("labels: CSV and TSV carry them from layer to layer") {
         const std::string mask = std::string("mask.") + format;
         REQUIRE(run_attn({"causal", "a.csv", "--emit", "mask", "-o", mask}).code == 0);
         const Words weights{"--emit", "attention_weights", "--format", format};
-        const auto of = [&](Words words) {
-            words.insert(words.end(), weights.begin(), weights.end());
-            return run_attn(words).out;
-        };
+        const auto of = [&](const Words& words) { return run_attn(words + weights).out; };
         CHECK(of({"self", "a.csv", "--mask", mask, "--mask-true", "keep"}) ==
               of({"causal", "a.csv"}));
     }

@@ -82,7 +82,7 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
             const bool is_here = (option.modes & cli::in(mode_named(mode.name)->mode)) != 0 &&
                                  (option.use & cli::as_flag) != 0;
             if (!is_size || !is_here || key == "threads") continue;
-            std::vector<std::string> values{large};
+            Words values{large};
             if (key == "rows") values = {"0:" + large, large + ":1000000001"};
             // Many rows alone fit into memory where no array has an element for each pair of them.
             const std::string name = mode.name;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -22,11 +23,10 @@ void write_layers(const Words& more = {}) {
     scratch_folder();
     for (const char* seed : {"1", "2", "3"})
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
-            Words words{
+            const Words words{
                 "multihead", data_path("journey.csv"),           "--heads", "3", "--seed", seed,
                 "-o",        std::string("seed") + seed + suffix};
-            words.insert(words.end(), more.begin(), more.end());
-            REQUIRE(run_attn(words).code == 0);
+            REQUIRE(run_attn(words + more).code == 0);
         }
 }
 
@@ -45,21 +45,19 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
             REQUIRE(one.code == 0);
             const Words cells = rows_of(one.out, tokens);
             REQUIRE(!cells.empty());
-            alone.insert(alone.end(), cells.begin(), cells.end());
+            alone = alone + cells;
         }
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
             Words words{"plot"};
             for (const char* seed : {"1", "2", "3"})
                 words.push_back(std::string("seed") + seed + suffix);
-            words.insert(words.end(), scale.begin(), scale.end());
+            words = words + scale;
             const Outcome all = run_attn(words);
             CHECK(all.err == "");
             CHECK(rows_of(all.out, tokens) == alone);
             CHECK(contains(all.out, std::string("seed2") + suffix + ", head 1"));
             for (const char* picture : {"l.svg", "l.png", "l.html"}) {
-                Words file = words;
-                file.insert(file.end(), {"-o", picture});
-                CHECK(run_attn(file).err == "");
+                CHECK(run_attn(with(words, {"-o", picture})).err == "");
                 CHECK(std::filesystem::file_size(picture) > 1000);
             }
         }
@@ -126,9 +124,7 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
              {"head,heads,query,key", "heads appears twice"},
              {"head", "1 names; expected 2 to 5"},
              {"a,,b", "unknown axis"}}) {
-        const Outcome outcome = run_attn({"plot", "four.json:attentions", "--axes", list});
-        CHECK(outcome.code == 2);
-        CHECK(contains(outcome.err, part));
+        check_error({"plot", "four.json:attentions", "--axes", list}, "", 2, part);
     }
 }
 
@@ -161,9 +157,7 @@ TEST_CASE("layers: results that differ are an error that names both") {
     write_text("failed.ndjson", R"({"id":1,"error":{"kind":"input","where":"x","message":"y"}})"
                                 "\n{}\n");
     CHECK(contains(error({"plot", "failed.ndjson"}), "failed.ndjson:1: a record that failed"));
-    const Outcome twice = run_attn({"plot", "-", "-"}, "");
-    CHECK(twice.code == 2);
-    CHECK(contains(twice.err, "standard input named twice"));
+    check_error({"plot", "-", "-"}, "", 2, "standard input named twice");
 }
 
 TEST_CASE("layers: selected arrays of other programs, of files that hold one, and what differs") {

@@ -35,48 +35,27 @@ const std::vector<Layout> layouts{
      "weight",
      "bias"}};
 
-const std::vector<Layout> families{{"h.0.attn.",
-                                    "c_proj",
-                                    {"c_attn"},
-                                    Joins::columns,
-                                    {},
-                                    {},
-                                    false,
-                                    "gpt2",
-                                    "h.0.ln_1",
-                                    "wte",
-                                    "wpe"},
-                                   {"layers.0.self_attn.",
-                                    "o_proj",
-                                    {"q_proj", "k_proj", "v_proj"},
-                                    Joins::no,
-                                    {},
-                                    {},
-                                    false,
-                                    "llama",
-                                    "layers.0.input_layernorm",
-                                    "embed_tokens"},
-                                   {"encoder.layer.0.attention.",
-                                    "output.dense",
-                                    {"self.query", "self.key", "self.value"},
-                                    Joins::no,
-                                    {},
-                                    {},
-                                    false,
-                                    "bert",
-                                    "embeddings.LayerNorm",
-                                    "embeddings.word_embeddings",
-                                    "embeddings.position_embeddings"},
-                                   {"layers.0.attention.",
-                                    "dense",
-                                    {"query_key_value"},
-                                    Joins::groups,
-                                    {},
-                                    {},
-                                    false,
-                                    "neox",
-                                    "layers.0.input_layernorm",
-                                    "embed_in"}};
+/// The layout of a family's layer, with the names of its norm and embedding.
+Layout of_family(const char* family, Layout layout, const char* norm, const char* ids,
+                 const char* positions = "") {
+    layout.family = family;
+    layout.norm = norm;
+    layout.ids = ids;
+    layout.positions = positions;
+    return layout;
+}
+
+const std::vector<Layout> families{
+    of_family("gpt2", {"h.0.attn.", "c_proj", {"c_attn"}, Joins::columns}, "h.0.ln_1", "wte",
+              "wpe"),
+    of_family("llama", {"layers.0.self_attn.", "o_proj", {"q_proj", "k_proj", "v_proj"}},
+              "layers.0.input_layernorm", "embed_tokens"),
+    of_family(
+        "bert",
+        {"encoder.layer.0.attention.", "output.dense", {"self.query", "self.key", "self.value"}},
+        "embeddings.LayerNorm", "embeddings.word_embeddings", "embeddings.position_embeddings"),
+    of_family("neox", {"layers.0.attention.", "dense", {"query_key_value"}, Joins::groups},
+              "layers.0.input_layernorm", "embed_in")};
 
 /// All flags that the question needs: each is the words of one setting.
 std::vector<Words> flags_of(const Question& q) {

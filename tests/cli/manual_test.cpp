@@ -29,8 +29,8 @@ std::string readme() {
 }
 
 /// Lines of ```sh blocks.
-std::vector<std::string> commands_of(const std::string& text) {
-    std::vector<std::string> commands;
+Words commands_of(const std::string& text) {
+    Words commands;
     std::istringstream lines(text);
     bool in_shell = false;
     for (std::string line; std::getline(lines, line);)
@@ -42,9 +42,9 @@ std::vector<std::string> commands_of(const std::string& text) {
 }
 
 /// The blocks of a language: "python".
-std::vector<std::string> programs_of(const std::string& text, const std::string& language) {
+Words programs_of(const std::string& text, const std::string& language) {
     const std::string start = "```" + language + "\n";
-    std::vector<std::string> programs;
+    Words programs;
     for (std::size_t at = 0; (at = text.find(start, at)) != std::string::npos;) {
         at += start.size();
         programs.push_back(text.substr(at, text.find("```", at) - at));
@@ -87,7 +87,7 @@ bool is_near(const std::vector<double>& printed, const std::vector<double>& expe
 TEST_CASE("manual: every command runs") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
-    const std::vector<std::string> commands = commands_of(manual_text());
+    const Words commands = commands_of(manual_text());
     CHECK(commands.size() >= 50);
     for (const std::string& command : commands) {
         CAPTURE(command);
@@ -112,7 +112,7 @@ TEST_CASE("manual: the programs that read golden vectors agree with them, where 
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     };
-    const std::vector<std::string> python = programs_of(page, "python"), c = programs_of(page, "c");
+    const Words python = programs_of(page, "python"), c = programs_of(page, "c");
     REQUIRE(python.size() == 3);  // the last reads files of $readmemh without NumPy
     for (const std::string& program : python)
         check(&program == &python[2] ? "python3 --version" : "python3 -c 'import numpy'",

@@ -36,7 +36,7 @@ public:
         for (const std::string name : {"query", "key", "value"}) {
             const std::size_t rows = name == "query" ? n.q_len : n.kv_len;
             const auto number = [&] { return json(static_cast<double>(below(200)) / 100); };
-            write_text(name + ".json", drawn({n.batch, n.heads, rows, 3}, number).dump());
+            write_text(name + ".json", nested({n.batch, n.heads, rows, 3}, number).dump());
             by_rules = by_rules + Words{"--" + name, name + ".json"};
         }
         const auto sometimes = [&](unsigned percent, const Words& more) {
@@ -58,7 +58,7 @@ public:
             return chance(45) ? json("-Infinity") : json(0.25);
         };
         const std::size_t heads = chance(20) ? 1 : n.heads;
-        write_text("mask.json", drawn({n.batch, heads, n.q_len, n.kv_len}, element).dump());
+        write_text("mask.json", nested({n.batch, heads, n.q_len, n.kv_len}, element).dump());
         masked = masked + Words{"--mask", "mask.json"};
         if (!is_additive) masked = masked + Words{"--mask-true", chance(50) ? "keep" : "drop"};
     }
@@ -66,16 +66,6 @@ public:
     Words by_rules, masked;
 
 private:
-    template <class Element>
-    json drawn(std::vector<std::size_t> shape, const Element& element) {
-        if (shape.empty()) return element();
-        const std::size_t count = shape.front();
-        shape.erase(shape.begin());
-        json all = json::array();
-        for (std::size_t i = 0; i < count; ++i) all.push_back(drawn(shape, element));
-        return all;
-    }
-
     std::mt19937 random_;
 };
 

@@ -26,22 +26,17 @@ TEST_CASE("inputs: NaN in hidden tokens changes no other row, elsewhere it is an
     for (std::size_t turn = 0; turn < 240; ++turn) {
         const bool is_batch = below(2) == 0;
         const std::size_t entries = is_batch ? 2 : 1, tokens = 3 + below(20);
-        const std::string mode =
-            std::vector<std::string>{"self", "causal", "multihead", "cross"}[below(4)];
+        const std::string mode = Words{"self", "causal", "multihead", "cross"}[below(4)];
         const std::string source = mode == "cross" && below(2) == 0 ? "context" : "inputs";
         const auto rows = [&] {
-            json all = json::array();
-            for (std::size_t b = 0; b < entries; ++b) {
-                all.push_back(json::array());
-                for (std::size_t t = 0; t < tokens; ++t)
-                    all.back().push_back({eighths(), eighths() - 1, 0.5, -0.25});
-            }
-            return all;
+            return nested({entries, tokens}, [&] {
+                return json{eighths(), eighths() - 1, 0.5, -0.25};
+            });
         };
         json x = rows(), context = rows(), request{{"mode", mode}};
         if (mode == "multihead" || below(3) == 0)
             if (mode == "multihead" || mode == "cross") request["heads"] = 2;
-        request["kernel"] = std::vector<std::string>{"auto", "reference", "generic"}[below(3)];
+        request["kernel"] = Words{"auto", "reference", "generic"}[below(3)];
         request["dtype"] = below(2) == 0 ? "float32" : "float64";
         // The last tokens of each entry are padding.
         std::vector<std::size_t> valid;

@@ -54,7 +54,7 @@ double difference(const json& result, std::size_t query, const json& expected) {
     return worst;
 }
 
-const std::vector<std::string> types{"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
+const Words types{"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
 
 }  // namespace
 
@@ -105,10 +105,9 @@ TEST_CASE("config.json: every key that transformers writes, in versions 4 and 5,
 
 TEST_CASE("config.json: a key that may concern attention and is not known is refused, when on") {
     scratch_folder();
-    const std::vector<std::string> words{"attn",     "attention", "rope",     "rotary",  "head",
-                                         "heads",    "sliding",   "window",   "softcap", "qk_norm",
-                                         "mrope",    "alibi",     "sink",     "scale",   "scaling",
-                                         "position", "causal",    "clip_qkv", "kv"};
+    const Words words{"attn",    "attention", "rope",    "rotary",   "head",  "heads", "sliding",
+                      "window",  "softcap",   "qk_norm", "mrope",    "alibi", "sink",  "scale",
+                      "scaling", "position",  "causal",  "clip_qkv", "kv"};
     for (const char* model : {"gpt2", "llama", "bert", "neox"}) {
         const json config = config_of(model);
         const std::string base = run_config(model, config, "1,8").out;

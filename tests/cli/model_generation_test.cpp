@@ -26,7 +26,7 @@ TEST_CASE("models: greedy tokens with the cache, and the logits after them") {
         const std::string name = c["name"];
         CAPTURE(name);
         write_model(c, "model");
-        std::vector<std::string> words = words_of(c);
+        Words words = words_of(c);
         for (const char* word : {"--generate", "5", "--emit", "logits,next_tokens"})
             words.emplace_back(word);
         const json found = result_of(words);
@@ -96,9 +96,8 @@ TEST_CASE("models: generated tokens have a text and labels") {
         CAPTURE(name);
         write_model(c, "model");
         write_text("model/tokenizer.json", tokenizer.dump());
-        std::vector<std::string> words = words_of(c);
-        for (const char* word : {"--generate", "5", "--emit", "attention_weights,hidden_states"})
-            words.emplace_back(word);
+        Words words =
+            with(words_of(c), {"--generate", "5", "--emit", "attention_weights,hidden_states"});
         const Outcome run = run_attn(words);
         REQUIRE_MESSAGE(run.code == 0, run.err);
         const json found = json::parse(run.out);
@@ -115,9 +114,7 @@ TEST_CASE("models: generated tokens have a text and labels") {
                      i < prompt.size() ? prompt[i] : c["generated"][i - prompt.size()]);
         write_text("result.json", run.out);
         if (has_decoder) {
-            words = words_of(c);
-            words.insert(words.end(), {"--generate", "5", "-o", "r.npz"});
-            REQUIRE_EQ(run_attn(words).code, 0);
+            REQUIRE_EQ(run_attn(with(words_of(c), {"--generate", "5", "-o", "r.npz"})).code, 0);
             check_labels_of_stacks(found);
             ++texts;
             continue;
@@ -140,8 +137,7 @@ TEST_CASE("models: every name that a result shows is one that --emit takes") {
         CAPTURE(name);
         if (names > 250) break;
         write_model(c, "model");
-        std::vector<std::string> words = words_of(c);
-        words.insert(words.end(), {"--emit", ""});
+        Words words = with(words_of(c), {"--emit", ""});
         const auto shown = [&](const std::string& emit) {
             words.back() = emit;
             const Outcome run = run_attn(words);
@@ -180,7 +176,7 @@ TEST_CASE("models: images and sound, and decoders that attend to them") {
         const std::string name = c["name"];
         CAPTURE(name);
         write_model(c, "model");
-        std::vector<std::string> words = words_of(c);
+        Words words = words_of(c);
         words.emplace_back("--emit");
         words.emplace_back("last_hidden_state");
         const Outcome run = run_attn(words);
@@ -223,7 +219,7 @@ TEST_CASE("models: T5's output is scaled as transformers does, whichever keys sa
                     }
                     CAPTURE(c["config"].dump());
                     write_model(c, "model");
-                    std::vector<std::string> words = words_of(c);
+                    Words words = words_of(c);
                     for (const char* word : {"--dtype", "float64", "--emit", "logits"})
                         words.emplace_back(word);
                     const std::vector<double> logits = flat(result_of(words)["logits"]);

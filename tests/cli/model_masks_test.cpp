@@ -77,10 +77,8 @@ TEST_CASE("model masks: tables mark what the mask excludes, with padding and cho
 
 TEST_CASE("model masks: a saved result is drawn as when it was computed") {
     scratch_folder();
-    for (const std::string& name :
-         std::vector<std::string>{"bert", "gpt2", "llama", "mistral", "qwen2", "neox"})
-        for (const std::string& result :
-             std::vector<std::string>{"r.json", "r.npz", "r.safetensors"})
+    for (const std::string& name : Words{"bert", "gpt2", "llama", "mistral", "qwen2", "neox"})
+        for (const std::string& result : Words{"r.json", "r.npz", "r.safetensors"})
             for (const Words& more :
                  {Words{}, Words{"--attention-mask", "0,1,1"}, Words{"--head", "1"}}) {
                 CAPTURE(name);

@@ -232,7 +232,7 @@ TEST_CASE("model costs: the elements are those of the result, the operations tho
         request.erase("generate");
         request.erase("bare");
         CAPTURE(request.dump());
-        std::vector<std::string> command = flags_of(request);
+        Words command = flags_of(request);
         const json result = result_of(command);
         command.emplace_back("--dry-run");
         const json cost = result_of(command);

@@ -28,32 +28,32 @@ void check_refused(const Outcome& outcome, const std::string& name) {
     CHECK(outcome.err.find(name) != std::string::npos);
 }
 
-const std::vector<std::string> extras{"q_norm.weight",
-                                      "k_norm.weight",
-                                      "q_norm.bias",
-                                      "sinks",
-                                      "cos",
-                                      "sin",
-                                      "bias_k",
-                                      "bias_v",
-                                      "bias",
-                                      "masked_bias",
-                                      "mask",
-                                      "rotary_emb.inv_freq",
-                                      "rotary_emb.cos_cached",
-                                      "relative_attention_bias.weight",
-                                      "self.distance_embedding.weight",
-                                      "alibi_slopes",
-                                      "gate",
-                                      "q_proj.lora_A.weight",
-                                      "q_proj.weight_scale",
-                                      "W_query.weight_scale",
-                                      "in_proj_weight_scale",
-                                      "qweight",
-                                      "W_querry",
-                                      "b_out_scale",
-                                      "heads.3.W_query.weight",
-                                      "x"};
+const Words extras{"q_norm.weight",
+                   "k_norm.weight",
+                   "q_norm.bias",
+                   "sinks",
+                   "cos",
+                   "sin",
+                   "bias_k",
+                   "bias_v",
+                   "bias",
+                   "masked_bias",
+                   "mask",
+                   "rotary_emb.inv_freq",
+                   "rotary_emb.cos_cached",
+                   "relative_attention_bias.weight",
+                   "self.distance_embedding.weight",
+                   "alibi_slopes",
+                   "gate",
+                   "q_proj.lora_A.weight",
+                   "q_proj.weight_scale",
+                   "W_query.weight_scale",
+                   "in_proj_weight_scale",
+                   "qweight",
+                   "W_querry",
+                   "b_out_scale",
+                   "heads.3.W_query.weight",
+                   "x"};
 
 }  // namespace
 
@@ -64,7 +64,7 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
         const json weights = weights_of(model);
         const Outcome base = run_model(model, weights, inputs);
         REQUIRE(base.code == 0);
-        std::vector<std::string> names;  // some of them where the same tensors have a prefix
+        Words names;  // some of them where the same tensors have a prefix
         const std::size_t step = model.module == "blocks.0.att." ? 5 : 1;
         for (std::size_t i = 0; i < extras.size(); i += step) names.push_back(extras[i]);
         names.insert(names.end(), model.harmless.begin(), model.harmless.end());
@@ -109,16 +109,16 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
 
 TEST_CASE("models: a mask in the file is ignored only if it is the causal one") {
     scratch_folder();
-    const std::vector<std::string> lower{"[[1]]", "[[1,0],[1,1]]", "[[2,0],[-1,0.5]]",
-                                         "[[[[1,0,0],[1,1,0],[1,1,1]]]]"};
-    const std::vector<std::string> upper{"[[0]]", "[[0,1],[0,0]]", "[[0,-1e9],[0,0]]",
-                                         "[[[[0,1,1],[0,0,1],[0,0,0]]]]"};
-    const std::vector<std::string> neither{"[[1,1],[1,1]]",
-                                           "[[1,0],[0,1]]",
-                                           "[[0,1,1],[1,0,1],[1,1,0]]",
-                                           "[[0.1,0.2],[0.3,0.4]]",
-                                           "[[0,1,1,1],[0,0,1,1],[0,0,0,1],[1,0,0,0]]",
-                                           "[[[1,0],[1,1]],[[0,1],[0,0]]]"};
+    const Words lower{"[[1]]", "[[1,0],[1,1]]", "[[2,0],[-1,0.5]]",
+                      "[[[[1,0,0],[1,1,0],[1,1,1]]]]"};
+    const Words upper{"[[0]]", "[[0,1],[0,0]]", "[[0,-1e9],[0,0]]",
+                      "[[[[0,1,1],[0,0,1],[0,0,0]]]]"};
+    const Words neither{"[[1,1],[1,1]]",
+                        "[[1,0],[0,1]]",
+                        "[[0,1,1],[1,0,1],[1,1,0]]",
+                        "[[0.1,0.2],[0.3,0.4]]",
+                        "[[0,1,1,1],[0,0,1,1],[0,0,0,1],[1,0,0,0]]",
+                        "[[[1,0],[1,1]],[[0,1],[0,0]]]"};
     for (const Model& model : models())
         for (const std::string& name : model.harmless) {
             if (!name.ends_with("mask") && name != "bias") continue;
@@ -168,8 +168,8 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
         CAPTURE(model.name);
         const json weights = weights_of(model);
         for (const auto& [module, input, flags] :
-             {std::tuple(model.norm, inputs, std::vector<std::string>{"--pre-norm"}),
-              {model.embedding, std::string(), std::vector<std::string>{"--token-ids", "1,3,0"}}}) {
+             {std::tuple(model.norm, inputs, Words{"--pre-norm"}),
+              {model.embedding, std::string(), Words{"--token-ids", "1,3,0"}}}) {
             if (module.empty()) continue;
             Model with = model;
             const bool has_ids = input.empty();
@@ -220,7 +220,7 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
             if (!of_llama) config["rotary_pct"] = 1.0;
             write_text("rotary.json", config.dump());
             wide.settings = {{"model_config", "rotary.json"}};
-            const auto with = [&](const json& stored, const std::vector<std::string>& flags) {
+            const auto with = [&](const json& stored, const Words& flags) {
                 weights[model.module + "rotary_emb.inv_freq"] = stored;
                 return run_model(wide, weights, inputs, flags);
             };
@@ -284,9 +284,8 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
                 json::parse(run_attn({"multihead", "-"}, request.dump()).out)["context_vectors"] ==
                 result["context_vectors"]);
             for (const std::string suffix : {"safetensors", "npz", "json"}) {
-                const std::vector<std::string> same{"--dtype",        "float64",
-                                                    "--save-weights", "saved." + suffix,
-                                                    "--save-family",  "notebook"};
+                const Words same{"--dtype",         "float64",       "--save-weights",
+                                 "saved." + suffix, "--save-family", "notebook"};
                 CHECK(run_model(model, weights, inputs, same).code == 0);
                 CHECK(run_attn({"multihead", "-", "--weights", "w.json", "--emit", "all", "--dtype",
                                 "float64", "-o", "golden." + suffix},

@@ -231,8 +231,7 @@ TEST_CASE("models: position ids of RoBERTa and its kin are rows of the table") {
 
 TEST_CASE("models: padding on the left with a table of positions has a note that names the flag") {
     write_model(model_case("gpt2"), "model");
-    const std::vector<std::string> words{
-        "model", "model", "--token-ids", "1,3,5", "--attention-mask", "0,1,1"};
+    const Words words{"model", "model", "--token-ids", "1,3,5", "--attention-mask", "0,1,1"};
     const Outcome run = run_attn(words);
     CHECK_EQ(run.code, 0);
     CHECK(contains(run.err, "note: --attention-mask"));
@@ -244,7 +243,7 @@ TEST_CASE("models: padding on the left with a table of positions has a note that
         CHECK_LE(difference_of(padded[token + 1], plain[token]), 1e-13);
     for (const std::string name : {"gpt2", "llama", "opt"}) {
         write_model(model_case(name), "model");
-        std::vector<std::string> others = words;
+        Words others = words;
         if (name == "gpt2") others.back() = "1,1,0";
         CHECK(run_attn(others).err.empty());
     }

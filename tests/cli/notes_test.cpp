@@ -244,10 +244,7 @@ TEST_CASE("notes: how sdpa reads three axes that may be the batch or the heads")
     scratch_folder();
     std::size_t noted = 0;
     const auto numbers = [](const std::vector<std::size_t>& shape) {
-        json array = 0.5;
-        for (auto length = shape.rbegin(); length != shape.rend(); ++length)
-            array = json(*length, array);
-        return array;
+        return test::nested(shape, [] { return 0.5; });
     };
     for (std::size_t rank = 2; rank <= 4; ++rank)
         for (std::size_t first = 1; first <= 4; ++first)

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -141,9 +142,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
          std::vector<Words>{{"--heads", "4", "--d-out", "4"},
                             {"--heads", "4", "--d-out", "4", "--kv-heads", "2", "--emit", "all"},
                             {"--heads", "4", "--d-out", "4", "--no-causal", "--emit", "all"}}) {
-        Words ask{"multihead", input, "-o", "r.npz"};
-        ask.insert(ask.end(), more.begin(), more.end());
-        REQUIRE(run_attn(ask).code == 0);
+        REQUIRE(run_attn(Words{"multihead", input, "-o", "r.npz"} + more).code == 0);
         Words alone;
         for (const char* head : {"0", "1", "2", "3"}) {
             const Outcome one =
@@ -151,7 +150,7 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
             CHECK(contains(one.out, std::string("multihead, head ") + head + "\n"));
             const Words lines = rows_of(one.out, labels);
             REQUIRE(lines.size() == labels.size());
-            alone.insert(alone.end(), lines.begin(), lines.end());
+            alone = alone + lines;
         }
         const Outcome some = run_attn(
             {"plot", "r.npz", "--head", "3,1", "--color-scale", "fixed", "--title", "Two"});
@@ -177,9 +176,8 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     CHECK(run_attn({"plot", input, "--head", "0"})
               .err.ends_with("--head 0: array has no heads; expected an array that has some\n"));
     for (const char* wrong : {"", "x", "-1", "1.5", "1,,2", "99999999999999999999"}) {
-        const Outcome outcome = run_attn({"plot", "r.npz", "--head", wrong});
-        CHECK(outcome.code == 2);
-        CHECK(contains(outcome.err, "expected integers from 0, one per head"));
+        check_error({"plot", "r.npz", "--head", wrong}, "", 2,
+                    "expected integers from 0, one per head");
     }
     CHECK(run_attn({"plot", "r.npz", "--title", ""}).code == 2);
 }

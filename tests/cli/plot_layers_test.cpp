@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/output/output.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
@@ -18,18 +20,10 @@ using namespace attn::test;
 namespace {
 
 /// A nested list whose numbers are 0.01, 0.02, ... in order.
-std::string counted(const std::vector<std::size_t>& shape, std::size_t& next,
-                    std::size_t axis = 0) {
-    if (axis == shape.size()) return std::to_string(0.01 * static_cast<double>(++next));
-    std::string text = "[";
-    for (std::size_t i = 0; i < shape[axis]; ++i)
-        text += (i == 0 ? "" : ",") + counted(shape, next, axis + 1);
-    return text += "]";
-}
-
 void write_counted(const std::string& path, const std::vector<std::size_t>& shape,
                    std::size_t first = 0) {
-    write_text(path, counted(shape, first));
+    const auto next = [&] { return 0.01 * static_cast<double>(++first); };
+    write_text(path, nested(shape, next).dump());
 }
 
 }  // namespace
@@ -125,7 +119,7 @@ TEST_CASE("plot: statistics that are never negative have colours from 0 up to th
 }
 
 TEST_CASE("pieces of words are shown as they read") {
-    using Pieces = std::vector<std::string>;
+    using Pieces = Words;
     const auto shown = [](const Pieces& pieces) { return attn::cli::readable_pieces(pieces); };
     CHECK(shown({"The", "Ġdog", "Ċ", "cafÃ©", "ĠðŁ", "<|endoftext|>"}) ==
           Pieces{"The", " dog", "\n", "café", "ĠðŁ", "<|endoftext|>"});

@@ -60,6 +60,17 @@ const std::vector<Reader>& readers() {
         {"attn batch one.ndjson --weights gpt2 --mode multihead -o OUT",
          ".ndjson",
          {"one.ndjson", "gpt2/model.safetensors"}},
+        {"attn batch one.ndjson --weights gpt2/model.safetensors --mode multihead -o OUT",
+         ".json",
+         {"gpt2/config.json"}},
+        {"attn batch one.ndjson --weights gpt2/w.safetensors.index.json --mode multihead -o OUT",
+         ".json",
+         {"gpt2/part.safetensors", "gpt2/w.safetensors.index.json"}},
+        {"attn batch one.ndjson --weights gpt2 --mode multihead --config flags.json --resume OUT",
+         ".json",
+         {"flags.json"}},
+        {"ATTN_CONFIG=flags.json attn batch many.ndjson -o OUT", ".json", {"flags.json"}},
+        {"attn batch many.ndjson --shard 1/2 -o OUT", ".ndjson", {"many.ndjson", "x.csv"}},
         {"attn scan gpt2 texts.ndjson -o OUT",
          ".json",
          {"texts.ndjson", "gpt2/model.safetensors", "gpt2/config.json"}},
@@ -70,6 +81,7 @@ const std::vector<Reader>& readers() {
         {"attn explain self x.csv -o OUT", ".md", {"x.csv"}},
         {"attn explain r.json -o OUT", ".html", {"r.json"}},
         {"attn check self x.csv --against r.json -o OUT", ".json", {"x.csv", "r.json"}},
+        {"attn check self x.csv --against r.npz:context_vectors -o OUT", ".json", {"r.npz"}},
         {"attn check r.npz --against r.json -o OUT", ".txt", {"r.npz", "r.json"}},
         {"attn check many.ndjson --against answers.ndjson -o OUT",
          ".ndjson",
@@ -106,6 +118,13 @@ void write_files() {
     for (const char* file : {"model.safetensors", "config.json"})
         fs::copy(data_path(std::string("models/gpt2/") + file), std::string("gpt2/") + file,
                  fs::copy_options::overwrite_existing);
+    write_text("gpt2/part.safetensors", read_text("gpt2/model.safetensors"));
+    std::string parts = R"("wte.weight": "part.safetensors", "wpe.weight": "part.safetensors")";
+    for (const std::string name : {"ln_f", "h.0.ln_1", "h.0.ln_2", "h.0.attn.c_attn",
+                                   "h.0.attn.c_proj", "h.0.mlp.c_fc", "h.0.mlp.c_proj"})
+        for (const std::string kind : {".weight", ".bias"})
+            parts += ", \"" + name + kind + R"(": "part.safetensors")";
+    write_text("gpt2/w.safetensors.index.json", R"({"weight_map": {)" + parts + "}}");
     const Outcome made = run_shell(
         "attn self x.csv --emit all -o r.json && attn self x.csv --emit all -o r.npz && "
         "attn self c.csv -o q.npz && attn batch many.ndjson -o answers.ndjson && "
@@ -167,6 +186,7 @@ TEST_CASE("outputs that replace nothing that is read: pipes, new files, own outp
           "--resume",
           "attn scan gpt2 texts.ndjson --resume s.json && attn scan gpt2 texts.ndjson --resume "
           "s.json",
+          "attn batch one.ndjson --weights gpt2 --mode multihead -o gpt2/out.json",
           "attn model gpt2 --token-ids 1,2 -o gpt2/out.json && "
           "attn model gpt2 --token-ids 1,2 -o gpt2/out.json"}) {
         CAPTURE(command);

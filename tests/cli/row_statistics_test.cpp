@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -82,35 +83,28 @@ void check_near(const Json& found, const Json& expected, double most) {
     for (std::size_t i = 0; i < found.size(); ++i) check_near(found[i], expected[i], most);
 }
 
-const std::vector<std::string> names{"max_score", "entropy",     "mean_distance", "argmax_key",
-                                     "top_keys",  "top_weights", "key_mass",      "key_max"};
+const Words names{"max_score", "entropy",     "mean_distance", "argmax_key",
+                  "top_keys",  "top_weights", "key_mass",      "key_max"};
 
 /// All, or those by key alone, for which the rows' sums have their own path.
-std::vector<std::string> ask_statistics(Json& question, bool all) {
-    const std::vector<std::string> asked =
-        all ? names : std::vector<std::string>{"key_mass", "key_max"};
+Words ask_statistics(Json& question, bool all) {
+    const Words asked = all ? names : Words{"key_mass", "key_max"};
     question["emit"] = asked;
     if (all) question["top"] = top;
     return asked;
 }
 
 /// Numbers of this shape.
-Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape, std::size_t axis = 0) {
-    if (axis == shape.size()) return (double(random() % 2001) - 1000) / 500;
-    Json all = Json::array();
-    for (std::size_t i = 0; i < shape[axis]; ++i) all.push_back(drawn(random, shape, axis + 1));
-    return all;
+Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape) {
+    return nested<Json>(shape, [&] { return (double(random() % 2001) - 1000) / 500; });
 }
 
 /// NumPy's npy of float64 in Fortran order, whose first axis varies fastest: a transposed array.
 void write_transposed(const std::string& path, const Json& array,
                       const std::vector<std::size_t>& shape) {
-    std::string axes, bytes;
+    std::string bytes;
     std::size_t count = 1;
-    for (const std::size_t n : shape) {
-        axes += std::to_string(n) + ",";
-        count *= n;
-    }
+    for (const std::size_t n : shape) count *= n;
     for (std::size_t at = 0; at < count; ++at) {
         const Json* element = &array;
         std::size_t rest = at;
@@ -121,9 +115,7 @@ void write_transposed(const std::string& path, const Json& array,
         const double x = element->get<double>();
         bytes.append(reinterpret_cast<const char*>(&x), sizeof x);
     }
-    std::string header = "{'descr': '<f8', 'fortran_order': True, 'shape': (" + axes + "), }";
-    header.resize(117, ' ');
-    write_text(path, std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + bytes);
+    write_text(path, npy_of(shape, bytes, "<f8", true));
 }
 
 /// What decides which entries and keys there are.
@@ -216,7 +208,7 @@ TEST_CASE("statistics are those of the whole weights, with every option and kern
         REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
         ++answered;
         const Json whole = Json::parse(outcome.out);
-        const std::vector<std::string> asked = ask_statistics(question, number % 2 == 0);
+        const Words asked = ask_statistics(question, number % 2 == 0);
         question["average_heads"] = number % 4 == 0;
         // Renormalised weights have no fused kernel.
         const bool is_fused = !question.contains("mask_method") && number % 3 != 0;

@@ -24,12 +24,6 @@ std::string file_of(const std::string& name, const std::string& format) {
     return name + "." + format;
 }
 
-std::string text_of(const Words& words) {
-    std::string text;
-    for (const std::string& word : words) text += word + " ";
-    return text;
-}
-
 void write_more_inputs() {
     RandomQuestions::write_inputs();
     write_text("state.json", "[[0.5,1],[-1,2]]");
@@ -68,7 +62,7 @@ const std::vector<Words>& more_questions() {
 
 /// The question of a result is that of its words, for every command.
 void check_question(const Words& words, const std::string& format) {
-    CAPTURE(text_of(words));
+    CAPTURE(words);
     CAPTURE(format);
     const std::string result = file_of("g", format), again = file_of("h", format);
     const Outcome made = run_attn(words + Words{"--emit", "all", "-o", result});

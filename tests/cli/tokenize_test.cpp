@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/gguf_bytes.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -16,13 +17,8 @@ namespace {
 
 const std::string bert = "tokenizers/bert-uncased";
 
-json tokenized(std::vector<std::string> words, const std::string& input = "") {
-    words.insert(words.begin(), {"tokenize", data_path(bert)});
-    const Outcome outcome = run_attn(words, input);
-    CAPTURE(words);
-    CHECK(outcome.err == "");
-    REQUIRE(outcome.code == 0);
-    return json::parse(outcome.out);
+json tokenized(const Words& words, const std::string& input = "") {
+    return answer(Words{"tokenize", data_path(bert)} + words, input);
 }
 
 }  // namespace

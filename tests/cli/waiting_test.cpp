@@ -34,12 +34,12 @@ TEST_CASE("batch: one signal ends any wait") {
     fs::remove("fifo");
     REQUIRE(::mkfifo("fifo", 0600) == 0);
     write_text("many.ndjson", quick_requests(20000));
-    for (const std::vector<std::string>& words : {std::vector<std::string>{"batch", "fifo"},
-                                                  {"batch", "-", "--jobs", "3"},
-                                                  {"batch", "fifo", "--jobs", "3"},
-                                                  {"batch", "many.ndjson", "-o", "fifo"},
-                                                  {"batch", "many.ndjson", "--jobs", "1"},
-                                                  {"batch", "many.ndjson", "--jobs", "3"}}) {
+    for (const Words& words : {Words{"batch", "fifo"},
+                               {"batch", "-", "--jobs", "3"},
+                               {"batch", "fifo", "--jobs", "3"},
+                               {"batch", "many.ndjson", "-o", "fifo"},
+                               {"batch", "many.ndjson", "--jobs", "1"},
+                               {"batch", "many.ndjson", "--jobs", "3"}}) {
         CAPTURE(words);
         Process attn(words);
         std::this_thread::sleep_for(200ms);  // its output is full, or its input waited for
@@ -72,18 +72,17 @@ TEST_CASE("a standard input that does not wait is read to its end by every comma
     big += "]";
     write_text("one.json", "[[1, 2]]");
     const std::string sdpa = R"({"query": [[1]], "key": [[1]], "value": [[2]]})";
-    for (const std::vector<std::string>& words :
-         {std::vector<std::string>{"self", "--d-out", "1"},
-          {"causal", "-", "--d-out", "1"},
-          {"multihead", "--d-out", "1"},
-          {"cross", "one.json", "--context", "-", "--d-out", "1"},
-          {"sdpa"},
-          {"explain", "self", "--d-out", "1", "--token", "0"},
-          {"compare", "-", "one.json"},
-          {"plot"},
-          {"inspect"},
-          {"batch"},
-          {"batch", "--mode", "self", "--d-out", "1"}})
+    for (const Words& words : {Words{"self", "--d-out", "1"},
+                               {"causal", "-", "--d-out", "1"},
+                               {"multihead", "--d-out", "1"},
+                               {"cross", "one.json", "--context", "-", "--d-out", "1"},
+                               {"sdpa"},
+                               {"explain", "self", "--d-out", "1", "--token", "0"},
+                               {"compare", "-", "one.json"},
+                               {"plot"},
+                               {"inspect"},
+                               {"batch"},
+                               {"batch", "--mode", "self", "--d-out", "1"}})
         for (const std::string& text :
              {std::string(), std::string("[[1, 2]]\n"), sdpa, good_lines, big}) {
             CAPTURE(words);

@@ -13,7 +13,6 @@
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_array.hpp"
-#include "io/write/output_formats.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/support.hpp"
@@ -84,8 +83,14 @@ void require_same(const Read& a, const Read& b, const std::string& way) {
             way + " reads the same");
 }
 
+const io::InputFormat& format_of(std::string_view name) {
+    return *std::find_if(io::input_formats.begin(), io::input_formats.end(),
+                         [&](const io::InputFormat& row) { return row.name == name; });
+}
+
 /// From a file, and from a pipe; an error names the one as it names the other.
-Read read_both(std::string_view bytes, const Question& question, const io::InputFormat& format) {
+Read read_both(std::string_view bytes, const Question& question, std::string_view name) {
+    const io::InputFormat& format = format_of(name);
     static const std::string path = test::scratch_folder() + "/input";
     test::write_text(path, std::string(bytes));
     Read file = read_of(question, [&] { return io::open_input_file(path, &format); });
@@ -95,47 +100,6 @@ Read read_both(std::string_view bytes, const Question& question, const io::Input
     require_same(file, read_of(question, [&] { return io::open_input_file("-", &format); }),
                  "a pipe");
     return file;
-}
-
-io::Report report_of(const Array<double>& values) {
-    io::Report report;
-    report.arrays = {{"array", values, {}}};
-    report.arrays[0].axes.resize(values.dimension());
-    return report;
-}
-
-/// What is written and read again is the same.
-void require_round_trip(const Read& read, const Question& question) {
-    const Array<double>& values = read.array.values;
-    if (!read.error.empty() || values.dimension() == 0 || values.dimension() > 4) return;
-    Question again = question;
-    again.rules = {Dtype::float64, true, false, false, values.dimension(), values.dimension()};
-    again.style = {};
-    for (const io::OutputFormat& format : io::output_formats) {
-        const std::string name(format.name);
-        // What is for people or other programs is not read; ndjson is json on one line.
-        if (format.write == nullptr || name == "torch" || name == "table" || name == "c" ||
-            name == "memh" || name == "ndjson")
-            continue;
-        const std::string text =
-            test::written([&](io::Output& out) { format.write(out, report_of(values), {}); });
-        const std::string path = file_of(text, "written" + std::string(format.suffixes[0]));
-        const std::string array = name == "json" ? path + ":array" : path;
-        const Read back = read_of(again, [&] { return io::open_input_file(array); });
-        require(back.error.empty(), "what is written is read: " + back.error);
-        require(same(back.array.values, values), "what is written as " + name + " is read back");
-    }
-}
-
-const io::InputFormat& format_of(std::string_view name) {
-    return *std::find_if(io::input_formats.begin(), io::input_formats.end(),
-                         [&](const io::InputFormat& row) { return row.name == name; });
-}
-
-Read read_every_way(std::string_view bytes, const Question& question, std::string_view format) {
-    Read read = read_both(bytes, question, format_of(format));
-    require_round_trip(read, question);
-    return read;
 }
 
 /// Several threads that read pieces of a text give what one gives that reads number by number.
@@ -245,7 +209,7 @@ test::DecodedFile decoded(const Decode& decode) {
 
 void read_json(std::string_view bytes) {
     const Question question(bytes);
-    const Read read = read_every_way(bytes, question, "json");
+    const Read read = read_both(bytes, question, "json");
     error_of([&] { read_document(bytes); });
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
@@ -273,7 +237,7 @@ void read_json(std::string_view bytes) {
 
 void read_ndjson(std::string_view bytes) {
     const Question question(bytes);
-    const Read read = read_every_way(bytes, question, "ndjson");
+    const Read read = read_both(bytes, question, "ndjson");
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
         if (io::input_file_of_line(source).document->is_array())
@@ -301,7 +265,7 @@ void read_ndjson(std::string_view bytes) {
 
 void read_csv(std::string_view bytes) {
     const Question question(bytes);
-    read_every_way(bytes, question, "csv");
+    read_both(bytes, question, "csv");
     error_of([&] {
         const io::Source source = test::make_source("text", bytes);
         // A blank line at the end stops the reader of pieces, and nothing else.
@@ -317,7 +281,7 @@ void read_csv(std::string_view bytes) {
 }
 
 void read_npy(std::string_view bytes) {
-    read_every_way(bytes, Question(bytes), "npy");
+    read_both(bytes, Question(bytes), "npy");
     error_of([&] {
         read_stored(io::open_npy(io::Bytes::of("npy", bytes)), decoded([&] {
                         return test::DecodedFile{{"", test::decode_npy(bytes)}};
@@ -326,7 +290,7 @@ void read_npy(std::string_view bytes) {
 }
 
 void read_npz(std::string_view bytes) {
-    read_every_way(bytes, Question(bytes), "npz");
+    read_both(bytes, Question(bytes), "npz");
     error_of([&] {
         read_stored(io::open_npz(io::Bytes::of("npz", bytes)),
                     decoded([&] { return test::decode_npz(bytes); }));
@@ -334,7 +298,7 @@ void read_npz(std::string_view bytes) {
 }
 
 void read_safetensors(std::string_view bytes) {
-    read_every_way(bytes, Question(bytes), "safetensors");
+    read_both(bytes, Question(bytes), "safetensors");
     const bool has_escapes = bytes.find('\\') != std::string_view::npos;  // in names
     error_of([&] {
         read_stored(io::open_safetensors(io::Bytes::of("safetensors", bytes)),
@@ -344,7 +308,7 @@ void read_safetensors(std::string_view bytes) {
 }
 
 void read_gguf(std::string_view bytes) {
-    read_every_way(bytes, Question(bytes), "gguf");
+    read_both(bytes, Question(bytes), "gguf");
     error_of([&] { read_stored(io::open_gguf(io::Bytes::of("gguf", bytes)), {}); });
     error_of([&] {
         read_stored(io::gguf_model(io::open_gguf(io::Bytes::of("gguf", bytes))).tensors, {});

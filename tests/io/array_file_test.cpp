@@ -1,8 +1,6 @@
 // Binary array files: those of NumPy and safetensors against their values, and damaged ones.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -24,10 +22,6 @@ const ArrayRules anything = ArrayRules::anything(8);
 
 ArrayFile open_bytes(const InputFormat& format, const std::string& bytes) {
     return format.open(Bytes::of("damaged", bytes));
-}
-
-bool same_bits(double a, double b) {
-    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
 }
 
 const char* const examples[] = {"matrix_f4.npy",           "batch_f8_big.npy",

@@ -24,17 +24,8 @@ using namespace attn::test;
 
 namespace {
 
-bool same_bits(float a, float b) {
-    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
-}
-
 std::string bytes_of(const StoredArray& array) {
     return array.bytes->read(array.offset, static_cast<std::size_t>(array.size));
-}
-
-std::vector<float> floats_of(const StoredArray& array) {
-    const Array<float> read = read_array<float>(array, ArrayRules::anything(8));
-    return {read.begin(), read.end()};
 }
 
 /// Every TYPE.blocks of the file against TYPE.values; the number of types that can be read.

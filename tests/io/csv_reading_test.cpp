@@ -280,16 +280,6 @@ TEST_CASE(
           "f.csv: line 1 is read as a header, the first column as labels");
 }
 
-TEST_CASE("csv reading: everything quoted, R's row names, Excel's sep") {
-    for (const char* text :
-         {"\"1\",\"2\"\n\"3\",\"4\"\n", "\"x1\",\"x2\"\n\"a\",1,2\n\"b\",3,4\n",
-          "\"x1\",\"x2\"\n\"1\",1,2\n\"2\",3,4\n", "sep=;\n1;2\n3;4\n", "1,2,\n3,4,\n",
-          "word,x1,x2\n2020,1,2\n2021,3,4\n", "1,2\n\n \n3,4\n"}) {
-        CAPTURE(text);
-        CHECK(read(text).meaning.values == std::vector<double>{1, 2, 3, 4});
-    }
-}
-
 TEST_CASE("csv reading: rows of empty fields are refused") {
     for (const auto& [text, line] : {std::pair(",\n1,2\n3,4\n", "1"),
                                      {"1,2\n3,4\n,\n", "3"},

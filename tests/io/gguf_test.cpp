@@ -25,11 +25,6 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<float> floats_of(const StoredArray& array) {
-    const Array<float> read = read_array<float>(array, ArrayRules::anything(8));
-    return {read.begin(), read.end()};
-}
-
 ArrayFile open_text(const std::string& text) {
     return open_gguf(Bytes::of("x.gguf", text));
 }

@@ -1,5 +1,5 @@
-// JSON documents and arrays: Python's words, trailing commas, members, strings. What is refused:
-// cli/mistakes.tsv.
+// JSON documents and arrays: Python's words, trailing commas, strings. Members are held against
+// nlohmann_json by tests/fuzz. What is refused: cli/mistakes.tsv.
 #include "io/read/json_document.hpp"
 
 #include <doctest/doctest.h>
@@ -70,27 +70,6 @@ TEST_CASE("json: a trailing comma is reported as such, in any place") {
             }
         }
     }
-}
-
-TEST_CASE("json: members keep their text until they are asked for") {
-    const Source source = test::make_source(
-        "f.json",
-        "{\"in\\u0070uts\": [[1, 2]], \"note\": \"a ] b\", \"list\": [\"x\", {\"y\": 2}]}");
-    const JsonDocument document(source);
-    CHECK(document.members().size() == 3);
-    REQUIRE(document.find("inputs") != nullptr);
-    CHECK(numbers_of(document.read_array(*document.find("inputs"), {}).values) ==
-          std::vector<double>{1, 2});
-    CHECK(document.read_value(*document.find("note")) == "a ] b");
-    CHECK(document.read_value(*document.find("list"))[1]["y"] == 2);
-    CHECK(document.find("nothing") == nullptr);
-}
-
-TEST_CASE("json: a broken value is found when it is read, at its place") {
-    const Source source = test::make_source("f.json", "{\"a\": true, \"b\": [1, x]}");
-    const JsonDocument document(source);
-    CHECK(error_of([&] { document.read_value(*document.find("b")); }) ==
-          "f.json:1:22: found 'x'; expected a JSON value");
 }
 
 TEST_CASE("json: strings with escapes of every kind are read as the parser reads them, or by it") {

@@ -15,6 +15,7 @@
 #include "io/read/input_file.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
+#include "tests/support/gguf_bytes.hpp"
 #include "tests/support/support.hpp"
 
 namespace quantised_test {
@@ -43,11 +44,6 @@ std::string floats(const std::vector<float>& values) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
-}
-
-std::vector<float> floats_of(const StoredArray& array) {
-    const Array<float> read = read_array<float>(array, ArrayRules::anything(8));
-    return {read.begin(), read.end()};
 }
 
 json config_of(const json& method) {

@@ -72,11 +72,4 @@ TEST_CASE("reading: folders, missing files and zero bytes have their own words")
                 }
 }
 
-TEST_CASE("reading: text longer than one read arrives complete") {
-    test::scratch_folder();
-    const std::string text(300000, '7');
-    test::write_text("long.csv", text);
-    CHECK(read_source("long.csv").text == text);
-}
-
 }  // namespace source_test

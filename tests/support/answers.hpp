@@ -15,10 +15,12 @@
 namespace attn::test {
 
 /// Without a note.
-inline nlohmann::json answer(const Words& words, const std::string& input = "") {
+inline nlohmann::json answer(const Words& words, const std::string& input = "", int code = 0) {
     const Outcome outcome = run_attn(words, input);
+    CAPTURE(words);
+    CAPTURE(outcome.out);
     CHECK(outcome.err == "");
-    REQUIRE(outcome.code == 0);
+    REQUIRE(outcome.code == code);
     return nlohmann::json::parse(outcome.out);
 }
 

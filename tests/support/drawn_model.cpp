@@ -38,8 +38,10 @@ std::size_t count_of(const json& shape) {
     return count;
 }
 
-std::string npy_of(const json& shape, const std::string& bytes) {
-    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+std::string npy_of(const json& shape, const std::string& bytes, const std::string& descr,
+                   bool is_fortran) {
+    std::string header = "{'descr': '" + descr +
+                         "', 'fortran_order': " + (is_fortran ? "True" : "False") + ", 'shape': (";
     for (const json& length : shape) header += length.dump() + ",";
     header += "), }";
     constexpr std::size_t start = 10, alignment = 64;

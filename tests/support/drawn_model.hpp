@@ -16,7 +16,8 @@ std::string drawn(const std::string& name, std::size_t count, double mean, doubl
 std::size_t count_of(const nlohmann::json& shape);
 
 /// An npy file of float32 numbers.
-std::string npy_of(const nlohmann::json& shape, const std::string& bytes);
+std::string npy_of(const nlohmann::json& shape, const std::string& bytes,
+                   const std::string& descr = "<f4", bool is_fortran = false);
 
 struct StoredTensor {
     std::string name, dtype;  ///< "F32"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/file/bytes.hpp"
+#include "io/read/array_file.hpp"
 
 namespace attn::test {
 
@@ -61,5 +62,11 @@ public:
 private:
     std::string text_;
 };
+
+/// The numbers of an array of any type.
+inline std::vector<float> floats_of(const io::StoredArray& array) {
+    const Array<float> read = io::read_array<float>(array, io::ArrayRules::anything(8));
+    return {read.begin(), read.end()};
+}
 
 }  // namespace attn::test

@@ -50,7 +50,7 @@ void wait_until(IsDone is_done) {
 
 }  // namespace
 
-Process::Process(const std::vector<std::string>& arguments, bool input_waits) {
+Process::Process(const Words& arguments, bool input_waits) {
     static int started = 0;
     err_path_ = scratch_folder() + "/.stderr" + std::to_string(++started);
     std::signal(SIGPIPE, SIG_IGN);  // a program that ends early must not end the test
@@ -74,8 +74,7 @@ Process::Process(const std::vector<std::string>& arguments, bool input_waits) {
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
 
-    std::vector<std::string> words{ATTN_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    Words words = Words{ATTN_PROGRAM} + arguments;
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

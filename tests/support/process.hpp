@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/words.hpp"
+
 namespace attn::test {
 
 struct Ending {
@@ -23,7 +25,7 @@ struct Ending {
 class Process {
 public:
     /// Where its input does not wait, reading it with nothing there fails with EAGAIN.
-    explicit Process(const std::vector<std::string>& arguments, bool input_waits = true);
+    explicit Process(const Words& arguments, bool input_waits = true);
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
     ~Process();  ///< kills it where it still runs

@@ -72,10 +72,8 @@ std::string mixed_line(std::size_t i) {
 
 }  // namespace
 
-std::vector<std::string> batch_words(const std::vector<std::string>& more) {
-    std::vector<std::string> words{"batch"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+Words batch_words(const Words& more) {
+    return Words{"batch"} + more;
 }
 
 std::string good(const std::string& members) {
@@ -106,9 +104,9 @@ std::string quick_requests(std::size_t lines, std::size_t first) {
     return text;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+Words lines_of(const std::string& text) {
     std::istringstream stream(text);
-    std::vector<std::string> lines;
+    Words lines;
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
 }
@@ -119,7 +117,7 @@ std::vector<json> answers_of(const std::string& text) {
     return answers;
 }
 
-std::vector<json> answers_to(const std::string& requests, const std::vector<std::string>& flags) {
+std::vector<json> answers_to(const std::string& requests, const Words& flags) {
     scratch_folder();
     return answers_of(run_attn(batch_words(flags), requests).out);
 }

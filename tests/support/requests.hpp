@@ -12,7 +12,7 @@
 namespace attn::test {
 
 /// The words of `attn batch`, with more behind it.
-std::vector<std::string> batch_words(const std::vector<std::string>& more);
+Words batch_words(const Words& more);
 
 /// A record that can be answered, with more members.
 std::string good(const std::string& members = "");
@@ -32,8 +32,7 @@ std::string quick_requests(std::size_t lines, std::size_t first = 1);
 std::vector<nlohmann::json> answers_of(const std::string& text);
 
 /// The answers of `attn batch` to these lines on standard input.
-std::vector<nlohmann::json> answers_to(const std::string& requests,
-                                       const std::vector<std::string>& flags = {});
+std::vector<nlohmann::json> answers_to(const std::string& requests, const Words& flags = {});
 
 /// "usage" and so on of a record that failed, "" of one that did not.
 std::string kind_of(const nlohmann::json& answer);

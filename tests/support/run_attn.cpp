@@ -58,14 +58,14 @@ struct Pty {
     }
 };
 
-std::vector<std::string> environment_without(const std::string& name) {
-    std::vector<std::string> kept;
+Words environment_without(const std::string& name) {
+    Words kept;
     for (char** entry = environ; *entry != nullptr; ++entry)
         if (!std::string(*entry).starts_with(name + "=")) kept.emplace_back(*entry);
     return kept;
 }
 
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
+std::vector<char*> pointers_to(Words& words) {
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
@@ -73,7 +73,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 }
 
 // Files, not pipes: nothing can block, however much is written.
-Outcome run(std::vector<std::string> words, const std::string& input, const std::string& out_path,
+Outcome run(Words words, const std::string& input, const std::string& out_path,
             const Terminal& terminal = {.in = false, .out = false}) {
     const std::string folder = scratch_folder();
     const std::string in = folder + "/.stdin", out = folder + "/.stdout", err = folder + "/.stderr";
@@ -90,7 +90,7 @@ Outcome run(std::vector<std::string> words, const std::string& input, const std:
     for (const auto& [file, on_terminal] :
          {std::pair(0, terminal.in), {1, terminal.out}, {2, terminal.err}})
         if (on_terminal) posix_spawn_file_actions_adddup2(&actions, pty->program, file);
-    std::vector<std::string> environment = environment_without(pty ? "COLUMNS" : "");
+    Words environment = environment_without(pty ? "COLUMNS" : "");
     // Looking for leaks at the end takes as long as most runs do.
     static Sample sample;
     if (!sample.takes()) environment.emplace_back("ASAN_OPTIONS=detect_leaks=0");
@@ -112,20 +112,17 @@ Outcome run(std::vector<std::string> words, const std::string& input, const std:
     return outcome;
 }
 
-std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
-    std::vector<std::string> words{ATTN_PROGRAM};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    return words;
+Words words_of(const Words& arguments) {
+    return Words{ATTN_PROGRAM} + arguments;
 }
 
 }  // namespace
 
-Outcome run_attn(const std::vector<std::string>& arguments, const std::string& input,
-                 const std::string& out_path) {
+Outcome run_attn(const Words& arguments, const std::string& input, const std::string& out_path) {
     return run(words_of(arguments), input, out_path);
 }
 
-Outcome run_on_terminal(const std::vector<std::string>& arguments, const Terminal& terminal,
+Outcome run_on_terminal(const Words& arguments, const Terminal& terminal,
                         const std::string& input) {
     return run(words_of(arguments), input, "", terminal);
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/words.hpp"
+
 namespace attn::test {
 
 struct Outcome {
@@ -13,7 +15,7 @@ struct Outcome {
 
 /// Runs attn with these arguments in the scratch folder. Standard input is `input`; standard
 /// output goes to `out_path` where one is given (its text is then not read back).
-Outcome run_attn(const std::vector<std::string>& arguments, const std::string& input = "",
+Outcome run_attn(const Words& arguments, const std::string& input = "",
                  const std::string& out_path = "");
 
 /// Which standard files are a pseudo-terminal of this width; COLUMNS is not set for them.
@@ -25,7 +27,7 @@ struct Terminal {
 
 /// The same, but for these files. What is shown on the terminal comes as `out`, or as `err`
 /// where standard output is none.
-Outcome run_on_terminal(const std::vector<std::string>& arguments, const Terminal& terminal = {},
+Outcome run_on_terminal(const Words& arguments, const Terminal& terminal = {},
                         const std::string& input = "");
 
 /// Runs a line of shell in which attn is on the PATH.

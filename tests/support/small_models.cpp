@@ -22,9 +22,8 @@ std::vector<Model> models() {
     const std::string table = read_text(data_path("../tests/support/small_models.json"));
     for (const json& entry : json::parse(table)) {
         const bool has_module = entry.contains("module");
-        const std::vector<std::string> modules{"", "blocks.0.att."};
-        for (const std::string& module :
-             has_module ? std::vector<std::string>{entry["module"]} : modules) {
+        const Words modules{"", "blocks.0.att."};
+        for (const std::string& module : has_module ? Words{entry["module"]} : modules) {
             Model model{entry["name"],
                         module,
                         entry.value("norm", ""),
@@ -57,10 +56,9 @@ json form_of(const std::string& name) {
 }
 
 Outcome run_model(const Model& model, const json& weights, const std::string& input,
-                  const std::vector<std::string>& more) {
+                  const Words& more) {
     write_text("w.json", weights.dump());
-    std::vector<std::string> command{"multihead", "--weights", "w.json", "--emit",
-                                     "context_vectors"};
+    Words command{"multihead", "--weights", "w.json", "--emit", "context_vectors"};
     if (!input.empty()) command.insert(command.begin() + 1, "-");
     for (const auto& [key, value] : model.settings.items()) {
         std::string name = key;
@@ -69,8 +67,7 @@ Outcome run_model(const Model& model, const json& weights, const std::string& in
         if (!value.is_boolean())
             command.push_back(value.is_string() ? value.get<std::string>() : value.dump());
     }
-    command.insert(command.end(), more.begin(), more.end());
-    return run_attn(command, input);
+    return run_attn(command + more, input);
 }
 
 }  // namespace attn::test::small_models

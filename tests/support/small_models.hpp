@@ -19,7 +19,7 @@ json numbers(const std::vector<int>& shape, int seed, std::size_t axis = 0);
 struct Model {
     std::string name, module, norm, embedding;
     json settings;  ///< that the tensors do not show, by the keys of a request
-    std::vector<std::string> harmless;
+    Words harmless;
     std::map<std::string, std::vector<int>> tensors;
 };
 
@@ -34,6 +34,6 @@ json form_of(const std::string& name);
 
 /// Of these weights, with the model's settings as flags.
 Outcome run_model(const Model& model, const json& weights, const std::string& input,
-                  const std::vector<std::string>& more = {});
+                  const Words& more = {});
 
 }  // namespace attn::test::small_models

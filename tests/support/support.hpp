@@ -1,7 +1,9 @@
 // What several tests need: data files, arrays from JSON, comparisons.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -42,9 +44,25 @@ Array<T> array_of(const nlohmann::json& nested) {
     return Array<T>(array_of(nested));
 }
 
+/// Nested lists of this shape, with what `element` returns, the last axis fastest.
+template <class Json = nlohmann::json, class Element>
+Json nested(const std::vector<std::size_t>& shape, const Element& element, std::size_t axis = 0) {
+    if (axis == shape.size()) return element();
+    Json all = Json::array();
+    for (std::size_t i = 0; i < shape[axis]; ++i)
+        all.push_back(nested<Json>(shape, element, axis + 1));
+    return all;
+}
+
 /// The numbers in row-major order.
 inline std::vector<double> numbers_of(const Array<double>& array) {
     return {array.begin(), array.end()};
+}
+
+/// The same bits, or NaN both.
+template <class T>
+bool same_bits(T a, T b) {
+    return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
 }
 
 /// A text as a file that was read.

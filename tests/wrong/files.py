@@ -1,9 +1,10 @@
 """Files of arrays, as other programs write them."""
 
 import json
-import struct
 
 import numpy as np
+
+from support.array_files import safetensors
 
 
 def listed(array):
@@ -16,12 +17,7 @@ def listed(array):
 def write_safetensors(path, arrays):
     """An array of uint16 holds the words of bfloat16."""
     names = {"float16": "F16", "float32": "F32", "float64": "F64", "uint16": "BF16"}
-    header, at = {}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
-    head = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(head)) + head + b"".join(a.tobytes() for a in arrays.values()))
+    path.write_bytes(safetensors({name: (names[str(a.dtype)], a.shape, a.tobytes()) for name, a in arrays.items()}))
 
 
 def write_arrays(folder, kind, arrays):
