@@ -59,12 +59,4 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
     return lines;
 }
 
-/// "queries, keys, values". `text_of`: what stands for an item, as a member of it.
-template <class Items, class TextOf = std::identity>
-std::string comma_list(const Items& items, TextOf text_of = {}) {
-    std::string list;
-    for (const auto& item : items) (list += list.empty() ? "" : ", ") += std::invoke(text_of, item);
-    return list;
-}
-
 }  // namespace attn::io
