@@ -155,15 +155,12 @@ private:
         if (const auto id = pieces().find(piece))
             return tokens.push_back({*id, std::string(piece)});
         if (settings_.falls_back_to_bytes) {
-            std::vector<Token> bytes;
-            for (const char c : piece) {
-                const std::string name = byte_piece(static_cast<unsigned char>(c));
-                if (const auto id = pieces().find(name)) bytes.push_back({*id, name});
-            }
-            if (bytes.size() == piece.size()) {
-                std::move(bytes.begin(), bytes.end(), std::back_inserter(tokens));
-                return;
-            }
+            const std::size_t before = tokens.size();
+            for (const char byte : piece)
+                if (const auto id = pieces().find(byte_piece(static_cast<unsigned char>(byte))))
+                    tokens.push_back(token(*id));
+            if (tokens.size() - before == piece.size()) return;
+            tokens.resize(before);
         }
         if (!settings_.unknown) fail_unknown();
         tokens.push_back({*settings_.unknown, std::string(piece)});

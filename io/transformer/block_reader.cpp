@@ -317,6 +317,13 @@ void BlockReader::read_groups(std::size_t least, Experts& part) const {
         config.fail("topk_group", "1 to n_group, with at least num_experts_per_tok experts");
 }
 
+void BlockReader::read_mixer(TransformerBlock& block) {
+    if (row.make_mixer != nullptr)
+        row.make_mixer(*this, block);
+    else
+        block.mixer = attention();
+}
+
 TransformerBlock BlockReader::read_attention() {
     if (row.make_block != nullptr) return read();
     TransformerBlock block;
@@ -327,10 +334,7 @@ TransformerBlock BlockReader::read_attention() {
     };
     block.attention_norm = norm_of(row.attention_norm);
     block.attention_sum_norm = norm_of(row.attention_sum_norm);
-    if (row.make_mixer != nullptr)
-        row.make_mixer(*this, block);
-    else
-        block.mixer = attention();
+    read_mixer(block);
     if (row.adjust != nullptr) row.adjust(*this, block);
     check_sizes(*this, block);
     return block;
@@ -353,10 +357,7 @@ TransformerBlock BlockReader::read() {
     block.ffn_norm = maybe_norm(row.ffn_norm);
     block.ffn_post_norm = maybe_norm(row.ffn_post_norm);
     block.ffn_sum_norm = maybe_norm(row.ffn_sum_norm);
-    if (row.make_mixer != nullptr)
-        row.make_mixer(*this, block);
-    else
-        block.mixer = attention();
+    read_mixer(block);
     if (!row.cross.empty()) {
         block.cross = cross_attention();
         block.cross_norm = maybe_norm(row.cross_norm);

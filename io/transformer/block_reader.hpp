@@ -115,6 +115,7 @@ public:
     std::size_t whole_of_layer(const std::string& key) const;
 
 private:
+    void read_mixer(TransformerBlock& block);
     void read_routing(const ExpertNames& names, Experts& part) const;
     void read_groups(std::size_t least, Experts& part) const;
 };

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 
-extern const std::span<const std::string_view>
-    config_defaults;  // one line of JSON per type; embedded
+extern const std::string_view config_defaults;  // one line of JSON per type; embedded
 
 namespace {
 
@@ -22,7 +21,7 @@ using nlohmann::json;
 /// The line of a type, or empty.
 std::string_view defaults_of(std::string_view type) {
     const std::string start = "{\"type\":\"" + std::string(type) + "\",";
-    for (const std::string_view line : config_defaults)
+    for (const std::string_view line : lines_of(config_defaults))
         if (line.starts_with(start)) return line;
     return {};
 }

@@ -122,7 +122,7 @@ void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
         rope.contains("partial_rotary_factor") || reader.config.gives("partial_rotary_factor");
     if (const std::size_t turned = reader.config.whole("rotary_dim", 0); turned != 0 && !has_part) {
         rope["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(part.d_k);
-        part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+        part.rotation = reader.rotation(part.d_k, rope);
     }
     reader.config.require("scoring_func", "sigmoid");
     reader.config.require("use_routing_bias", true);
@@ -255,7 +255,7 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
         rope["partial_rotary_factor"] = 0.334;
     if (slides)
         reader.config.require("swa_rope_theta", rope.value("rope_theta", nlohmann::json(10000.0)));
-    part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+    part.rotation = reader.rotation(part.d_k, rope);
     if (slides) {
         if (reader.config.gives("sliding_window_size"))
             part.window_left = reader.config.whole("sliding_window_size");

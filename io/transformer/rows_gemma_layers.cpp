@@ -72,7 +72,7 @@ AttentionPart gemma_attention(const BlockReader& reader, const HeadSizes& sizes)
     }
     part.scale = 1;
     const std::string own = type_of(reader, reader.layer);
-    part.rotation = rotation_of(config, config.rope(own), part.d_k, Rope::half, reader.tokens);
+    part.rotation = reader.rotation(part.d_k, config.rope(own));
     if (own != "full_attention") part.window_left = reader.window_left();
     return part;
 }

@@ -93,7 +93,7 @@ void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
     if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
     rope["rope_type"] = "longrope";  // an older name of it
     AttentionPart& part = attention_of(block);
-    part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+    part.rotation = reader.rotation(part.d_k, rope);
 }
 
 constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
@@ -141,7 +141,7 @@ void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
         rope["rope_theta"] =
             rope["rope_theta"].get<double>() * std::pow(alpha.get<double>(), width / (width - 2));
         rope["rope_type"] = "default";
-        part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, reader.tokens);
+        part.rotation = reader.rotation(part.d_k, rope);
     }
 }
 

@@ -125,12 +125,10 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
          "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
          "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
          "repad_logits_with_grad"});  // those of heads, and of the program that runs the model
-    const std::string type = reader.layer_type();
-    part.rotation = rotation_of(config, config.rope(type), part.d_k, Rope::half, reader.tokens);
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =
         config.gives("sliding_window") ? config.whole("sliding_window") : half;
-    if (type != "sliding_attention") return;
+    if (reader.layer_type() != "sliding_attention") return;
     if (part.causal && window == 0) config.fail("local_attention", "at least 2");
     part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
     if (!part.causal) part.window_right = part.window_left;
@@ -147,7 +145,6 @@ constexpr FamilyRow modernbert{.type = "modernbert",
                                .joined = JoinedHeads::parts,
                                .query = "attn.Wqkv",
                                .out = "attn.Wo",
-                               .rotary = Rotary::none,
                                .causal = false,
                                .gate = {},
                                .up = "mlp.Wi",

@@ -1,5 +1,6 @@
-# Makes texts of files: cmake -DOUT=OUT.cpp -DFOLDER=FOLDER "-DTEXTS=NAME=FILE NAME=FILE+FILE" -P embed_texts.cmake
-# Each NAME is a constant of attn::cli, the content of its files.
+# Makes texts of files:
+#     cmake -DOUT=OUT.cpp -DNAMESPACE=NAMESPACE -DFOLDER=FOLDER "-DTEXTS=NAME=FILE NAME=FILE+FILE" -P embed_texts.cmake
+# Each NAME is a constant of the namespace, the content of its files.
 cmake_minimum_required(VERSION 3.24)
 
 set(constants "")
@@ -19,6 +20,6 @@ endforeach()
 file(WRITE "${OUT}" "// Made by embed_texts.cmake.
 #include <string_view>
 
-namespace attn::cli {
-${constants}}  // namespace attn::cli
+namespace ${NAMESPACE} {
+${constants}}  // namespace ${NAMESPACE}
 ")
