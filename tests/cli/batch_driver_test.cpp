@@ -33,7 +33,7 @@ constexpr bool is_sanitized = false;
 
 TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end") {
     for (const std::string jobs : {"1", "4"}) {
-        Process attn(batch_words({"--fail-fast", "--jobs", jobs}));
+        Process attn({"batch", "--fail-fast", "--jobs", jobs});
         attn.write(good() + "\n");
         CHECK_FALSE(json::parse(attn.read_line().value_or("")).contains("error"));
         attn.write("broken\n");
@@ -48,7 +48,7 @@ TEST_CASE("batch: a driver may end its records with blank lines, or in the middl
         CAPTURE(jobs);
         for (const std::string after : {"\n", "\r\n", "\n\n \n", R"({"mode": "self", "inp)"}) {
             CAPTURE(after);
-            Process attn(batch_words({"--jobs", jobs}));
+            Process attn({"batch", "--jobs", jobs});
             std::string rest;
             for (int i = 1; i <= 50; ++i) {
                 const std::string record = good(R"("id": )" + std::to_string(i)) + "\n";
@@ -68,7 +68,7 @@ TEST_CASE("batch: a driver may end its records with blank lines, or in the middl
 }
 
 TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
-    Process attn(batch_words({"--shard", "1/2", "--jobs", "1"}));
+    Process attn({"batch", "--shard", "1/2", "--jobs", "1"});
     for (int i = 0; i < 50; ++i) {
         const std::string id = std::to_string(i);
         attn.write(good(R"("id": )" + id) + "\n" + good(R"("id": "other")") + "\n");
@@ -81,7 +81,7 @@ TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
 TEST_CASE("batch: answers to a file do not wait for the next input") {
     scratch_folder();
     write_text("first.ndjson", quick_requests(50));
-    Process attn(batch_words({"first.ndjson", "-", "--jobs", "1"}));
+    Process attn({"batch", "first.ndjson", "-", "--jobs", "1"});
     for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
     attn.write(good() + "\n");
     CHECK(json::parse(attn.read_line().value_or(""))["id"] == "<stdin>:1");
@@ -97,7 +97,7 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     scratch_folder();
     const auto peak_kib = [](std::size_t lines) {
         write_text("requests.ndjson", quick_requests(lines));
-        Process attn(batch_words({"requests.ndjson", "--jobs", "1", "-o", "results.ndjson"}));
+        Process attn({"batch", "requests.ndjson", "--jobs", "1", "-o", "results.ndjson"});
         const Ending ending = attn.wait();
         CHECK(ending.code == 0);
         return ending.peak_kib;

@@ -50,7 +50,7 @@ TEST_CASE("batch: errors of every kind name the line of the record, or the file 
     std::string requests;
     for (const auto& [record, kind] : records) requests += record + "\n";
     write_text("work/requests.ndjson", requests);
-    const Outcome outcome = run_attn(batch_words({"work/requests.ndjson"}));
+    const Outcome outcome = run_attn({"batch", "work/requests.ndjson"});
     const std::vector<json> answers = answers_of(outcome.out);
     REQUIRE(answers.size() == records.size());
     CHECK(outcome.code == 1);

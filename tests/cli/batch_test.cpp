@@ -35,7 +35,7 @@ Outcome answer_mixed(std::size_t lines, const Words& flags) {
     scratch_folder();
     make_operands("work");
     write_text(mixed, mixed_requests(lines));
-    return run_attn(batch_words(Words{mixed} + flags));
+    return run_attn(Words{"batch", mixed} + flags);
 }
 
 }  // namespace
@@ -148,26 +148,26 @@ TEST_CASE("batch: ids of every kind come back; other records have the number of 
 
 TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
     const std::string first = good(R"("id": "first")"), second = good(R"("id": "second")");
-    const std::string plain = run_attn(batch_words({}), first + "\n" + second + "\n").out;
+    const std::string plain = run_attn({"batch"}, first + "\n" + second + "\n").out;
     CHECK(lines_of(plain).size() == 2);
     for (const std::string& requests :
          {first + "\r\n" + second + "\r\n", "\xef\xbb\xbf" + first + "\n" + second + "\n",
           "\xef\xbb\xbf" + first + "\r\n" + second, first + "\n" + second,
           "\n\n" + first + "\n\r\n  \n" + second + "\n\n"}) {
         CAPTURE(requests);
-        const Outcome outcome = run_attn(batch_words({}), requests);
+        const Outcome outcome = run_attn({"batch"}, requests);
         CHECK(outcome.out == plain);
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     }
     for (const char* nothing : {"", "\n", "\r\n \t\n"}) {
-        const Outcome outcome = run_attn(batch_words({}), nothing);
+        const Outcome outcome = run_attn({"batch"}, nothing);
         CHECK(outcome.out == "");
         CHECK(outcome.err == "");
         CHECK(outcome.code == 0);
     }
     write_text("empty.ndjson", "");
-    CHECK(run_attn(batch_words({"empty.ndjson"})).code == 0);
+    CHECK(run_attn({"batch", "empty.ndjson"}).code == 0);
 }
 
 TEST_CASE("batch: bytes that are not text fail only their own line") {
@@ -192,14 +192,14 @@ TEST_CASE("batch: a request's paths start from its file's folder, a flag's from 
     make_operands("work");
     write_text("work/there.csv", "1,2\n3,4\n");
     write_text("work/requests.ndjson", R"({"mode": "self", "inputs": "there.csv"})");
-    CHECK(run_attn(batch_words({"work/requests.ndjson"})).code == 0);
-    CHECK(run_attn(batch_words({}), R"({"mode": "self", "inputs": "there.csv"})").code == 1);
-    CHECK(run_attn(batch_words({}), R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
+    CHECK(run_attn({"batch", "work/requests.ndjson"}).code == 0);
+    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "there.csv"})").code == 1);
+    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
     write_text("work/ids.ndjson", R"({"mode": "multihead", "token_ids": [1, 2]})");
-    CHECK(run_attn(batch_words({"work/ids.ndjson", "--weights", "work/models/gpt2"})).code == 0);
+    CHECK(run_attn({"batch", "work/ids.ndjson", "--weights", "work/models/gpt2"}).code == 0);
     write_text("work/own.ndjson",
                R"({"mode": "multihead", "token_ids": [1, 2], "weights": "models/gpt2"})");
-    CHECK(run_attn(batch_words({"work/own.ndjson", "--weights", "missing"})).code == 0);
+    CHECK(run_attn({"batch", "work/own.ndjson", "--weights", "missing"}).code == 0);
 }
 
 TEST_CASE("batch: flags are defaults, and a record's own keys win") {
@@ -227,7 +227,7 @@ TEST_CASE("batch: flags are defaults, and a record's own keys win") {
 TEST_CASE("batch: the answers of one batch are the requests of another") {
     const Outcome first = answer_mixed(32, {});
     const std::vector<json> between = answers_of(first.out);
-    const Outcome second = run_attn(batch_words({"--mode", "self", "--seed", "9"}), first.out);
+    const Outcome second = run_attn({"batch", "--mode", "self", "--seed", "9"}, first.out);
     const std::vector<json> answers = answers_of(second.out);
     CHECK(ids_of(answers) == ids_of(between));
     std::size_t succeeded = 0;
@@ -253,7 +253,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
     write_text("files/d.json", "{ broken");
     write_text("files/lines.jsonl", good() + "\n" + good() + "\n");
     const Words files{"files/a.json", "files/b.json", "files/c.json", "files/d.json"};
-    const Outcome outcome = run_attn(batch_words(files));
+    const Outcome outcome = run_attn(Words{"batch"} + files);
     const std::vector<json> answers = answers_of(outcome.out);
     CHECK(ids_of(answers) == json({"files/a.json", "files/b.json", "own", "files/d.json"}));
     CHECK(kinds_of(answers) == Words{"", "", "", "input"});
@@ -266,7 +266,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
         run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
     CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
     CHECK(kinds_of(matrices) == Words{"", "io"});
-    CHECK(ids_of(answers_of(run_attn(batch_words({"files/lines.jsonl", "files/a.json"})).out)) ==
+    CHECK(ids_of(answers_of(run_attn({"batch", "files/lines.jsonl", "files/a.json"}).out)) ==
           json({"files/lines.jsonl:1", "files/lines.jsonl:2", "files/a.json"}));
     // By its name or with --each, the same file is lines or one input: a matrix of two rows.
     write_text("files/rows.ndjson", "[1, 2]\n[3, 4]\n");
@@ -274,8 +274,8 @@ TEST_CASE("batch: files are records, each with its path for an id") {
               run_attn({"batch", "--mode", "self", "--each", "files/rows.ndjson"}).out)) ==
           json({"files/rows.ndjson"}));
     // Files of requests must be there: nobody knows how many records one that is not would hold.
-    CHECK(run_attn(batch_words({"missing.ndjson"})).code == 4);
-    CHECK(run_attn(batch_words({"files/lines.jsonl", "missing.ndjson"})).code == 4);
+    CHECK(run_attn({"batch", "missing.ndjson"}).code == 4);
+    CHECK(run_attn({"batch", "files/lines.jsonl", "missing.ndjson"}).code == 4);
 }
 
 TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {

@@ -72,10 +72,6 @@ std::string mixed_line(std::size_t i) {
 
 }  // namespace
 
-Words batch_words(const Words& more) {
-    return Words{"batch"} + more;
-}
-
 std::string good(const std::string& members) {
     return R"({"mode": "self", "inputs": [[1, 2], [3, 4]])" +
            (members.empty() ? "" : ", " + members) + "}";
@@ -119,7 +115,7 @@ std::vector<json> answers_of(const std::string& text) {
 
 std::vector<json> answers_to(const std::string& requests, const Words& flags) {
     scratch_folder();
-    return answers_of(run_attn(batch_words(flags), requests).out);
+    return answers_of(run_attn(Words{"batch"} + flags, requests).out);
 }
 
 std::string kind_of(const json& answer) {

@@ -11,9 +11,6 @@
 
 namespace attn::test {
 
-/// The words of `attn batch`, with more behind it.
-Words batch_words(const Words& more);
-
 /// A record that can be answered, with more members.
 std::string good(const std::string& members = "");
 
