@@ -25,7 +25,8 @@ std::string percent(double share) {
 
 /// The label, with the index if another key has the same label; "key 3" if it has none.
 std::string shown_name(const Explanation& e, std::size_t key) {
-    const std::string number = std::to_string(key), name = e.key_name(key);
+    const std::string number = std::to_string(key);
+    std::string name = e.key_name(key);
     if (name == number) return "key " + number;
     for (std::size_t other = 0; other < e.plan.kv_len; ++other)
         if (other != key && e.key_name(other) == name) return name + " (" + number + ")";

@@ -30,10 +30,10 @@ struct InputFormat {
     ArrayFile (*parse)(const Source& source) = nullptr;
 };
 
-bool starts_as_npy(std::string_view start);
-bool starts_as_npz(std::string_view start);
-bool starts_as_safetensors(std::string_view start);
-bool starts_as_gguf(std::string_view start);
+bool starts_as_npy(std::string_view text);
+bool starts_as_npz(std::string_view text);
+bool starts_as_safetensors(std::string_view text);
+bool starts_as_gguf(std::string_view text);
 
 /// A header of C, and words of $readmemh, as attn writes them. Errors: kind input.
 bool starts_as_c(std::string_view text);

@@ -61,7 +61,7 @@ std::string_view without_stack(std::string_view name) {
 
 std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std::string& place) {
     if (value.is_null()) return {};
-    const auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
+    auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
     const bool is_ascending =
         std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
     if (layers.empty() || !is_ascending || layers.back() > max_layer)

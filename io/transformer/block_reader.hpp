@@ -88,7 +88,7 @@ public:
     AttentionPart attention_of(std::size_t key_heads, std::size_t columns) const;
     AttentionPart attention() const { return attention(attention_of(kv_heads(), head_width())); }
     /// The same for other heads.
-    AttentionPart attention(AttentionPart heads) const;
+    AttentionPart attention(AttentionPart part) const;
     /// Cross-attention to the encoder's states, with the row's `cross`.
     AttentionPart cross_attention() const;
     /// The keys before a query that a window of this many leaves. Errors: kind input for 0.
