@@ -128,7 +128,7 @@ Shard shard_in(const Args& args) {
 
 std::string output_in(const Args& args) {
     const bool resumes = args.has("resume");
-    const std::string output = args.text(resumes ? "resume" : "output").value_or("-");
+    std::string output = args.text(resumes ? "resume" : "output").value_or("-");
     if (output.empty() || (resumes && output == "-"))
         throw Error(ErrorKind::usage, resumes ? "--resume" : "--output",
                     "no name of a file; expected one");

@@ -283,7 +283,7 @@ States run_part(BlockRun& run, const HyperBlock& part, const States& x) {
     return expand(at, streams, run_experts(run, by_ids(run, part), input, input));
 }
 
-States run_stage(const Compute& compute, const SumOfStreams& stage, States x) {
+States run_stage(const Compute& compute, const SumOfStreams& stage, const States& x) {
     const HyperConnection& part = stage.connection;
     const States f = mapped(compute, part, x);
     std::vector<double> weights(is_dry_run() ? 0 : f.size());

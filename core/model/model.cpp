@@ -27,6 +27,7 @@ std::vector<std::pair<std::uint64_t, double>> best_of(const States& logits) {
     double sum = 0;
     for (const double value : x) sum += std::exp(value - largest);
     std::vector<std::pair<std::uint64_t, double>> tokens;
+    tokens.reserve(order.size());
     for (const std::size_t id : order) tokens.emplace_back(id, std::exp(x[id] - largest) / sum);
     return tokens;
 }

@@ -92,9 +92,9 @@ States run_block(BlockRun& run, States x);
 
 /// The parts of a block keep the shape of x, (1, tokens, width).
 States run_part(BlockRun& run, const AttentionPart& part, const States& x);
-States run_part(BlockRun& run, const DeltaPart& part, const States& x);
+States run_part(BlockRun& run, const DeltaPart& part, const States& given);
 States run_part(BlockRun& run, const ShortConvolutionPart& part, const States& x);
-States run_part(BlockRun& run, const StateSpacePart& part, const States& x);
+States run_part(BlockRun& run, const StateSpacePart& part, const States& given);
 States run_part(BlockRun& run, const StreamsBlock& part, const States& x);
 States run_part(BlockRun& run, const HyperBlock& part, const States& x);
 States run_feed_forward(const Compute& compute, const FeedForward& part, const States& x);

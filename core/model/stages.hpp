@@ -50,10 +50,10 @@ using HiddenStage = std::variant<std::monostate, CopiedStreams, ProjectedStreams
 inline States run_stage(const Compute& /*compute*/, std::monostate /*none*/, States x) {
     return x;
 }
-States run_stage(const Compute& compute, const CopiedStreams& part, States x);
-States run_stage(const Compute& compute, const ProjectedStreams& part, States x);
-States run_stage(const Compute& compute, const MeanOfStreams& part, States x);
-States run_stage(const Compute& compute, const SumOfStreams& part, States x);
+States run_stage(const Compute& compute, const CopiedStreams& part, const States& x);
+States run_stage(const Compute& compute, const ProjectedStreams& part, const States& x);
+States run_stage(const Compute& compute, const MeanOfStreams& part, const States& x);
+States run_stage(const Compute& compute, const SumOfStreams& stage, const States& x);
 States run_stage(const Compute& compute, const SoundAdapter& part, States x);
 
 /// Replaces the row of a token that is embedded separately.
@@ -108,9 +108,9 @@ struct SoundSpec {
 using InputStage = std::variant<std::monostate, PatchInput, SoundSpec>;
 
 /// The first hidden states of an image or audio model.
-States run_input(const Compute& compute, const PatchInput& part, const ModelInput& input,
+States run_input(const Compute& compute, const PatchInput& spec, const ModelInput& input,
                  Dtype dtype);
-States run_input(const Compute& compute, const SoundSpec& part, const ModelInput& input,
+States run_input(const Compute& compute, const SoundSpec& spec, const ModelInput& input,
                  Dtype dtype);
 
 /// The shape of an image, (channels, height, width), or of patches, without a leading axis of 1.

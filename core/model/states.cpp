@@ -69,6 +69,7 @@ void scale(States& x, const std::vector<double>& factors) {
     if (factors.empty()) return;
     const auto round = row_of(x.dtype()).round;
     std::vector<double> rounded;
+    rounded.reserve(factors.size());
     for (const double factor : factors) rounded.push_back(round(factor));
     map(x, [&](double value, std::size_t i) { return value * rounded[i % rounded.size()]; });
 }

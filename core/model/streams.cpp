@@ -150,17 +150,17 @@ States run_part(BlockRun& run, const StreamsBlock& part, const States& x) {
     return predicted;
 }
 
-States run_stage(const Compute& /*compute*/, const CopiedStreams& part, States x) {
+States run_stage(const Compute& /*compute*/, const CopiedStreams& part, const States& x) {
     return pick(x, 0, std::vector<std::size_t>(part.streams, 0));
 }
 
-States run_stage(const Compute& compute, const ProjectedStreams& part, States x) {
+States run_stage(const Compute& compute, const ProjectedStreams& part, const States& x) {
     States out = x;
     for (const LinearMap& map : part.maps) out = joined(0, out, projected_like(compute, map, x, x));
     return out;
 }
 
-States run_stage(const Compute& compute, const MeanOfStreams& part, States x) {
+States run_stage(const Compute& compute, const MeanOfStreams& part, const States& x) {
     const States first = slice(x, 0, 0, 1);
     States sum = first;
     for (std::size_t i = 0; i < part.maps.size(); ++i)

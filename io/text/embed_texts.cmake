@@ -18,6 +18,7 @@ constinit const std::string_view ${name} = R\"text(${text})text\";
 ")
 endforeach()
 file(WRITE "${OUT}" "// Made by embed_texts.cmake.
+#pragma GCC diagnostic ignored \"-Woverlength-strings\"
 #include <string_view>
 
 namespace ${NAMESPACE} {
