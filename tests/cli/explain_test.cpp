@@ -107,10 +107,11 @@ void check_tables(const std::string& page, const json& result, std::size_t token
     for (const char* name : {"queries", "head_outputs"}) CHECK(!vector_of(part, name).empty());
     CHECK(!table_row(part, "scaled_scores").empty());
     CHECK(!table_row(part, "weights_before_dropout").empty());
-    for (const auto& [name, axes] : result["layout"]["axes"].items()) {
+    for (const auto& item : result["layout"]["axes"].items()) {
+        const std::string& name = item.key();
         CAPTURE(name);
         const std::vector<double> shown = table_row(part, name);
-        if (axes.back() == "kv_len" && !shown.empty())
+        if (item.value().back() == "kv_len" && !shown.empty())
             check_same(shown, part_of(result, name, token, batch, head), single);
         if (name != "present_key" && name != "present_value") continue;
         const json vectors = part_of(result, name, token, batch, head);
