@@ -37,7 +37,9 @@ struct RowsView {
     const double* at(std::size_t row) const { return value + row * columns; }
     const double* error_at(std::size_t row) const { return error + row * columns; }
     RowsView part(std::size_t first, std::size_t count = 1) const {
-        return {count, columns, at(first), error_at(first), norms + first, spread};
+        // Rows without norms have no errors that would need them.
+        const Norms* const part_norms = norms == nullptr ? nullptr : norms + first;
+        return {count, columns, at(first), error_at(first), part_norms, spread};
     }
 };
 
