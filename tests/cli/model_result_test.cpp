@@ -211,7 +211,7 @@ TEST_CASE("model results: the page has all layers and heads") {
             }
         }
     }
-    const json& weights = write_results("qwen3_next")["attention_weights"];
+    const json weights = write_results("qwen3_next")["attention_weights"];
     for (std::size_t layer = 0; layer < weights.size(); ++layer)
         if (const std::string number = std::to_string(layer); weights[layer].is_null())
             check_error({"plot", "r.npz", "--layer", number}, "", 2,
