@@ -89,7 +89,7 @@ std::string amounts_text(const Explanation& e, std::size_t head) {
 
 /// "garden 86 %, it 5 % and 3 more 9 %".
 std::string shares_text(const Explanation& e, std::size_t head) {
-    if (e.plan.rule) return amounts_text(e, head);
+    if (e.plan.config.rule) return amounts_text(e, head);
     const Row weights = e.shares(head);
     const LargestWeights largest(weights);
     if (std::isnan(largest.total)) return "no key that can be named: its weights are nan";

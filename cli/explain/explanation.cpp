@@ -30,7 +30,7 @@ Words known_words(const Explanation& e) {
     const Request& request = e.request;
     const std::int64_t offset = g.offset.of(e.batch);
     Words known{
-        .conditions = {{"linear", g.rule.has_value()},
+        .conditions = {{"linear", g.config.rule.has_value()},
                        {"dropout", g.config.dropout != 0},
                        {"only_kept", e.has_only_kept()},
                        {"several_heads", g.heads > 1},

@@ -32,7 +32,7 @@ io::Cells transposed(const io::Cells& cells) {
 Row mask_of(const Explanation& e, std::size_t head) {
     Row mask(e.plan.kv_len, 1);
     if (e.arrays.has("mask")) return e.arrays.row("mask", head);
-    if (e.plan.rule)
+    if (e.plan.config.rule)
         for (std::size_t key = e.query() + 1; key < mask.size(); ++key) mask[key] = 0;
     return mask;
 }
@@ -53,7 +53,7 @@ std::string HeadView::last_scores() const {
     // A mask after the softmax leaves the scores unchanged.
     if (masks_before_softmax()) return "biased_scores";
     std::string name = "scores";
-    for (const StepUse& use : steps_taken(plan, e.source.additive_masks.size()))
+    for (const StepUse& use : steps_taken(plan.config, e.source.additive_masks.size()))
         name = use.step.emits[use.index].row().name;
     return has(name) ? name : "biased_scores";
 }
@@ -146,7 +146,7 @@ void write_head(Explanation& e, std::size_t head) {
                               {"SHOWN", text_of(h.shown.size())},
                               {"OTHERS", text_of(left_out)},
                               {"WEIGHT", e.format.number(weight)}}});
-    if (g.rule) return write_step(h);
+    if (g.config.rule) return write_step(h);
     write_scores(h);
     write_mask(h);
     write_weights(h);

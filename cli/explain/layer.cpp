@@ -203,7 +203,7 @@ void write_context_vector(Explanation& e) {
           {.conditions = {{"is_checked", has_heads && !e.source.is_stored},
                           {"is_concatenated", is_concatenated}},
            .values = {{"LINES", lines},
-                      {"SHARES_OF_VALUES", e.plan.rule ? "" : shares_of_values(e)}}});
+                      {"SHARES_OF_VALUES", e.plan.config.rule ? "" : shares_of_values(e)}}});
 }
 
 }  // namespace

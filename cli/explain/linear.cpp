@@ -53,16 +53,16 @@ void write_vectors(HeadView& h) {
 }
 
 void write_update(HeadView& h) {
-    if (has_decay(*h.plan.rule)) {
+    if (has_decay(*h.plan.config.rule)) {
         const Row factors = h.row("decay_factors");
         const bool is_one = std::equal(factors.begin() + 1, factors.end(), factors.begin());
         h.say("decay", {.conditions = {{"is_one", is_one}},
-                        .values = {{"RULE", std::string(name_of(rule_names, *h.plan.rule))},
+                        .values = {{"RULE", std::string(name_of(rule_names, *h.plan.config.rule))},
                                    {"DECAY", h.e.format.number(factors[0])},
                                    {"DECAYS", h.e.format.row(factors)}}});
     }
-    Words words{.conditions = {{"is_delta", has_beta(*h.plan.rule)}}};
-    if (has_beta(*h.plan.rule)) {
+    Words words{.conditions = {{"is_delta", has_beta(*h.plan.config.rule)}}};
+    if (has_beta(*h.plan.config.rule)) {
         words.values["SUMS"] = sums_of_retrieved(h, h.e.arrays.row("keys", h.head, h.e.query()));
         words.values["RETRIEVED"] = h.written("retrieved");
         words.values["BETA"] = h.e.format.number(h.number("update_rate"));

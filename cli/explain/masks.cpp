@@ -53,13 +53,14 @@ void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
                                {"masks_none", masked == 0},
                                {"masks_all", masked == std::ssize(allowed)}},
                 .values = {{"OPERAND", rule.operand}, {"KEYS", counted_keys(h, allowed)}}};
-    if (!g.window.empty()) {
-        words.conditions["has_left"] = g.window[0] >= 0;
-        words.conditions["has_right"] = g.window[1] >= 0;
-        words.values["FIRST"] = end_of_window('-', g.window[0]);
-        words.values["LAST"] = end_of_window('+', g.window[1]);
+    if (!g.config.window.empty()) {
+        words.conditions["has_left"] = g.config.window[0] >= 0;
+        words.conditions["has_right"] = g.config.window[1] >= 0;
+        words.values["FIRST"] = end_of_window('-', g.config.window[0]);
+        words.values["LAST"] = end_of_window('+', g.config.window[1]);
     }
-    if (!g.kv_lengths.empty()) words.values["LENGTH"] = text_of(g.kv_lengths[h.e.batch]);
+    if (!g.config.kv_lengths.empty())
+        words.values["LENGTH"] = text_of(g.config.kv_lengths[h.e.batch]);
     h.say(rule.allowed.row().name, std::move(words));
 }
 

@@ -111,8 +111,9 @@ Words step_words(const HeadView& h, const StepUse& use) {
     const double root = 1 / std::sqrt(static_cast<double>(plan.d_k));
     const bool has_init = e.settings().init != Init::none;
     const std::size_t heads = plan.heads, power = std::bit_floor(heads);
-    const bool slopes_given = !plan.alibi_slopes.empty(),
-               is_geometric = plan.slope_formula == SlopeFormula::geometric || power == heads,
+    const bool slopes_given = !plan.config.alibi_slopes.empty(),
+               is_geometric =
+                   plan.config.slope_formula == SlopeFormula::geometric || power == heads,
                is_second = !is_geometric && h.head >= power;
     const std::size_t of = is_geometric ? heads : is_second ? 2 * power : power;
     const std::vector<std::string>& masks = e.source.additive_masks;
@@ -126,10 +127,10 @@ Words step_words(const HeadView& h, const StepUse& use) {
         .values = {{"SCALE", e.format.number(*plan.config.scale)},
                    {"EXACT_SCALE", setting_text(*plan.config.scale)},
                    {"ROOT", e.format.number(root)},
-                   {"SOFTCAP", setting_text(plan.softcap)},
+                   {"SOFTCAP", setting_text(plan.config.softcap)},
                    {"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
                    {"OF", text_of(of)},
-                   {"SLOPE", e.format.number(alibi_slope(plan, heads, h.head))},
+                   {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},
                    {"POWER", text_of(power)},
                    {"TWICE", text_of(2 * power)},
                    {"MASK", use.index < masks.size() ? e.operand_source(masks[use.index]) : ""}}};
@@ -138,7 +139,7 @@ Words step_words(const HeadView& h, const StepUse& use) {
 /// Shows each active step, with the scores before and after it.
 void write_steps(HeadView& h) {
     std::string before = "scores";
-    for (const StepUse& use : steps_taken(h.plan, h.e.source.additive_masks.size())) {
+    for (const StepUse& use : steps_taken(h.plan.config, h.e.source.additive_masks.size())) {
         const std::string after(use.step.emits[use.index].row().name);
         if (h.has(after)) {  // otherwise the result lacks it
             h.say(use.step.key, step_words(h, use));

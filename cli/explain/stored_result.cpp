@@ -330,7 +330,7 @@ ExplanationSource stored_source(StoredResult& stored, ThreadPool& workers) {
             source.result.arrays.back().name = "state_before";
         }
         source.plan.first_query = query;
-        if (!source.plan.rule) add_steps(source, stored);
+        if (!source.plan.config.rule) add_steps(source, stored);
         stored.request.settings = source.plan.config;
         stored.request.settings.token = query;
         stored.request.settings.rows.clear();

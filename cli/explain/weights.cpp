@@ -26,7 +26,7 @@ std::size_t power_in_full(const HeadView& h, const Row& powers) {
 /// The displayed name of the softmax's scores, which differs if nothing was added to them and some
 /// keys are only masked.
 std::string name_of_scores(const HeadView& h) {
-    const std::vector<StepUse> steps = steps_taken(h.plan, h.e.source.additive_masks.size());
+    const std::vector<StepUse> steps = steps_taken(h.plan.config, h.e.source.additive_masks.size());
     const bool is_biased = std::any_of(steps.begin(), steps.end(),
                                        [](const StepUse& use) { return use.step.adds_terms; });
     const std::string name = h.last_scores();

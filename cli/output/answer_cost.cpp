@@ -19,10 +19,11 @@ namespace {
 /// estimated from at most 64 evenly spaced queries; it is 1 for small answers.
 double visible_fraction(const Plan& plan, const Cost& cost) {
     constexpr std::size_t most = 64, few = std::size_t{1} << 16;
-    if ((!*plan.config.causal && plan.window.empty()) || cost.numbers < few) return 1;
+    if ((!*plan.config.causal && plan.config.window.empty()) || cost.numbers < few) return 1;
     Mask mask;
     if (*plan.config.causal) mask.add(BandRule(-1, 0, plan.offset));
-    if (!plan.window.empty()) mask.add(BandRule(plan.window[0], plan.window[1], plan.offset));
+    if (!plan.config.window.empty())
+        mask.add(BandRule(plan.config.window[0], plan.config.window[1], plan.offset));
     const std::size_t asked = std::min(plan.rows, most);
     double seen = 0;
     for (std::size_t i = 0; i < asked; ++i) {

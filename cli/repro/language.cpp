@@ -137,24 +137,25 @@ private:
 
     bool merges_heads() const { return p.with_heads() && !plan.shown.separate_heads; }
     bool uses_window() const {
-        return !plan.window.empty() && (plan.window[0] >= 0 || plan.window[1] >= 0);
+        return !plan.config.window.empty() &&
+               (plan.config.window[0] >= 0 || plan.config.window[1] >= 0);
     }
     bool uses_positions() const {
-        return *plan.config.causal || uses_window() || uses_position(plan);
+        return *plan.config.causal || uses_window() || uses_position(plan.config);
     }
 
     /// Whether no rule but causality excludes keys, and a query's index is its position.
     bool is_only_causal() const {
         const std::vector<std::int64_t>& offsets = plan.offset.values();
-        return *plan.config.causal && !uses_window() && plan.kv_lengths.empty() &&
+        return *plan.config.causal && !uses_window() && plan.config.kv_lengths.empty() &&
                p.boolean_masks.empty() &&
                std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
     }
 
     void add_conditions() {
         // -Infinity of an additive mask excludes keys without a rule.
-        const bool has_rules = *plan.config.causal || uses_window() || !plan.kv_lengths.empty() ||
-                               !p.boolean_masks.empty();
+        const bool has_rules = *plan.config.causal || uses_window() ||
+                               !plan.config.kv_lengths.empty() || !p.boolean_masks.empty();
         add({{"torch", language_.name == "torch"},
              {"float32", plan.config.dtype == Dtype::float32},
              {"data_file", p.has_data_file},
@@ -167,7 +168,7 @@ private:
              {"query_norm", p.query_norm.has_value()},
              {"key_norm", p.key_norm.has_value()},
              {"any_norm", p.input_norm || p.query_norm || p.key_norm},
-             {"qk_norm", plan.qk_norm},
+             {"qk_norm", plan.config.qk_norm},
              {"rotate", plan.rope.dims != 0},
              {"rope_half", plan.rope.pairs == Rope::half},
              {"append_cache", plan.past_len != 0},
@@ -176,7 +177,7 @@ private:
              {"divides_by_root",
               *plan.config.scale == 1.0 / std::sqrt(static_cast<double>(plan.d_k))},
              {"scale_is_positive", *plan.config.scale > 0},
-             {"alibi", plan.alibi},
+             {"alibi", plan.config.alibi},
              {"positions", uses_positions()},
              {"has_rules", has_rules},
              {"causal", *plan.config.causal},
@@ -217,8 +218,9 @@ private:
                                   : offsets[0] > 0 ? " + " + std::to_string(offsets[0])
                                                    : " - " + std::to_string(-offsets[0]);
         const auto keys_at = [&](std::size_t side) {
-            return uses_window() && plan.window[side] >= 0 ? std::to_string(plan.window[side])
-                                                           : std::string();
+            return uses_window() && plan.config.window[side] >= 0
+                       ? std::to_string(plan.config.window[side])
+                       : std::string();
         };
         const char* const tokens = p.input_norm ? "normed_inputs" : "inputs";
         const char* const source = row_of(plan.config.mode).context ? "context" : tokens;
@@ -233,15 +235,15 @@ private:
              {"heads", has_outputs ? "head_outputs" : "context_vectors"},
              {"scale", number(*plan.config.scale)},
              {"scale_attribute", attribute(*plan.config.scale)},
-             {"softcap", plan.softcap != 0 ? number(plan.softcap) : ""},
-             {"softcap_attribute", attribute(plan.softcap)},
+             {"softcap", plan.config.softcap != 0 ? number(plan.config.softcap) : ""},
+             {"softcap_attribute", attribute(plan.config.softcap)},
              {"offset", shift},
              {"offsets", listed(offsets)},
              {"many_offsets", offsets.size() > 1},
              {"keys_before", keys_at(0)},
              {"keys_after", keys_at(1)},
-             {"kv_lengths", listed(plan.kv_lengths)},
-             {"many_kv_lengths", plan.kv_lengths.size() > 1},
+             {"kv_lengths", listed(plan.config.kv_lengths)},
+             {"many_kv_lengths", plan.config.kv_lengths.size() > 1},
              {"sinks", listed(plan.config.sink)},
              {"many_sinks", plan.config.sink.size() > 1},
              {"kept_weight", number(p.kept_weight)},
@@ -264,10 +266,10 @@ private:
             add({{names[i], number(rope.scaling[i])}});
 
         // Of a number of heads that is not a power of two, later ones have slopes of their own.
-        const bool is_geometric = plan.slope_formula == SlopeFormula::geometric;
+        const bool is_geometric = plan.config.slope_formula == SlopeFormula::geometric;
         const std::size_t first = is_geometric ? plan.heads : std::bit_floor(plan.heads),
                           later = plan.heads - first;
-        add({{"alibi_slopes", listed(plan.alibi_slopes)},
+        add({{"alibi_slopes", listed(plan.config.alibi_slopes)},
              {"first_heads", first},
              {"first_heads+1", first + 1},
              {"other_heads", later == 0 ? "" : std::to_string(2 * first)},

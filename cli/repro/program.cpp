@@ -127,9 +127,9 @@ private:
 
     /// Decay and beta as (batch, kv_heads, tokens, columns): constants are repeated.
     void add_gates() {
-        const LinearSettings& settings = plan();
-        if (has_decay(*plan().rule)) add_gate("decay", given_.decay, settings.decay);
-        if (has_beta(*plan().rule)) add_gate("beta", given_.beta, settings.beta);
+        const LinearSettings& settings = plan().config;
+        if (has_decay(*settings.rule)) add_gate("decay", given_.decay, settings.decay);
+        if (has_beta(*settings.rule)) add_gate("beta", given_.beta, settings.beta);
         if (given_.past_state.dimension() == 0) return;
         add("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
             {program_.batched(), program_.with_heads(), true, true}, rounded(given_.past_state));

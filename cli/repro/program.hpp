@@ -60,7 +60,7 @@ struct Repro {
             for (const ProgramArray& array : *arrays) use(array);
     }
 
-    bool is_linear() const { return plan.rule.has_value(); }
+    bool is_linear() const { return plan.config.rule.has_value(); }
     bool renormalizes() const { return plan.config.mask_method == MaskMethod::renormalize; }
     /// Whether arrays of heads have axes of batch and heads; if not, the size is 1.
     bool batched() const { return plan.shown.batched; }

@@ -89,8 +89,10 @@ void alibi_slopes(Alternatives& to) {
         {reversed, "of the heads in the opposite order"},
         {slow, "2^(-4 (h+1)/heads)"}};
     // That of the question's slopes; `asked` if they are given one by one.
-    const bool is_plain = plan.slope_formula == SlopeFormula::geometric || is_power;
-    const AlibiSlopes own = !plan.alibi_slopes.empty() ? asked : is_plain ? from_one : published;
+    const bool is_plain = plan.config.slope_formula == SlopeFormula::geometric || is_power;
+    const AlibiSlopes own = !plan.config.alibi_slopes.empty() ? asked
+                            : is_plain                        ? from_one
+                                                              : published;
     const std::string words = !on            ? "off"
                               : own == asked ? "as given"
                                              : formulas[own == from_one ? 0 : 2].second;

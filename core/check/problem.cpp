@@ -161,11 +161,11 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
 
 void take_recurrence(Problem& problem, const Operands& operands) {
     const Plan& plan = problem.plan;
-    if (!plan.rule) return;
+    if (!plan.config.rule) return;
     RecurrenceNumbers& taken = problem.recurrence;
     std::size_t one = 1;
-    taken.log_decay = gate_of_problem(plan, operands.decay, plan.decay, taken.decay_columns);
-    taken.beta = gate_of_problem(plan, operands.beta, plan.beta, one);
+    taken.log_decay = gate_of_problem(plan, operands.decay, plan.config.decay, taken.decay_columns);
+    taken.beta = gate_of_problem(plan, operands.beta, plan.config.beta, one);
     taken.past_state = rounded_doubles(operands.past_state, plan.config.dtype);
 }
 
@@ -190,15 +190,15 @@ Conventions conventions_of(const Problem& problem) {
         asked.rope = {plan.rope.pairs, plan.rope.base, plan.rope.dims, 0, plan.rope.scaling};
     asked.rope.first_query = asked.rope.first_key = static_cast<std::int64_t>(plan.past_len);
     asked.scale = *plan.config.scale;
-    asked.softcap = plan.softcap;
-    asked.alibi.is_on = plan.alibi;
-    asked.band.causal = *plan.config.causal && !plan.rule;
+    asked.softcap = plan.config.softcap;
+    asked.alibi.is_on = plan.config.alibi;
+    asked.band.causal = *plan.config.causal && !plan.config.rule;
     asked.band.offset = plan.offset.values();
-    if (!plan.window.empty()) {
-        asked.band.left = plan.window[0];
-        asked.band.right = plan.window[1];
+    if (!plan.config.window.empty()) {
+        asked.band.left = plan.config.window[0];
+        asked.band.right = plan.config.window[1];
     }
-    asked.kv_lengths = plan.kv_lengths;
+    asked.kv_lengths = plan.config.kv_lengths;
     asked.true_keeps = {plan.keeps_true(), plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
     asked.sink = plan.config.sink;

@@ -211,11 +211,11 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     const auto slope_of_head = [&] {
         const auto place = static_cast<double>(head), heads = static_cast<double>(count);
         switch (alibi.slopes) {
-            case AlibiSlopes::asked: return alibi_slope(plan_, count, head);
+            case AlibiSlopes::asked: return alibi_slope(plan_.config, count, head);
             case AlibiSlopes::from_one: return std::exp2(-8 * (place + 1) / heads);
             case AlibiSlopes::from_zero: return std::exp2(-8 * place / heads);
             case AlibiSlopes::published: return alibi_slope({}, count, head);
-            case AlibiSlopes::reversed: return alibi_slope(plan_, count, count - 1 - head);
+            case AlibiSlopes::reversed: return alibi_slope(plan_.config, count, count - 1 - head);
             case AlibiSlopes::slow: return std::exp2(-4 * (place + 1) / heads);
         }
         return 0.0;

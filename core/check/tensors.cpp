@@ -362,9 +362,9 @@ std::shared_ptr<const Heads> Evaluator::heads(Tensor slot, const Conventions& c)
                     }
         }
         // The error of a row's factor is common to its numbers.
-        if (slot != Tensor::value && (norm || problem_.plan.qk_norm))
+        if (slot != Tensor::value && (norm || problem_.plan.config.qk_norm))
             x.spread = std::sqrt(static_cast<double>(x.columns));
-        if (problem_.plan.qk_norm && slot != Tensor::value)
+        if (problem_.plan.config.qk_norm && slot != Tensor::value)
             for (std::size_t row = 0; row < x.rows; ++row)
                 normalise_length_with_error(model_, x.at(row), x.error_at(row), x.columns);
         x.set_norms();

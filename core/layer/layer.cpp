@@ -69,7 +69,7 @@ Dropout dropout_of(const Plan& plan, const TorchGenerator& weights_generator) {
 /// T's range mask.
 template <class T>
 void add_rules(AttentionCall<T>& call, const Plan& plan, Operands& operands) {
-    static_cast<ScoreSettings&>(call) = plan;
+    static_cast<ScoreSettings&>(call) = plan.config;
     call.scale = *plan.config.scale;
     call.mask_method = plan.config.mask_method;
     call.first_query = plan.first_query;
@@ -151,7 +151,7 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
                                 : stages.split(operands.query.take<T>(), operands.key.take<T>(),
                                                operands.value.take<T>());
     stages.rotate_and_append(call, operands.past_key.take<T>(), operands.past_value.take<T>());
-    if (plan.rule)
+    if (plan.config.rule)
         call.recurrence = stages.gates(operands.decay.take<T>(), operands.beta.take<T>(),
                                        operands.past_state.take<T>());
     AttentionCall<T> whole = std::move(parts.call);

@@ -42,14 +42,15 @@ constexpr MaskRow all_mask_rows[] = {
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
          masks.rules.add(BandRule(-1, 0, plan.offset), row.allowed);
      }},
-    {"window", "allowed_by_window", [](const Plan& plan) { return !plan.window.empty(); },
+    {"window", "allowed_by_window", [](const Plan& plan) { return !plan.config.window.empty(); },
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-         masks.rules.add(BandRule(plan.window[0], plan.window[1], plan.offset), row.allowed);
+         masks.rules.add(BandRule(plan.config.window[0], plan.config.window[1], plan.offset),
+                         row.allowed);
      }},
     {"kv_lengths", "allowed_by_kv_lengths",
-     [](const Plan& plan) { return !plan.kv_lengths.empty(); },
+     [](const Plan& plan) { return !plan.config.kv_lengths.empty(); },
      [](Masks& masks, const MaskRow& row, const Plan& plan, Operands&) {
-         masks.rules.add(LengthRule(plan.kv_lengths), row.allowed);
+         masks.rules.add(LengthRule(plan.config.kv_lengths), row.allowed);
      }},
 };
 static_assert(same_keys(all_mask_rows, mask_keys));

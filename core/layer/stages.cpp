@@ -138,10 +138,10 @@ AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) 
 template <class T>
 Recurrence<T> Stages<T>::gates(Array<T> decay, Array<T> beta, Array<T> past_state) const {
     Recurrence<T> gates;
-    gates.decay = gate_of_heads(plan, std::move(decay), plan.decay);
+    gates.decay = gate_of_heads(plan, std::move(decay), plan.config.decay);
     if (!is_dry_run())
         exponentials(gates.decay.data(), gates.decay.size(), T{0}, gates.decay.data());
-    gates.beta = gate_of_heads(plan, std::move(beta), plan.beta);
+    gates.beta = gate_of_heads(plan, std::move(beta), plan.config.beta);
     if (past_state.dimension() != 0)
         gates.past_state = {std::move(past_state), {plan.batch, plan.kv_heads, plan.d_k, plan.d_v}};
     return gates;
@@ -151,7 +151,7 @@ template <class T>
 void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
                                   Array<T> past_value) const {
     for (Tensor4<T>* x : {&call.query, &call.key})
-        if (plan.qk_norm && !is_dry_run())
+        if (plan.config.qk_norm && !is_dry_run())
             to_unit_length(x->data(), x->size() / x->shape(3), x->shape(3));
     recorder.record("unrotated_queries", call.query);
     recorder.record("unrotated_keys", call.key);

@@ -151,9 +151,10 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
 
 /// The part of the question that no fused kernel computes: "writes mask"; empty: none.
 std::string lacks_of_kernels(const Plan& plan) {
-    if (!plan.rule && plan.config.mask_method == MaskMethod::renormalize)
+    if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
-    if (const std::string_view step = step_beyond_kernels(plan); !plan.rule && !step.empty())
+    if (const std::string_view step = step_beyond_kernels(plan.config);
+        !plan.config.rule && !step.empty())
         return "has " + std::string(step);
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
@@ -183,7 +184,7 @@ double softmax_work(const Plan& plan) {
 /// The sequential form's, and those of the weights if they are recorded.
 double linear_work(const Plan& plan) {
     const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
-    const bool is_delta = has_beta(*plan.rule);
+    const bool is_delta = has_beta(*plan.config.rule);
     // All heads, whichever are written.
     const auto heads = static_cast<double>(plan.heads),
                kv_heads = static_cast<double>(plan.kv_heads);
@@ -202,7 +203,7 @@ double linear_work(const Plan& plan) {
 template <class T>
 void attend(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context, Recorder& recorder,
             ThreadPool& pool) {
-    if (plan.rule) return attend_linear(plan, std::move(call), context, recorder, pool);
+    if (plan.config.rule) return attend_linear(plan, std::move(call), context, recorder, pool);
     if (plan.backend->is_fused())
         return attend_by_kernel(plan, std::move(call), context, recorder, pool);
     const Tensor4<T> heads = attend(call, recorder);
@@ -240,7 +241,7 @@ void project(const Backend& backend, const Tensor3<T>& x,
 }
 
 double multiply_adds(const Plan& plan) {
-    return plan.rule ? linear_work(plan) : softmax_work(plan);
+    return plan.config.rule ? linear_work(plan) : softmax_work(plan);
 }
 
 std::span<const Backend> backends() {

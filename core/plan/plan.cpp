@@ -299,9 +299,6 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     if (!options.emit) s.emit = std::move(emit);
     plan.d_out =
         static_cast<std::size_t>(*s.out_proj ? *s.d_out : plan.size_of<std::uint64_t>(Axis::d_out));
-    static_cast<ScoreSettings&>(plan) = s;
-    static_cast<MaskSettings&>(plan) = s;
-    static_cast<LinearSettings&>(plan) = s;
     plan.top = static_cast<std::size_t>(s.top.value_or(0));
     plan.shown.average_heads = s.average_heads;
     if (s.rope) plan.rope = {*s.rope, *s.rope_base, *s.rope_dims, s.rope_scaling};

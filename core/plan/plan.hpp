@@ -24,7 +24,7 @@ struct Shapes {
     std::size_t batch, heads, kv_heads, q_len, kv_len, d_in, d_k, d_v, d_out;
 };
 
-struct Plan : ScoreSettings, MaskSettings, LinearSettings {
+struct Plan {
     Settings config;         ///< with every default filled in
     OperandShapes operands;  ///< what the plan was made from, with `config`
 
