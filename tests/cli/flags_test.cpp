@@ -211,6 +211,40 @@ TEST_CASE("flags: the last of those that are given twice wins, unless each adds 
         }
 }
 
+TEST_CASE("flags: of --x and --no-x the last wins, and one is the default, in every mode") {
+    test::scratch_folder();
+    write_text("context.csv", "1,2,3,4\n5,6,7,8\n");
+    const auto are_equal = [](const test::Outcome& a, const test::Outcome& b) {
+        return a.code == b.code && a.out == b.out && a.err == b.err;
+    };
+    std::size_t count = 0;
+    for (const ModeRow& mode : mode_rows)
+        for (const Option& option : options()) {
+            const bool is_given =
+                (option.use & as_flag) != 0 && (option.modes & in(mode.mode)) != 0;
+            if (!is_given || !is_boolean(option)) continue;
+            const std::string on = flag_of(option), off = "--no-" + flag_name(option);
+            // A question that several heads, biases and pictures make sense for.
+            Words question{std::string(mode.name), "--rand", "4,4"};
+            if (mode.context) question = question + Words{"--context", "context.csv"};
+            if (mode.heads_axis != HeadsAxis::never) question = question + Words{"--heads", "2"};
+            if (mode.source == Source::operands) question = {"sdpa", "--example", "softmax"};
+            CAPTURE(question);
+            CAPTURE(on);
+            const test::Outcome with = test::run_attn(question + Words{on}),
+                                without = test::run_attn(question + Words{off}),
+                                plain = test::run_attn(question);
+            REQUIRE_MESSAGE(plain.code == 0, plain.err);
+            // Some need an input or a model that these questions do not have.
+            if (with.code == 0 || without.code == 0)
+                CHECK((are_equal(plain, with) || are_equal(plain, without)));
+            CHECK(are_equal(test::run_attn(question + Words{on, off}), without));
+            CHECK(are_equal(test::run_attn(question + Words{off, on}), with));
+            ++count;
+        }
+    CHECK(count > 30);
+}
+
 TEST_CASE("flags: every flag of a command is allowed in its file") {
     test::scratch_folder();
     for (const CommandRow* command : attn_program().commands)
