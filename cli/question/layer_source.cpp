@@ -13,7 +13,6 @@
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/read/input_file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -67,7 +66,7 @@ bool has_config(const Request& request, io::LoadedModels& files, const std::stri
 bool is_of_table(const Request& request, io::LoadedModels& files, const std::string& path) {
     if (path.ends_with(".gguf") || !has_config(request, files, path))
         return path.ends_with(".gguf");
-    const std::string file = io::split_data_path(io::weights_file(path)).file;
+    const std::string file = io::find_weights(path, request.access).file;
     const auto config = files.config(config_beside(request, file), request.access);
     return config->contains("quantization_config") ||
            io::family_of_type((*config)["model_type"].get<std::string>()) == nullptr;
@@ -77,9 +76,8 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
                                                const std::string& path) {
     if (!has_config(request, files, path))
         return std::make_unique<ModelSource>(request, files, path);
-    const std::string file = io::split_data_path(io::weights_file(path)).file;
     return std::make_unique<BlockSource>(
-        files, file,
+        files, io::find_weights(path, request.access).file,
         io::open_model_folder(path, request.model_config, access_to(request, "weights"), {},
                               &files));
 }
