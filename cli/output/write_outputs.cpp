@@ -2,6 +2,7 @@
 #include <utility>
 #include <variant>
 
+#include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/output/pictures.hpp"
 #include "cli/page/page.hpp"
@@ -24,11 +25,8 @@ bool must_name_format(const std::string& path) {
 }
 
 void refuse_name(const OutputName& name, const std::vector<std::string_view>& suffixes) {
-    std::string list;
-    for (std::size_t i = 0; i < suffixes.size(); ++i)
-        (list += i == 0 ? "" : i + 1 == suffixes.size() ? " or " : ", ") += suffixes[i];
     throw Error(ErrorKind::usage, name.where,
-                name.problem + "; expected a name that ends in " + list + name.way);
+                name.problem + "; expected a name that ends in " + listed(suffixes) + name.way);
 }
 
 void refuse_format(const std::string& where, const OutputName& name, std::string_view named) {

@@ -9,6 +9,7 @@
 #include "core/base/picked.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -59,10 +60,9 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
                                                          }) -
                                             labels.begin());
     if (position < count) return position;
-    std::string all;
-    for (const std::string& label : labels)
-        all += (all.empty() ? "" : ", ") +
-               (label.starts_with("layer ") ? label.substr(sizeof "layer") : label);
+    const std::string all = io::comma_list(labels, [](const std::string& label) {
+        return label.starts_with("layer ") ? label.substr(sizeof "layer") : label;
+    });
     throw Error(
         ErrorKind::usage, "--layer " + number,
         array.name + (has_numbers

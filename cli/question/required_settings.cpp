@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/args.hpp"
 #include "core/base/error.hpp"
 #include "io/text/number_text.hpp"
 #include "io/transformer/attention_layer.hpp"
@@ -94,9 +95,7 @@ private:
     }
 
     [[noreturn]] void fail() const {
-        std::string others;
-        for (std::size_t i = 1; i < flags_.size(); ++i)
-            others += (i == 1 ? "" : i + 1 < flags_.size() ? ", " : " and ") + flags_[i];
+        const std::string others = listed({flags_.begin() + 1, flags_.end()}, "and");
         std::string text = "missing";
         if (!others.empty()) text += ", as are " + others;
         text +=
