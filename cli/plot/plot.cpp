@@ -36,7 +36,7 @@ void check_axes(const io::Report& report, const PlotRequest& request, const Axis
                     std::to_string(io::shape_of(report.arrays.front()).size()));
 }
 
-/// FlagValue labels must fit one of the last axes of a drawn array.
+/// Given labels must fit one of the last axes of a drawn array.
 void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& drawing,
                  const PlotRequest& request) {
     const auto check = [&](const char* flag, const std::vector<std::string>& words,

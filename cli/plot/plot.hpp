@@ -1,4 +1,4 @@
-// `attn plot RESULT ...`: pictures of existing results.
+// `attn plot RESULT ...`: pictures of existing results, and what of them is drawn.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +72,7 @@ inline constexpr std::string_view scan_mode = "scan";
 /// Reads all arrays, of a model's result those of the given layers, with the axes of the layout,
 /// if the result has one and therefore a plan.
 /// Plain arrays have the axes of attn's array of their name and rank, or rows and columns.
-/// FlagValue tokens label the rows of a plain array, and its columns if there is one token per
+/// Given tokens label the rows of a plain array, and its columns if there is one token per
 /// column. A note on CSV goes to `notes`. Errors: kind input if shapes or labels do not fit.
 io::Report read_report(const io::ResultView& result, const std::optional<Plan>& plan,
                        const Naming& given, ThreadPool& workers, std::vector<std::string>& notes);

@@ -1,4 +1,5 @@
-// The types of a layer's computation, one row each.
+// Types of numbers, one row each: those of a layer's computation, and those of other programs and
+// files.
 #pragma once
 
 #include <algorithm>

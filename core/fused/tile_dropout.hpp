@@ -1,4 +1,5 @@
-// The decisions of dropout in words of 64 bits, by a kernel's generators.
+// The decisions of dropout: in words of 64 bits, by a kernel's generators, and for tiles of
+// queries.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Checks of which files may be read, by who named them, and that none is both read and written.
+// Which files may be read, by who named them, that none is both read and written, and what is done
+// with their descriptors.
 #pragma once
 
 #include <sys/stat.h>

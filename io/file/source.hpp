@@ -1,4 +1,4 @@
-// External text, with its name in errors.
+// External text, whole or by lines, with its name in errors.
 #pragma once
 
 #include <cstddef>

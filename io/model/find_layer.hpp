@@ -1,4 +1,4 @@
-// Finds the attention layers of a model by the names in a file.
+// The attention layers of a model by the names in a file: finding, checking and writing them.
 #pragma once
 
 #include <cstddef>

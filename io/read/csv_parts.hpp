@@ -1,4 +1,4 @@
-// The kinds of fields in CSV text.
+// The parts of reading CSV: kinds of fields, fields and lines, doubts, and the layout of a file.
 #pragma once
 
 #include <functional>
@@ -47,9 +47,6 @@ bool is_number_to_quote(std::string_view text, char separator);
 /// Whether a header's first field marks a column of labels: it is empty, or token, word, label,
 /// name, text, id or index.
 bool names_labels(std::string_view text);
-
-// The parts of reading CSV: fields of text, lines of fields, doubts about what they mean, and the
-// layout that a file has.
 
 struct Field {
     std::string text;

@@ -1,4 +1,4 @@
-// The header of one GGUF file: its metadata and its tensors.
+// The header of one GGUF file: its metadata, its tensors, and their types.
 #pragma once
 
 #include <cstddef>

@@ -48,9 +48,7 @@ std::optional<T> number_of_text(std::string_view text, Base... base) {
     return error == std::errc{} && at == end ? std::optional(number) : std::nullopt;
 }
 
-// The shortest decimal of a float32 number.
-
-/// The most characters of a number.
+/// The most characters that write_shortest writes.
 inline constexpr std::size_t max_float_length = 24;
 
 /// Writes the characters that std::to_chars(float) gives, and returns their end: of the decimals

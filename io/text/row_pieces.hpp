@@ -1,4 +1,4 @@
-// Text that grows at its end, to any length.
+// Large texts: one that grows at its end, and one of rows that workers read in pieces.
 #pragma once
 
 #include <algorithm>

@@ -15,13 +15,9 @@ using Cells = std::vector<std::vector<std::string>>;
 /// Rows have as many cells as the first one.
 std::string align_columns(const Cells& cells);
 
-// The number of terminal columns of a text.
-
 /// Columns of a UTF-8 text: 0 for combining characters and joiners, 2 for wide East Asian
 /// characters and emoji, else 1, as utf8proc has them.
 std::size_t display_width(std::string_view text);
-
-// Wraps words into lines of a given width.
 
 /// The words of `text`, each separated by a blank or a line break, in lines of at most `columns`
 /// columns. Further blanks within a line are kept. A longer word has its own line. A number stays
@@ -30,9 +26,7 @@ std::size_t display_width(std::string_view text);
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 0,
                     std::size_t from = 0);
 
-// Text between the tags of SVG and HTML.
-
-/// The text with &, < and > escaped. Only for text, not for attributes.
+/// The text with &, < and > escaped, for SVG and HTML. Only for text, not for attributes.
 std::string markup_text(std::string_view text);
 
 /// "a, b, c" of the items, or of what `text_of` gives for each.
@@ -46,9 +40,8 @@ std::string comma_list(const Items& items, const TextOf& text_of = {}) {
     return list;
 }
 
-// The lines of a text, without a string stream: those catch std::bad_alloc and end early.
-
-/// Each line without its line feed; a last one that has none counts.
+/// Each line without its line feed; a last one that has none counts. Not by a string stream, which
+/// catches std::bad_alloc and ends early.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {

@@ -42,7 +42,7 @@ bool is_punctuation(char32_t code);
 
 bool is_numeric(char32_t code);
 
-/// TextPart of a word in Rust's regular expressions: \w.
+/// A character of a word in Rust's regular expressions: \w.
 bool is_word(char32_t code);
 
 /// An ideograph that BERT treats as a word.

@@ -1,5 +1,4 @@
-// A layer that is found by the names of its tensors: its parameters, its norms and its embedding,
-// as the blocks of models have them.
+// One layer of attention: of tensors with known names, or of a block of a model with a config.
 #pragma once
 
 #include <cstddef>

@@ -196,7 +196,7 @@ TEST_CASE("layouts: what the tensors do not show must be given") {
     });
 }
 
-TEST_CASE("layouts: a config of a type that is not supported is no reason to guess") {
+TEST_CASE("layouts: a config of an unsupported type is an error, and its layout is not guessed") {
     scratch_folder();
     Sample sample(3);
     for_each_layer([&](const Question& q, const Layer& layer) {

@@ -77,7 +77,7 @@ TEST_CASE("decimals: random numbers in every spelling agree with from_chars") {
         }
     }
     CHECK(taken > total / 2);
-    // What is no number of JSON, or large, is left to others.
+    // It reads neither what JSON does not allow nor large numbers.
     for (const char* text : {"", "-", "+1", ".5", "1.", "01", "-01", "1e", "1e+", "1.e5", "nan",
                              "Infinity", "12345678", "1e30", "1e-90", "--1"})
         CHECK_FALSE(takes(text));
