@@ -69,7 +69,7 @@ std::string roff_line(std::string text) {
 
 std::string roff_code(std::string_view lines) {
     std::string out = ".EX\n";
-    for_lines(lines, [&](std::string_view line) { out += roff_line(roff_text(line)); });
+    for (const std::string_view line : io::lines_of(lines)) out += roff_line(roff_text(line));
     return out + ".EE\n";
 }
 
