@@ -1,4 +1,4 @@
-#include "cli/question/sources.hpp"
+#include "cli/question/layer_source.hpp"
 
 #include <map>
 #include <utility>

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"

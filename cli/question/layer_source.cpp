@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"

@@ -1,4 +1,4 @@
-#include "cli/question/saved_question.hpp"
+#include "cli/question/layer_source.hpp"
 
 #include <algorithm>
 #include <cmath>
