@@ -254,9 +254,4 @@ std::string hint_for_value(std::string_view key, const std::string& value,
     return near.empty() ? near : "; did you mean " + near + "?";
 }
 
-const char* command_of_other_name(const std::string& listed_word) {
-    const NameRow* const row = find_other_name("command", listed_word);
-    return row == nullptr ? nullptr : row->words;
-}
-
 }  // namespace attn::cli

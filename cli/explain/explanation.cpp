@@ -23,12 +23,6 @@ std::string command_of(const Explanation& e) {
 
 }  // namespace
 
-std::string setting_text(double value) {
-    std::string text;
-    io::append_number(text, value, std::nullopt);
-    return text;
-}
-
 Words known_words(const Explanation& e) {
     const Plan& g = e.plan;
     const Settings& s = e.settings();

@@ -221,17 +221,8 @@ std::optional<InputNorm> BlockSource::read_norm(const Request& request) const {
 }
 
 std::vector<std::string> BlockSource::notes_on_input(const Request& request) const {
-    std::vector<std::string> notes;
-    const io::StoredArray* const table = model_->embedding();
-    if (request.text && table != nullptr && table->shape.size() == 2) {
-        const std::size_t width = table->shape[1];
-        check_text_width(request, width);
-        notes.push_back(note_of_text());
-    }
-    const bool may_have_norm = !row_of(request.settings.mode).context;
-    if (may_have_norm && !request.pre_norm && layer_.norm)
-        notes.push_back(note_of_norm(layer_.norm_name, true));
-    return notes;
+    return cli::notes_on_input(request, model_->embedding(), layer_.norm ? layer_.norm_name : "",
+                               true);
 }
 
 }  // namespace attn::cli

@@ -22,12 +22,6 @@
 namespace attn::cli {
 namespace {
 
-std::string number_text(double value) {
-    std::string text;
-    io::append_number(text, value, std::nullopt);
-    return text;
-}
-
 class MissingSettings {
 public:
     MissingSettings(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
@@ -65,7 +59,7 @@ private:
         if (request_.settings.scale) return;
         const double width = static_cast<double>(io::layer_widths(file_, layer_).queries);
         add("--scale",
-            heads ? "--scale " + number_text(1 / std::sqrt(width / static_cast<double>(*heads)))
+            heads ? "--scale " + setting_text(1 / std::sqrt(width / static_cast<double>(*heads)))
                   : "");
     }
 
@@ -77,7 +71,7 @@ private:
                 "--rope " + (usually ? std::string(name_of(rope_names, family_.pairs)) : "none"));
         if (request_.has("rope") ? !settings.rope : !usually) return;
         if (!settings.rope_base)
-            add("--rope-base", usually ? "--rope-base " + number_text(default_rope_base) : "");
+            add("--rope-base", usually ? "--rope-base " + setting_text(default_rope_base) : "");
         if (family_.rotates == io::Rotates::part_of_heads && !settings.rope_dims)
             add("--rope-dims");
     }
@@ -89,7 +83,7 @@ private:
         if (!request_.norm)
             add("--norm layer|rms|rms-plus-one", family_.rms ? "--norm rms" : "--norm layer");
         if (!request_.norm_eps)
-            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + number_text(family_.eps) : "");
+            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + setting_text(family_.eps) : "");
     }
 
     void find_embedding() {
@@ -176,11 +170,10 @@ void check_more_keys(const Request& request, const io::ArrayFile& file,
                                     ", a key without a position; expected no such flag");
 }
 
-void read_more_keys(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
-                    Operands& operands) {
-    if (!io::has_more_keys(file, layer)) return;
-    const io::StoredArray &key = *file.find(layer.full(layer.names->more_key)),
-                          &value = *file.find(layer.full(layer.names->more_value));
+void ModelSource::read_more_keys(const Request& request, Operands& operands) const {
+    if (!io::has_more_keys(*file_, layer_)) return;
+    const io::StoredArray &key = *file_->find(layer_.full(layer_.names->more_key)),
+                          &value = *file_->find(layer_.full(layer_.names->more_value));
     const std::vector<std::size_t>& inputs = operands.inputs.shape();
     const std::size_t batch = inputs.size() == 3 ? inputs[0] : 1;
     const std::size_t heads = request.settings.heads.value_or(1);
@@ -189,7 +182,7 @@ void read_more_keys(const Request& request, const io::ArrayFile& file, const io:
         if (past->dimension() != 0)
             throw setting_error(
                 request, name,
-                "conflicts with \"" + array->name + "\" of " + file.name + "; expected no cache");
+                "conflicts with \"" + array->name + "\" of " + file_->name + "; expected no cache");
         const std::size_t width = array->elements();
         if (width % heads != 0)
             throw Error(ErrorKind::input, array->place(),

@@ -71,10 +71,6 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors);
 
-/// Opens all files of the weights at `path`, as reading a request does. Errors: only WrittenFile;
-/// whoever reads the files reports all others.
-void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
-
 /// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
 
@@ -95,11 +91,11 @@ std::string config_beside(const Request& request, const std::string& path);
 void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
                         const std::string& path);
 
-/// Words have random embeddings, which must be as wide as the model's. Errors: kind usage.
-void check_text_width(const Request& request, std::size_t width);
-std::string note_of_text();
-/// `norm` is the norm's module; `can_apply`: with --pre-norm.
-std::string note_of_norm(const std::string& norm, bool can_apply);
+/// Notes on the model's parts that are not applied. `table` is the embedding of ids, or null;
+/// `norm` the module of the norm before the layer, or empty; `can_apply` it: with --pre-norm. Words
+/// have random embeddings, which must be as wide as the model's. Errors: kind usage.
+std::vector<std::string> notes_on_input(const Request& request, const io::StoredArray* table,
+                                        const std::string& norm, bool can_apply);
 
 /// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
 /// Errors: kind usage.
@@ -127,10 +123,6 @@ void check_can_save(const Request& request, const std::string& part);
 /// usage for settings that depend on their position.
 void check_more_keys(const Request& request, const io::ArrayFile& file,
                      const io::ModelLayer& layer);
-
-/// Reads them as the cache of the operands, which are complete otherwise.
-void read_more_keys(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
-                    Operands& operands);
 
 /// What is known about a model besides its tensors.
 struct KnownModel {

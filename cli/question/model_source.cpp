@@ -195,10 +195,6 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     return files_.weights(key, read);
 }
 
-void ModelSource::read_more_keys(const Request& request, Operands& operands) const {
-    cli::read_more_keys(request, *file_, layer_, operands);
-}
-
 Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
     if (const std::size_t layer = layer_.number.value_or(0); layer != 0)
         throw setting_error(request, "token_ids",
@@ -223,16 +219,9 @@ ModelSource::Labels ModelSource::token_labels(const Request& request) const {
 }
 
 std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
-    std::vector<std::string> notes;
-    const io::StoredArray* const table = io::named_ids(*file_, layer_);
-    if (request.text && table != nullptr) {
-        check_text_width(request, table->shape[1]);
-        notes.push_back(note_of_text());
-    }
-    const bool may_have_norm = !row_of(request.settings.mode).context;
-    if (may_have_norm && !request.pre_norm && io::has_pre_norm(*file_, layer_))
-        notes.push_back(note_of_norm(layer_.beside(layer_.family->norm), is_supported_));
-    return notes;
+    return cli::notes_on_input(
+        request, io::named_ids(*file_, layer_),
+        io::has_pre_norm(*file_, layer_) ? layer_.beside(layer_.family->norm) : "", is_supported_);
 }
 
 std::optional<InputNorm> ModelSource::read_norm(const Request& request) const {
