@@ -79,8 +79,7 @@ OpenQuestion open_question(const Args& args, const Runtime& runtime) {
     const Request flags = make_request(args);
     refuse_standard_input(flags);
     RequestWithInput asked = open_request(flags);
-    const OutputPlan output = plan_output(asked.request);
-    asked.request = with_output(std::move(asked.request), output);
+    plan_output(asked.request);
     check_request(asked.request);
     OpenQuestion open;
     open.question = read_question(std::move(asked), runtime, &open.rows);

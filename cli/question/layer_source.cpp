@@ -100,12 +100,10 @@ void check_no_model(const Request& request) {
 
 /// Applies the config that attn saved with parameters or a result: heads, masks and score settings
 /// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
-                        const std::string& path) {
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path) {
     if (config.is_null()) return;
-    const Request& request = builder.request;
     const bool other_heads = request.has("heads");
-    builder.request.is_saved_model = true;
+    request.is_saved_model = true;
     for (const Option& option : options()) {
         const std::string key = option.key;
         const bool here = (option.modes & in(request.settings.mode)) != 0;
@@ -114,8 +112,8 @@ void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
         if ((option.use & of_heads) != 0 && other_heads) continue;
         if (key.starts_with("rope_") && !request.settings.rope) continue;
         if (key == "alibi_slopes" && !request.settings.alibi) continue;
-        builder.apply_value(key, config[key],
-                            path + ": config " + key + " " + io::shortened(config[key].dump()));
+        apply_value(request, key, config[key],
+                    path + ": config " + key + " " + io::shortened(config[key].dump()));
     }
 }
 

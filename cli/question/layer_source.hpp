@@ -88,7 +88,7 @@ std::string config_beside(const Request& request, const std::string& path);
 
 /// Applies the config that attn saved with parameters or a result: heads, masks and score settings
 /// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
+void apply_saved_config(Request& request, const nlohmann::json& config,
                         const std::string& path);
 
 /// Notes on the model's parts that are not applied. `table` is the embedding of ids, or null;
@@ -155,7 +155,7 @@ private:
     void find_names(std::size_t number);
     void check_flags(const Request& request) const;
     void take_flags(const Request& request);
-    void take_names(RequestBuilder& builder);
+    void take_names(Request& request);
     void take_norm(Request& request) const;
     void replace_embedding(const Request& request, EmbeddingSpec& embedding,
                            std::size_t past_len) const;
@@ -212,7 +212,7 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.
-void take_question(RequestBuilder& builder, Input& input);
+void take_question(Request& request, Input& input);
 
 /// The parameters in a result. Those of norms are not in it, so such a layer has none here.
 class SavedLayer final : public LayerSource {
