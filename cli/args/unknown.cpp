@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "cli/args/args.hpp"
 #include "core/base/did_you_mean.hpp"

@@ -1,7 +1,6 @@
 // `attn explain`: a mode with its input and flags, and a few flags of its own.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -3,7 +3,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/request/request_builder.hpp"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
-#include <string_view>
 
 #include "cli/mpi/divided.hpp"
 #include "cli/request/errors.hpp"

@@ -1,6 +1,5 @@
 #include "cli/mpi/divided.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cli/page/page.hpp"
 
 namespace attn::cli {

@@ -19,7 +19,7 @@
 #include "io/file/source.hpp"
 #include "io/plot/picture.hpp"
 #include "io/read/input_file.hpp"
-#include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -36,14 +36,15 @@ std::string note_of_plain(const Drawing& drawing, const NamedArray& array) {
                 : "");
 }
 
-void check_axes(const io::Report& report, const PlotRequest& request, const AxisNames& axes) {
+void check_axes(const io::Report& report, const PlotRequest& request) {
+    const AxisNames& axes = request.axes;
     // Several results have an axis of layers before the given axes.
     const auto has_them = [&](const NamedArray& array) {
         return array.axes.size() >= axes.size() &&
                std::equal(axes.rbegin(), axes.rend(), array.axes.rbegin());
     };
     if (axes.empty() || std::any_of(report.arrays.begin(), report.arrays.end(), has_them)) return;
-    throw Error(ErrorKind::usage, "--axes " + request.axes,
+    throw Error(ErrorKind::usage, "--axes " + request.axes_list,
                 std::to_string(axes.size()) + " axes; expected as many as an array has, and " +
                     report.arrays.front().name + " has " +
                     std::to_string(io::shape_of(report.arrays.front()).size()));
@@ -74,11 +75,11 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
 /// The names of the arrays that are not in `left`: "keys, values".
 std::string names_without(const std::vector<const NamedArray*>& arrays,
                           const std::vector<const NamedArray*>& left) {
-    std::string names;
-    for (const NamedArray* array : arrays)
-        if (std::find(left.begin(), left.end(), array) == left.end())
-            names += (names.empty() ? "" : ", ") + array->name;
-    return names;
+    std::vector<const NamedArray*> others = arrays;
+    std::erase_if(others, [&](const NamedArray* array) {
+        return std::find(left.begin(), left.end(), array) != left.end();
+    });
+    return io::comma_list(others, &NamedArray::name);
 }
 
 [[noreturn]] void fail_without_matrix(const Drawing& drawing) {
@@ -100,10 +101,9 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     const io::PictureFormat* format =
         to_file ? &picture_format(request.output, "--output " + request.output) : nullptr;
     const std::string where = request.arrays.empty() ? request.results.front() : "--array";
-    const AxisNames axes = request.axes.empty() ? AxisNames{} : axes_named(request.axes);
     const auto choose = [&](const Drawing& drawing) {
         const io::Report& report = drawing.report;
-        check_axes(report, request, axes);
+        check_axes(report, request);
         if (std::none_of(report.arrays.begin(), report.arrays.end(), can_be_drawn))
             fail_without_matrix(drawing);
         std::vector<std::string> names = request.arrays;
@@ -112,10 +112,7 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         return arrays_to_draw(report, names, to_file && format->holds_all, where);
     };
     ThreadPool workers;
-    Drawing drawing =
-        read_drawing(request.results,
-                     {axes, request.tokens, request.context_tokens, request.csv, request.layers},
-                     choose, workers);
+    Drawing drawing = read_drawing(request.results, request, choose, workers);
     terminal_notes.insert(terminal_notes.end(), drawing.notes.begin(), drawing.notes.end());
     io::Report& report = drawing.report;
     if (!drawing.lacks_weights.empty() && request.arrays.empty() && drawing.named.empty() &&
@@ -123,7 +120,8 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
         throw Error(ErrorKind::usage, "--layer", drawing.lacks_weights);
     auto arrays = choose(drawing);
     check_words(arrays, drawing, request);
-    if (drawing.is_plain && axes.empty()) notes.push_back(note_of_plain(drawing, *arrays.front()));
+    if (drawing.is_plain && request.axes.empty())
+        notes.push_back(note_of_plain(drawing, *arrays.front()));
     if (!request.heads.empty()) {
         const auto left = keep_heads(report, arrays, request.heads);
         if (const std::string names = names_without(arrays, left); !names.empty())
@@ -147,17 +145,6 @@ std::vector<std::string> words_in(const Args& args, std::string_view key) {
     return words;
 }
 
-std::vector<std::size_t> numbers_in(const Args& args, std::string_view key) {
-    std::vector<std::size_t> numbers;
-    const auto list = args.text(key);
-    for (const std::string& text : list ? split_list(*list) : std::vector<std::string>()) {
-        const auto number = io::number_of_text<std::size_t>(text);
-        if (!number) args.fail(key);
-        numbers.push_back(*number);
-    }
-    return numbers;
-}
-
 int run_plot(const Args& args) {
     const std::vector<std::string>& words = args.names();
     if (words.empty())
@@ -178,12 +165,15 @@ int run_plot(const Args& args) {
     if (const auto list = args.text("array")) request.arrays = split_list(*list);
     if (const auto scale = args.place("color_scale"))
         request.scale = io::color_scale_names[*scale].first;
-    if (args.has("axes")) request.axes = *args.text("axes");
-    if (args.has("axes") && request.axes.empty()) args.fail("axes");
+    if (const auto axes = args.text("axes")) {
+        if (axes->empty()) args.fail("axes");
+        request.axes_list = *axes;
+        request.axes = axes_named(*axes);
+    }
     request.tokens = words_in(args, "tokens");
     request.context_tokens = words_in(args, "context_tokens");
-    request.heads = numbers_in(args, "head");
-    request.layers = numbers_in(args, "layer");
+    request.heads = whole_list(args, "head");
+    request.layers = whole_list(args, "layer");
     // Each is drawn once, in the order of the layers.
     std::sort(request.layers.begin(), request.layers.end());
     request.layers.erase(std::unique(request.layers.begin(), request.layers.end()),

@@ -12,7 +12,6 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::cli {

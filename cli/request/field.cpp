@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -331,6 +329,17 @@ std::vector<std::string> word_list(const std::string& text) {
         list.is_array() &&
         std::all_of(list.begin(), list.end(), [](const json& x) { return x.is_string(); });
     return has_words ? list.get<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
+std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key) {
+    std::vector<std::uint64_t> list;
+    const std::optional<std::string> text = args.text(key);
+    for (const std::string& word : text ? split_list(*text) : std::vector<std::string>()) {
+        const auto number = io::number_of_text<std::uint64_t>(word);
+        if (!number || *number > std::uint64_t{1} << 31U) args.fail(key);
+        list.push_back(*number);
+    }
+    return list;
 }
 
 std::vector<std::string> split_list(const std::string& text) {

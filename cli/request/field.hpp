@@ -142,6 +142,9 @@ nlohmann::json value_of(const Option& option, const std::string& text);
 /// A list of words in the syntax of --tokens: comma-separated, or JSON. Empty if it is neither.
 std::vector<std::string> word_list(const std::string& text);
 
+/// The integers of a command's own flag, at most 2^31; none if it is not given. Errors: kind usage.
+std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key);
+
 /// The comma-separated parts of a list, as on the command line, without surrounding blanks.
 std::vector<std::string> split_list(const std::string& text);
 

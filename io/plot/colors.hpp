@@ -1,7 +1,6 @@
 // The colours of heat maps and their scales.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
