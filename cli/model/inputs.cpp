@@ -156,16 +156,4 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
     return labels;
 }
 
-void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
-                       std::size_t vocabulary) {
-    const bool is_given = args.has("decoder_ids");
-    for (const std::uint64_t id : question.decoder_ids)
-        if (id >= vocabulary)
-            throw Error(ErrorKind::input,
-                        is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
-                            " is not a row of the model's table; expected at most " +
-                            std::to_string(vocabulary - 1));
-}
-
 }  // namespace attn::cli

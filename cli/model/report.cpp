@@ -89,15 +89,10 @@ void add_absent(std::vector<NamedArray>& arrays, const std::vector<std::size_t>&
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> head_of_model(const Request& request,
-                                                               const std::string& path,
-                                                               const io::OpenModel& model,
-                                                               const ModelQuestion& question,
-                                                               const Labels& decoder_tokens) {
-    std::vector<std::pair<std::string, std::string>> head;
-    if (!request.bare) head.emplace_back("schema", io::value_text(schema_of_answer(request)));
-    if (!request.id.empty()) head.emplace_back("id", request.id);
-    if (!request.meta.empty()) head.emplace_back("meta", request.meta);
+HeadMembers head_of_model(const Request& request, const std::string& path,
+                          const io::OpenModel& model, const ModelQuestion& question,
+                          const Labels& decoder_tokens) {
+    HeadMembers head = start_of_head(request);
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(std::string_view("model")));
     if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));
@@ -107,8 +102,7 @@ std::vector<std::pair<std::string, std::string>> head_of_model(const Request& re
     return head;
 }
 
-io::Report make_model_report(const Request& request, const std::string& path,
-                             std::vector<std::pair<std::string, std::string>> head,
+io::Report make_model_report(const Request& request, const std::string& path, HeadMembers head,
                              const ModelQuestion& question, const Labels& decoder_tokens,
                              ModelResult result, std::optional<std::string> generated_text,
                              ThreadPool& workers) {

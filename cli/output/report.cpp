@@ -21,6 +21,7 @@
 #include "io/model/find_layer.hpp"
 #include "io/plot/picture.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/utf8.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::cli {
@@ -88,29 +89,19 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     return report;
 }
 
-std::vector<std::string> prepare_to_write(const Request& request, io::Report& report) {
-    report.command = request.command;
-    if (!io::inherited_descriptor(request.output)) report.file = io::last_part(request.output);
-    std::vector<std::string> notes;
-    if (!request.store) return notes;
-    const io::StoredArrays& stored =
-        report.stored.emplace(io::stored_arrays(report.arrays, *request.store));
-    for (std::size_t i = 0; i < report.arrays.size(); ++i)
-        if (stored.saturated[i] != 0)
-            notes.push_back(location_of(request, "store") + ": " + report.arrays[i].name + ": " +
-                            io::saturation_text(stored, i));
-    return notes;
-}
-
 void write_report(io::Output& out, const Request& request, const io::Report& report) {
-    if (request.format->write != nullptr) request.format->write(out, report, style_of(request));
+    if (request.format->write == nullptr) return;
+    if (request.format->name == std::string_view("table"))
+        for (const auto& [name, value] : report.head)
+            if (name == "generated_text") out << name << "\n" << io::printable(value) << "\n\n";
+    request.format->write(out, report, style_of(request));
 }
 
 std::string head_text(const Request& request, const Plan& plan) {
     return head_text(head_of(request, plan));
 }
 
-std::string head_text(std::vector<std::pair<std::string, std::string>> head) {
+std::string head_text(HeadMembers head) {
     io::Report report;
     report.head = std::move(head);
     std::string text = io::head_text(report);
@@ -182,39 +173,59 @@ io::MaskedOf masked_cells(const std::optional<Mask>& mask, const Plan& plan) {
         });
 }
 
-std::vector<std::string> write_files(Answer& answer, ThreadPool& workers) {
-    const Request& request = answer.question.request;
-    const Plan& plan = answer.plan;
-    Result& result = answer.result;
-    std::optional<io::OutputFile> weights;
-    if (!request.save_weights.empty()) {
-        const io::Report saved = weights_report(request, plan, result);
-        weights.emplace(request.save_weights);
-        weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
-    }
-    result.weights.reset();
-    io::Report report = make_report(request, plan, std::move(result), workers);
-    report.masked_of = masked_cells(answer.mask, plan);
-    std::vector<std::string> notes = prepare_to_write(request, report);
-    std::optional<Pictures> pictures;
-    if (request.wants_pictures()) pictures.emplace(request, report);
-    // No file appears before all are complete. Output that cannot be undone comes last.
-    io::OutputFile out(request.output);
-    const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
-    if (!out.is_in_place()) fill();
-    if (weights) weights->commit();
-    if (pictures) pictures->commit();
-    if (out.is_in_place()) fill();
-    out.commit();
-    if (pictures) pictures->show();
+/// Completes the report with what the request's format needs besides the arrays. Returns notes on
+/// saturated numbers, to be shown when the output is complete.
+std::vector<std::string> prepare_to_write(const Request& request, io::Report& report) {
+    report.command = request.command;
+    if (!io::inherited_descriptor(request.output)) report.file = io::last_part(request.output);
+    std::vector<std::string> notes;
+    if (!request.store) return notes;
+    const io::StoredArrays& stored =
+        report.stored.emplace(io::stored_arrays(report.arrays, *request.store));
+    for (std::size_t i = 0; i < report.arrays.size(); ++i)
+        if (stored.saturated[i] != 0)
+            notes.push_back(location_of(request, "store") + ": " + report.arrays[i].name + ": " +
+                            io::saturation_text(stored, i));
     return notes;
 }
 
 }  // namespace
 
+std::vector<std::string> write_files(const Request& request, io::Report report,
+                                     io::OutputFile* weights) {
+    std::vector<std::string> notes = prepare_to_write(request, report);
+    std::optional<io::OutputFile> plot;
+    const std::string heatmap =
+        request.wants_pictures() ? draw_pictures(request, report, plot) : std::string();
+    // No file appears before all are complete. Output that cannot be undone comes last.
+    io::OutputFile out(request.output);
+    const auto fill = [&] { out.fill([&](io::Output& to) { write_report(to, request, report); }); };
+    if (!out.is_in_place()) fill();
+    if (weights != nullptr) weights->commit();
+    if (plot) plot->commit();
+    if (out.is_in_place()) fill();
+    out.commit();
+    if (!heatmap.empty()) io::show(heatmap, descriptor_of_heatmap(request));
+    return notes;
+}
+
 std::vector<std::string> write_outputs(Answer answer, ThreadPool& workers) {
+    const Request& request = answer.question.request;
+    const Plan& plan = answer.plan;
+    Result& result = answer.result;
     // Writing computes streams and names parameters, which may throw errors of settings.
-    return at_locations(answer.question.request, [&] { return write_files(answer, workers); });
+    return at_locations(request, [&] {
+        std::optional<io::OutputFile> weights;
+        if (!request.save_weights.empty()) {
+            const io::Report saved = weights_report(request, plan, result);
+            weights.emplace(request.save_weights);
+            weights->fill([&](io::Output& to) { format_of_weights(request).write(to, saved, {}); });
+        }
+        result.weights.reset();
+        io::Report report = make_report(request, plan, std::move(result), workers);
+        report.masked_of = masked_cells(answer.mask, plan);
+        return write_files(request, std::move(report), weights ? &*weights : nullptr);
+    });
 }
 
 }  // namespace attn::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,123 +17,82 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/text/number_text.hpp"
 #include "io/transformer/attention_layer.hpp"
 
 namespace attn::cli {
 namespace {
 
-class MissingSettings {
-public:
-    MissingSettings(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
-                    const KnownModel& known)
-        : request_(request), file_(file), layer_(layer), family_(*layer.family), known_(known) {}
-
-    void require() {
-        find_heads();
-        // Files of plain layers show the other settings.
-        const bool is_plain = family_.is_plain && !known_.has_head_norms;
-        if (!known_.has_config && !is_plain) {
-            find_scores();
-            find_rope();
-            find_norm();
-            find_embedding();
-        }
-        if (!flags_.empty()) fail();
-    }
-
-private:
-    /// `usual` is the flag with the family's usual value, or empty.
-    void add(const std::string& flag, const std::string& usual = "") {
-        flags_.push_back(flag);
-        if (!usual.empty()) usual_ += " " + usual;
-    }
-
-    void find_heads() {
-        if (!request_.settings.heads && layer_.heads == 0) add("--heads");
-    }
-
-    void find_scores() {
-        const std::optional<std::uint64_t>& heads = request_.settings.heads;
-        if (request_.settings.mode == Mode::multihead && !request_.has("causal"))
-            add("--causal or --no-causal", family_.causal ? "--causal" : "--no-causal");
-        if (request_.settings.scale) return;
-        const double width = static_cast<double>(io::layer_widths(file_, layer_).queries);
-        add("--scale",
-            heads ? "--scale " + setting_text(1 / std::sqrt(width / static_cast<double>(*heads)))
-                  : "");
-    }
-
-    void find_rope() {
-        const Settings& settings = request_.settings;
-        const bool usually = family_.rotates != io::Rotates::none;
-        if (!request_.has("rope"))
-            add("--rope half|interleaved|none",
-                "--rope " + (usually ? std::string(name_of(rope_names, family_.pairs)) : "none"));
-        if (request_.has("rope") ? !settings.rope : !usually) return;
-        if (!settings.rope_base)
-            add("--rope-base", usually ? "--rope-base " + setting_text(default_rope_base) : "");
-        if (family_.rotates == io::Rotates::part_of_heads && !settings.rope_dims)
-            add("--rope-dims");
-    }
-
-    /// The norm before the layer, after the embedding, or of queries and keys.
-    void find_norm() {
-        const bool after_ids = !request_.token_ids.empty() && !family_.embedding.norm.empty();
-        if (!request_.pre_norm.value_or(false) && !after_ids && !known_.has_head_norms) return;
-        if (!request_.norm)
-            add("--norm layer|rms|rms-plus-one", family_.rms ? "--norm rms" : "--norm layer");
-        if (!request_.norm_eps)
-            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + setting_text(family_.eps) : "");
-    }
-
-    void find_embedding() {
-        if (request_.token_ids.empty() || family_.embedding.ids.empty()) return;
-        if (!request_.embedding_scale) add("--embedding-scale", "--embedding-scale 1");
-        if (!family_.embedding.positions.empty() && !request_.position_offset)
-            add("--position-offset", std::string("--position-offset ") + (is_padded() ? "2" : "0"));
-    }
-
-    /// Whether the names are those of the type whose positions begin after those of padding.
-    bool is_padded() const {
-        return !family_.padded.empty() && layer_.prefix == std::string(family_.padded) + ".";
-    }
-
-    [[noreturn]] void fail() const {
-        const std::string others = listed({flags_.begin() + 1, flags_.end()}, "and");
-        std::string text = "missing";
-        if (!others.empty()) text += ", as are " + others;
-        text +=
-            "; the tensors of " + file_.name + " do not show " + (others.empty() ? "it" : "them");
-        const bool may_have_config = !known_.has_config && !family_.types.empty() &&
-                                     !request_.model_config && known_.is_supported;
-        if (may_have_config) text += ", the model's config.json next to them does";
-        if (known_.is_supported && !usual_.empty()) {
-            text += "; usual for " + std::string(is_padded() ? family_.padded : family_.name) +
-                    ":" + usual_;
-        }
-        throw Error(ErrorKind::usage, flags_.front(), text);
-    }
-
-    const Request& request_;
-    const io::ArrayFile& file_;
-    const io::ModelLayer& layer_;
-    const io::Family& family_;
-    const KnownModel& known_;
-    std::vector<std::string> flags_;  // as in help
-    std::string usual_;
+/// A setting that the names of tensors do not show: its flag as in help, and the flag with the
+/// family's usual value, or empty.
+struct NeededSetting {
+    bool is_missing;
+    std::string flag, usual = {};
 };
 
 }  // namespace
 
 void require_settings(const Request& request, const io::ArrayFile& file,
                       const io::ModelLayer& layer, const KnownModel& known) {
+    const Settings& s = request.settings;
+    const io::Family& family = *layer.family;
     // A layer of the notebooks without an output projection has one head. The modes of one head
     // refuse layers that have one.
-    const bool may_have_heads = row_of(request.settings.mode).heads_axis != HeadsAxis::never;
+    const bool may_have_heads = row_of(s.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
-    if (may_have_heads && (has_out || known.has_head_norms))
-        MissingSettings(request, file, layer, known).require();
+    if (!may_have_heads || !(has_out || known.has_head_norms)) return;
+    std::vector<NeededSetting> needed{{!s.heads && layer.heads == 0, "--heads"}};
+    // The names are those of the type whose positions begin after those of padding.
+    const bool is_padded =
+        !family.padded.empty() && layer.prefix == std::string(family.padded) + ".";
+    // Files of plain layers show the other settings.
+    const bool is_plain = family.is_plain && !known.has_head_norms;
+    if (!known.has_config && !is_plain) {
+        std::string scale;
+        if (!s.scale && s.heads) {
+            const double width = static_cast<double>(io::layer_widths(file, layer).queries);
+            scale = "--scale " + setting_text(1 / std::sqrt(width / static_cast<double>(*s.heads)));
+        }
+        const bool rotates = family.rotates != io::Rotates::none,
+                   is_rotated = request.has("rope") ? s.rope.has_value() : rotates;
+        const std::string pairs(rotates ? name_of(rope_names, family.pairs) : "none");
+        const bool embeds = !request.token_ids.empty(),
+                   has_table = embeds && !family.embedding.ids.empty(),
+                   norms_ids = embeds && !family.embedding.norm.empty(),
+                   is_normed =
+                       request.pre_norm.value_or(false) || norms_ids || known.has_head_norms;
+        needed.insert(
+            needed.end(),
+            {{s.mode == Mode::multihead && !request.has("causal"), "--causal or --no-causal",
+              family.causal ? "--causal" : "--no-causal"},
+             {!s.scale, "--scale", scale},
+             {!request.has("rope"), "--rope half|interleaved|none", "--rope " + pairs},
+             {is_rotated && !s.rope_base, "--rope-base",
+              rotates ? "--rope-base " + setting_text(default_rope_base) : ""},
+             {is_rotated && family.rotates == io::Rotates::part_of_heads && !s.rope_dims,
+              "--rope-dims"},
+             {is_normed && !request.norm, "--norm layer|rms|rms-plus-one",
+              family.rms ? "--norm rms" : "--norm layer"},
+             {is_normed && !request.norm_eps, "--norm-eps",
+              family.eps > 0 ? "--norm-eps " + setting_text(family.eps) : ""},
+             {has_table && !request.embedding_scale, "--embedding-scale", "--embedding-scale 1"},
+             {has_table && !family.embedding.positions.empty() && !request.position_offset,
+              "--position-offset", is_padded ? "--position-offset 2" : "--position-offset 0"}});
+    }
+    std::erase_if(needed, [](const NeededSetting& setting) { return !setting.is_missing; });
+    if (needed.empty()) return;
+    std::vector<std::string_view> others;
+    std::string usual;
+    for (const NeededSetting& setting : needed) {
+        if (&setting != &needed.front()) others.push_back(setting.flag);
+        if (!setting.usual.empty()) usual += " " + setting.usual;
+    }
+    std::string text = "missing" + (others.empty() ? "" : ", as are " + listed(others, "and"));
+    text += "; the tensors of " + file.name + " do not show " + (others.empty() ? "it" : "them");
+    if (!known.has_config && !family.types.empty() && !request.model_config && known.is_supported)
+        text += ", the model's config.json next to them does";
+    if (known.is_supported && !usual.empty())
+        text += "; usual for " + std::string(is_padded ? family.padded : family.name) + ":" + usual;
+    throw Error(ErrorKind::usage, needed.front().flag, text);
 }
 
 void check_saved_parts(const io::ArrayFile& file) {

@@ -25,14 +25,12 @@
 namespace attn::cli {
 namespace {
 
-enum class TokenForm { table, json, ndjson };
-
 struct TokenizeRequest {
     std::string tokenizer;            ///< a folder, a tokenizer.json or a GGUF file
     std::optional<std::string> text;  ///< a text or ids; empty: standard input
     std::optional<std::string> pair;  ///< a second text
     std::string output = "-";
-    TokenForm form = TokenForm::json;
+    bool as_table = false;            ///< else as JSON
     bool decodes = false;             ///< the text is a list of ids
     bool by_line = false;             ///< each line is a text
     bool adds_special_tokens = true;  ///< when decoding: keeps them
@@ -88,7 +86,7 @@ private:
         const io::TokenizedText found = request_.pair
                                             ? tokenizer_.encode_pair(text, *request_.pair, adds)
                                             : tokenizer_.encode(text, adds);
-        if (request_.form == TokenForm::table) return table(found);
+        if (request_.as_table) return table(found);
         std::string line = head();
         io::append_member(line, "ids", found.ids);
         io::append_member(line, "tokens", found.pieces);
@@ -100,7 +98,7 @@ private:
         const std::string text = tokenizer_.decode(ids, !request_.adds_special_tokens);
         // A pipe gets the text as it is, a terminal without control characters.
         const bool is_seen = request_.output == "-" && isatty(STDOUT_FILENO) != 0;
-        if (request_.form == TokenForm::table) return (is_seen ? shown(text) : text) + "\n";
+        if (request_.as_table) return (is_seen ? shown(text) : text) + "\n";
         std::string line = head();
         std::vector<std::string> pieces;
         pieces.reserve(ids.size());
@@ -165,34 +163,22 @@ void tokenize(const TokenizeRequest& request) {
     output.commit();
 }
 
-constexpr Names<TokenForm, 3> token_forms{
-    {{TokenForm::table, "table"}, {TokenForm::json, "json"}, {TokenForm::ndjson, "ndjson"}}};
-
 struct TokenFormat {
-    TokenForm form;
-    std::vector<std::string_view> suffixes;
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;
 };
+constexpr std::array<TokenFormat, 3> token_formats{
+    {{"table", {".txt"}}, {"json", {".json"}}, {"ndjson", {".ndjson", ".jsonl"}}}};
+constexpr auto token_format_names = names_of(token_formats);
 
-/// What the name of the output and the terminal suggest.
-TokenForm form_of(const Args& args, const TokenizeRequest& request) {
-    const std::array<TokenFormat, 3> formats{{{TokenForm::json, {".json"}},
-                                              {TokenForm::ndjson, {".ndjson", ".jsonl"}},
-                                              {TokenForm::table, {".txt"}}}};
-    const bool is_file = request.output != "-";
-    const OutputName name{request.output, "--output " + request.output,
-                          "tokens are written as a table or as JSON"};
-    if (const auto place = args.place("format")) {
-        const auto& [form, word] = token_forms[*place];
-        const TokenFormat* const named =
-            is_file ? format_of_suffix(formats, request.output) : nullptr;
-        if (named != nullptr && named->form != form)
-            refuse_format("--format " + std::string(word), name, name_of(token_forms, named->form));
-        return form;
-    }
-    if (is_file)
-        if (const TokenFormat* format = format_of_name(formats, name)) return format->form;
-    const bool is_text = request.decodes || (!is_file && isatty(STDOUT_FILENO) != 0);
-    return is_text ? TokenForm::table : TokenForm::json;
+/// Whether the flag, the name of the output or the terminal asks for a table.
+bool wants_table(const Args& args, const TokenizeRequest& request) {
+    const auto place = args.place("format");
+    const TokenFormat* const format = format_of_flag(
+        token_formats, place ? &token_formats[*place] : nullptr,
+        {request.output, "--output " + request.output, "tokens are written as a table or as JSON"});
+    if (format != nullptr) return format == &token_formats.front();
+    return request.decodes || (request.output == "-" && isatty(STDOUT_FILENO) != 0);
 }
 
 int run_tokenize(const Args& args) {
@@ -215,7 +201,7 @@ int run_tokenize(const Args& args) {
         throw Error(ErrorKind::usage, "--text-pair", "conflicts with --decode");
     if (request.pair && request.by_line)
         throw Error(ErrorKind::usage, "--text-pair", "conflicts with --lines");
-    request.form = form_of(args, request);
+    request.as_table = wants_table(args, request);
     if (!request.text)
         refuse_keyboard("attn tokenize",
                         "no text; expected one, or a text piped in, as by attn tokenize " +
@@ -238,7 +224,7 @@ constexpr Option tokenize_options[] = {
      .field = no_value,
      .help = "each line is a text, or a list of ids (default off)"},
     {.key = "format",
-     .field = choice_among<token_forms>,
+     .field = choice_among<token_format_names>,
      .limits = {.expected = "table|json|ndjson"},
      .help = "format of the output (default table on a terminal, otherwise json)",
      .letter = 'f'},

@@ -138,8 +138,6 @@ std::string cell_text(const HeatMap& map, double value, bool is_short);
 /// 0: none.
 double swatches_width(const HeatMap& map, const PictureStyle& style);
 
-// The picture formats of heat maps, one row each.
-
 // Heat maps as a page for browsers.
 
 /// Pages with more cells in total store their numbers packed (heat_map.hpp); smaller ones as
