@@ -16,7 +16,7 @@ constexpr const char* input_of_layer =
     "safetensors (FILE:NAME picks one of several arrays); - or nothing: standard input";
 
 /// The common flags. A mode's short help shows the first 12 that it accepts.
-constexpr HelpOverride common_flags[] = {
+constexpr HelpOverride common_mode_flags[] = {
     {"query", "file of the queries"},
     {"key", "file of the keys"},
     {"value", "file of the values"},
@@ -47,7 +47,7 @@ constexpr CommandRow of_mode(Mode mode, const char* summary, const char* example
             .summary = summary,
             .examples = examples,
             .input = row.source == Source::operands ? input_of_operator : input_of_layer,
-            .common_flags = common_flags,
+            .common_flags = common_mode_flags,
             .mode = &row,
             .takes = as_flag,
             .run = run_mode};
@@ -90,11 +90,11 @@ constexpr const CommandRow* commands[] = {
     &partial_command, &merge_command,  &explain_command,   &compare_command, &check_command,
     &repro_command,   &plot_command,   &inspect_command,   &help_command,    &completion_command};
 
-constexpr CommandGroup groups[] = {{&self_command, "Compute"},
-                                   {&model_command, "Models"},
-                                   {&batch_command, "Many requests, texts or processes"},
-                                   {&explain_command, "Examine results"},
-                                   {&inspect_command, "Files and help"}};
+constexpr CommandGroup command_groups[] = {{&self_command, "Compute"},
+                                           {&model_command, "Models"},
+                                           {&batch_command, "Many requests, texts or processes"},
+                                           {&explain_command, "Examine results"},
+                                           {&inspect_command, "Files and help"}};
 
 std::string version() {
     return version_text() + "MPI: " + mpi_library() + "\n";
@@ -110,7 +110,7 @@ const Program& attn_program() {
             "  attn explain self --example journey --token 1\n",
         .version = version,
         .commands = commands,
-        .groups = groups,
+        .groups = command_groups,
         .options = options()};
     return program;
 }

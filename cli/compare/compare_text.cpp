@@ -26,7 +26,7 @@ std::string brief(double value) {
 }
 
 /// "[0, head 3, 2, 1]": a chosen head by its number.
-std::string index_text(const ComparedPair& pair) {
+std::string place_text(const ComparedPair& pair) {
     const std::vector<std::size_t>& index = pair.difference->worst;
     std::string text = "[";
     for (std::size_t i = 0; i < index.size(); ++i) {
@@ -61,7 +61,7 @@ std::vector<std::string> numbers_of(const ComparedPair& pair, bool has_one_type)
         has_one_type ? "" : " " + std::string(name_of(precision_names, pair.type));
     return {brief(d.max_abs),         brief(d.mean_abs),
             brief(d.max_rel),         std::to_string(d.max_ulp) + type,
-            index_text(pair),         std::to_string(d.nonfinite_mismatches),
+            place_text(pair),         std::to_string(d.nonfinite_mismatches),
             std::to_string(d.outside)};
 }
 

@@ -19,7 +19,7 @@
 namespace attn::cli {
 namespace {
 
-struct Row {
+struct ComparedRow {
     std::string name;
     const io::ArrayView* a = nullptr;  // null if that side has no such array, which may be null
     const io::ArrayView* b = nullptr;
@@ -57,7 +57,7 @@ public:
                ThreadPool& workers, std::vector<std::string>& notes)
         : a_(a), b_(b), request_(request), workers_(workers), notes_(notes) {}
 
-    void compare(const Row& row, ComparedPair& pair) const {
+    void compare(const ComparedRow& row, ComparedPair& pair) const {
         const auto type_a = is_there(row.a) ? type_of(a_, *row.a) : std::nullopt,
                    type_b = is_there(row.b) ? type_of(b_, *row.b) : std::nullopt;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
@@ -115,7 +115,7 @@ private:
     std::vector<std::string>& notes_;
 };
 
-std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
+std::vector<ComparedRow> pair_up(const io::ResultView& a, const io::ResultView& b) {
     const std::size_t of_a = a.arrays().size(), of_b = b.arrays().size();
     const io::ResultView &one = a.is_one_array() ? a : b, &several = a.is_one_array() ? b : a;
     const bool is_found = one.is_one_array() && several.find(one.arrays()[0].name) != nullptr;
@@ -128,20 +128,21 @@ std::vector<Row> pair_up(const io::ResultView& a, const io::ResultView& b) {
     }
     if ((a.is_one_array() || b.is_one_array()) && of_a == 1 && of_b == 1)
         return {{(a.is_one_array() ? b : a).arrays()[0].name, &a.arrays()[0], &b.arrays()[0]}};
-    std::vector<Row> rows;
+    std::vector<ComparedRow> rows;
     for (const io::ArrayView& array : a.arrays())
         rows.push_back({array.name, &array, b.find(array.name)});
     for (const io::ArrayView& array : b.arrays())
         if (a.find(array.name) == nullptr) rows.push_back({array.name, nullptr, &array});
     // A layer without an array is null in JSON, and other formats have no such name.
-    std::erase_if(rows, [](const Row& row) { return !is_there(row.a) && !is_there(row.b); });
+    std::erase_if(rows,
+                  [](const ComparedRow& row) { return !is_there(row.a) && !is_there(row.b); });
     return rows;
 }
 
 /// Leaves the arrays that both sides have. A note on the others, or empty.
-std::string keep_common(std::vector<Row>& rows, const std::string& place) {
-    const std::size_t left_out =
-        std::erase_if(rows, [](const Row& row) { return !is_there(row.a) || !is_there(row.b); });
+std::string keep_common(std::vector<ComparedRow>& rows, const std::string& place) {
+    const std::size_t left_out = std::erase_if(
+        rows, [](const ComparedRow& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
         throw Error(
             ErrorKind::usage, place,
@@ -182,11 +183,11 @@ void compare_results(const io::ResultView& a, const io::ResultView& b,
                      std::vector<ComparedPair>& pairs, std::vector<std::string>& notes) {
     require_memory(a.bytes() + b.bytes(), b.place(),
                    "reading its arrays with those of " + a.place());
-    std::vector<Row> rows = pair_up(a, b);
+    std::vector<ComparedRow> rows = pair_up(a, b);
     if (request.common) notes.push_back(keep_common(rows, request.b));
     const Comparison comparison(a, b, request, workers, notes);
     note_heads(a, b);
-    for (const Row& row : rows) {
+    for (const ComparedRow& row : rows) {
         ComparedPair& pair = pairs.emplace_back();
         pair.record = record;
         pair.name = row.name;

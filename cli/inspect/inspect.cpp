@@ -54,7 +54,7 @@ bool is_request_key(const std::string& key) {
 }
 
 /// A list of numbers that is a setting: window, kv_lengths, ...
-bool is_setting(const std::string& key) {
+bool is_list_setting(const std::string& key) {
     const Option* option = find_option(key);
     return option != nullptr && option->field.kind != FieldKind::operand;
 }
@@ -202,7 +202,7 @@ private:
             const bool is_weights = member.key == "weights" && document.holds_object(member);
             if (is_weights)
                 take_weights(io::JsonDocument(*file.source, member), member.key);
-            else if (holds_arrays && document.holds_array(member) && !is_setting(member.key) &&
+            else if (holds_arrays && document.holds_array(member) && !is_list_setting(member.key) &&
                      member.key != io::passed_on_key && member.key != io::layer_numbers_key)
                 take_arrays(document, member, layers);
             else

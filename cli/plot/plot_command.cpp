@@ -228,7 +228,7 @@ constexpr Option plot_options[] = {
      .help = io::color_scale_help},
 };
 
-constexpr HelpOverride common_flags[] = {
+constexpr HelpOverride common_plot_flags[] = {
     {"output", "draw as .svg, .png or .html, by the name"},
     {"array", "arrays to draw, or all"},
     {"head", "draw these heads, from 0 (default all)"},
@@ -254,7 +254,7 @@ constexpr CommandRow plot_command{
         "FILE:NAME picks one array; - or\nnothing is standard input. Several results of one shape "
         "are the layers of a model. Terminals: NO_COLOR, "
         "CLICOLOR_FORCE, COLORTERM, TERM and COLUMNS count.",
-    .common_flags = common_flags,
+    .common_flags = common_plot_flags,
     .takes = in_files,
     .shown_flags = csv_help,
     .own = plot_options,

@@ -103,14 +103,14 @@ void check_width(const States& out, std::size_t width) {
 }
 
 /// The tokens of an expert, and their weights in the type of the hidden states.
-struct Share {
+struct ExpertShare {
     std::vector<std::size_t> rows;
     std::vector<double> weights;
 };
 
 /// In a dry run the first experts have all tokens, which takes the most memory.
-std::vector<Share> shares_of(const Experts& part, const States& scores) {
-    std::vector<Share> shares(part.count);
+std::vector<ExpertShare> shares_of(const Experts& part, const States& scores) {
+    std::vector<ExpertShare> shares(part.count);
     std::vector<double> row(part.count);
     for (std::size_t t = 0; t < scores.rows(); ++t) {
         std::vector<Choice> choices(std::min(part.chosen, part.count));
@@ -135,10 +135,10 @@ States run_experts(const BlockRun& run, const Experts& part, const States& x,
     const std::size_t width = x.columns();
     States routed = normed(compute, part.router_norm, router_input);
     scale(routed, part.router_scale);
-    const std::vector<Share> shares = shares_of(part, apply(compute, part.router, routed));
+    const std::vector<ExpertShare> shares = shares_of(part, apply(compute, part.router, routed));
     States y = States::zeros(x.dtype(), 1, x.rows(), width);
     for (std::size_t expert = 0; expert < part.count; ++expert) {
-        const Share& share = shares[expert];
+        const ExpertShare& share = shares[expert];
         if (share.rows.empty()) continue;
         const auto weigh = [&](States& rows) {
             map(rows,

@@ -180,7 +180,7 @@ void choose(BlockRun& run, const CompressedIndexer& part, const States& latent, 
                     std::max(0.0, score) * scale * of_heads * weights.at(t * part.heads + h);
             }
         }
-        for (const std::size_t k : largest(scores, part.chosen)) seen(t, k) = 1;
+        for (const std::size_t k : indices_of_largest(scores, part.chosen)) seen(t, k) = 1;
     }
 }
 

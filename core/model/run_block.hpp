@@ -151,7 +151,7 @@ std::vector<std::size_t> best(std::span<const double> scores, std::size_t count)
 
 /// The indices of the `count` largest scores in any order; among equal scores, those that
 /// torch.topk chooses. Keys with -Infinity are masked and left out.
-std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count);
+std::vector<std::size_t> indices_of_largest(const std::vector<double>& scores, std::size_t count);
 
 /// A bias on the scores of heads, (heads, q_len, kv_len), or nothing. `x` is the input of the
 /// attention.

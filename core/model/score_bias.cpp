@@ -201,7 +201,7 @@ Array<double> chosen_keys(BlockRun& run, const IndexerPart& part, const States& 
         }
         for (std::size_t k = 0; k < keys && k <= run.past + t; ++k)
             if (run.valid_keys.empty() || run.valid_keys[k]) seen[k] = sums[k];
-        for (const std::size_t k : largest(seen, part.chosen)) chosen(t, k) = 1;
+        for (const std::size_t k : indices_of_largest(seen, part.chosen)) chosen(t, k) = 1;
     };
     for_each_row(compute, tokens, keys * d * part.heads, choose, query, key);
     if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer].chosen = chosen;
@@ -219,7 +219,7 @@ std::vector<std::size_t> best(std::span<const double> scores, std::size_t count)
     return order;
 }
 
-std::vector<std::size_t> largest(const std::vector<double>& scores, std::size_t count) {
+std::vector<std::size_t> indices_of_largest(const std::vector<double>& scores, std::size_t count) {
     using Scored = std::pair<double, std::size_t>;
     std::vector<Scored> all;
     for (std::size_t i = 0; i < scores.size(); ++i) all.emplace_back(scores[i], i);

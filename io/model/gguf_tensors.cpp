@@ -25,7 +25,7 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
 }
 
 /// A row of the table and the published name of one tensor.
-struct Match {
+struct TensorMatch {
     const TensorName* row;
     std::string name;
 };
@@ -56,12 +56,12 @@ private:
         return name.substr(start.size(), name.find('.', start.size()) - start.size());
     }
 
-    std::optional<Match> match(const StoredArray& array) const {
+    std::optional<TensorMatch> match(const StoredArray& array) const {
         const std::string layer = layer_of(array.name);
         const std::string name =
             layer.empty() ? array.name : replaced(array.name, "." + layer + ".", ".#.");
         const auto look = [&](std::string_view stored,
-                              std::string_view ending) -> std::optional<Match> {
+                              std::string_view ending) -> std::optional<TensorMatch> {
             const auto in = [&](std::span<const TensorName> rows) -> const TensorName* {
                 for (const TensorName& row : rows)
                     if (row.stored == stored) return &row;
@@ -70,8 +70,8 @@ private:
             const TensorName* row = in(architecture_.tensors);
             if (row == nullptr) row = in(architecture_.shared);
             if (row == nullptr) return std::nullopt;
-            return Match{row,
-                         replaced(std::string(row->published), "#", layer) + std::string(ending)};
+            return TensorMatch{
+                row, replaced(std::string(row->published), "#", layer) + std::string(ending)};
         };
         if (auto found = look(name, "")) return found;
         for (std::string_view ending : {".weight", ".bias"})
@@ -91,7 +91,7 @@ private:
     }
 
     void add(const StoredArray& array) {
-        const std::optional<Match> found = match(array);
+        const std::optional<TensorMatch> found = match(array);
         if (!found)
             throw Error(ErrorKind::input, array.place(),
                         "is not a tensor of the architecture " + facts_.architecture() +
@@ -100,7 +100,7 @@ private:
         add(array, *found);
     }
 
-    void add(const StoredArray& array, const Match& found) {
+    void add(const StoredArray& array, const TensorMatch& found) {
         if (!array.type) {  // reading it names the type
             StoredArray kept = array;
             kept.name = found.name;

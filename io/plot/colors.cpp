@@ -133,22 +133,22 @@ struct Steps {
     int count, digit, exponent;
 };
 
-double power_of_ten(int exponent) {
+double power_in_double(int exponent) {
     return std::pow(10.0, exponent);
 }
 
 /// Rounded once.
 double value_of(const Steps& steps) {
     const double whole = steps.count * steps.digit;
-    return steps.exponent < 0 ? whole / power_of_ten(-steps.exponent)
-                              : whole * power_of_ten(steps.exponent);
+    return steps.exponent < 0 ? whole / power_in_double(-steps.exponent)
+                              : whole * power_in_double(steps.exponent);
 }
 
 /// The value divided by 10^exponent; both may be tiny.
 double times(double value, int exponent) {
     constexpr int far = 150;
-    return exponent < -far ? value * power_of_ten(far) / power_of_ten(exponent + far)
-                           : value / power_of_ten(exponent);
+    return exponent < -far ? value * power_in_double(far) / power_in_double(exponent + far)
+                           : value / power_in_double(exponent);
 }
 
 /// The least even division into 3 to 5 steps of 1, 2 or 5 that reaches `full`.

@@ -18,25 +18,26 @@ struct TypeNames {
     std::size_t size;
 };
 
-constexpr std::array<TypeNames, 16> types{{{ElementType::boolean, "bool", "b1", "BOOL", 1},
-                                           {ElementType::int8, "int8", "i1", "I8", 1},
-                                           {ElementType::int16, "int16", "i2", "I16", 2},
-                                           {ElementType::int32, "int32", "i4", "I32", 4},
-                                           {ElementType::int64, "int64", "i8", "I64", 8},
-                                           {ElementType::uint8, "uint8", "u1", "U8", 1},
-                                           {ElementType::uint16, "uint16", "u2", "U16", 2},
-                                           {ElementType::uint32, "uint32", "u4", "U32", 4},
-                                           {ElementType::uint64, "uint64", "u8", "U64", 8},
-                                           {ElementType::float8_e4m3, "", "", "F8_E4M3", 1},
-                                           {ElementType::float8_e5m2, "", "", "F8_E5M2", 1},
-                                           {ElementType::float8_e8m0, "", "", "F8_E8M0", 1},
-                                           {ElementType::float16, "float16", "f2", "F16", 2},
-                                           {ElementType::bfloat16, "bfloat16", "V2", "BF16", 2},
-                                           {ElementType::float32, "float32", "f4", "F32", 4},
-                                           {ElementType::float64, "float64", "f8", "F64", 8}}};
+constexpr std::array<TypeNames, 16> type_names{
+    {{ElementType::boolean, "bool", "b1", "BOOL", 1},
+     {ElementType::int8, "int8", "i1", "I8", 1},
+     {ElementType::int16, "int16", "i2", "I16", 2},
+     {ElementType::int32, "int32", "i4", "I32", 4},
+     {ElementType::int64, "int64", "i8", "I64", 8},
+     {ElementType::uint8, "uint8", "u1", "U8", 1},
+     {ElementType::uint16, "uint16", "u2", "U16", 2},
+     {ElementType::uint32, "uint32", "u4", "U32", 4},
+     {ElementType::uint64, "uint64", "u8", "U64", 8},
+     {ElementType::float8_e4m3, "", "", "F8_E4M3", 1},
+     {ElementType::float8_e5m2, "", "", "F8_E5M2", 1},
+     {ElementType::float8_e8m0, "", "", "F8_E8M0", 1},
+     {ElementType::float16, "float16", "f2", "F16", 2},
+     {ElementType::bfloat16, "bfloat16", "V2", "BF16", 2},
+     {ElementType::float32, "float32", "f4", "F32", 4},
+     {ElementType::float64, "float64", "f8", "F64", 8}}};
 
 constexpr const TypeNames& names_of(ElementType type) {
-    return types[static_cast<std::size_t>(type)];
+    return type_names[static_cast<std::size_t>(type)];
 }
 
 /// A number of a small type, converted by `to_float`.
@@ -111,13 +112,13 @@ std::string_view safetensors_name_of(ElementType type) {
 }
 
 std::optional<ElementType> type_of_descr(std::string_view descr) {
-    for (const TypeNames& names : types)
+    for (const TypeNames& names : type_names)
         if (!descr.empty() && (names.descr == descr || names.name == descr)) return names.type;
     return std::nullopt;
 }
 
 std::optional<ElementType> type_of_safetensors(std::string_view name) {
-    for (const TypeNames& names : types)
+    for (const TypeNames& names : type_names)
         if (names.safetensors == name) return names.type;
     return std::nullopt;
 }

@@ -35,9 +35,9 @@ std::string ending_of_part(std::uint64_t part, std::uint64_t parts) {
 }
 
 /// Adds the tensors of the other parts. Their names follow from the first one's.
-class Parts {
+class GgufParts {
 public:
-    Parts(const Bytes& first, ArrayFile& file, std::uint64_t count)
+    GgufParts(const Bytes& first, ArrayFile& file, std::uint64_t count)
         : first_(first), file_(file), count_(count) {}
 
     void add() {
@@ -103,7 +103,7 @@ ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes) {
         throw Error(ErrorKind::input, file.name,
                     "GGUF: split.count is " + std::to_string(parts) + "; expected at most " +
                         std::to_string(max_parts));
-    if (parts > 1) Parts(*bytes, file, parts).add();
+    if (parts > 1) GgufParts(*bytes, file, parts).add();
     return file;
 }
 

@@ -22,7 +22,7 @@
 namespace attn::io {
 namespace {
 
-constexpr std::string_view c_start = "/* ", memh_start = "// ", white_space = " \t\r\n";
+constexpr std::string_view c_start = "/* ", memh_start = "// ", spaces_and_tabs = " \t\r\n";
 
 /// The words of an array.
 struct Words {
@@ -111,7 +111,7 @@ public:
         skip_comment(memh_start, "\n");
         std::uint64_t address = 0;
         ArrayFile file{source_.name, {}, {}};
-        while ((at_ = next(white_space, at_)) < text_.size()) {
+        while ((at_ = next(spaces_and_tabs, at_)) < text_.size()) {
             const std::size_t begin = at_, end = std::min(text_.find('\n', at_), text_.size());
             std::string_view line = text_.substr(begin, end - begin);
             if (line.ends_with('\r')) line.remove_suffix(1);
@@ -121,10 +121,10 @@ public:
             const std::size_t bracket = array.name.find('[');
             array.shape = shape_in(array.name, begin);
             array.name.resize(std::min(bracket, array.name.size()));
-            at_ = next(white_space, end);
+            at_ = next(spaces_and_tabs, end);
             if (at_ < text_.size() && text_[at_] == '@') skip_address(address);
             std::string bytes;
-            for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(white_space, at_))
+            for (; at_ < text_.size() && text_[at_] != '/'; at_ = next(spaces_and_tabs, at_))
                 take_word(words, 16, bytes);
             address += bytes.size() / size_of(words.type);
             add(file, std::move(array), words, bytes);
@@ -167,7 +167,7 @@ private:
         if (error != std::errc{} || address != expected)
             fail(at_, "the number of words before it, " + std::to_string(expected) +
                           ", in hexadecimal digits after '@'");
-        at_ = next(white_space, static_cast<std::size_t>(stop - text_.data()));
+        at_ = next(spaces_and_tabs, static_cast<std::size_t>(stop - text_.data()));
     }
 
     /// "NAME (AXES): MEANING; other details".

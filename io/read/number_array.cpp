@@ -28,10 +28,6 @@ constexpr std::array<std::pair<std::string_view, double>, 6> json_words{
      {"\"Infinity\"", infinity},
      {"\"-Infinity\"", -infinity}}};
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 std::size_t digits(std::string_view text, std::size_t from) {
     std::size_t to = from;
     while (to < text.size() && is_digit(text[to])) ++to;

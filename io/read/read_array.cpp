@@ -30,7 +30,7 @@ bool holds_whole_numbers(const StoredArray& array) {
     return !array.type || !is_float(*array.type);
 }
 
-void check_type(const StoredArray& array) {
+void require_readable_type(const StoredArray& array) {
     if (array.type) return;
     const std::string_view readable =
         array.readable_types.empty()
@@ -44,7 +44,7 @@ void check_type(const StoredArray& array) {
 }  // namespace
 
 void check_array(const StoredArray& array, const ArrayRules& rules) {
-    check_type(array);
+    require_readable_type(array);
     const std::size_t rank = array.shape.size();
     if (rank < rules.lowest_rank || rank > rules.highest_rank)
         fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
@@ -210,7 +210,7 @@ private:
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
                    FunctionRef<void(std::size_t, std::span<const T>)> take) {
-    check_type(array);
+    require_readable_type(array);
     const std::size_t at_once = piece_bytes / size_of(*array.type);
     ElementReader<T> reader(array, first);
     std::vector<T> numbers(std::min(count, at_once));
@@ -330,7 +330,7 @@ RealArray read_reals(const StoredArray& array, const ArrayRules& rules, ThreadPo
 
 template <class T>
 void read_elements(const StoredArray& array, std::size_t first, std::size_t count, T* to) {
-    check_type(array);
+    require_readable_type(array);
     const bool is_direct = array.zip == nullptr && array.dequantiser == nullptr;
     const char* const file = is_direct ? array.bytes->mapped() : nullptr;
     if (file == nullptr) return ElementReader<T>(array, first).read({to, count});

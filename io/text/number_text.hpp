@@ -13,6 +13,10 @@
 
 namespace attn::io {
 
+constexpr bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 /// The most characters of a number: a float64 of 309 digits before the point and up to 200 after
 /// it.
 inline constexpr std::size_t max_number_length = 512;

@@ -113,10 +113,10 @@ Decoder read_strip(const Setting& setting) {
 
 Decoder read_bpe_decoder(const Setting& setting) {
     setting.allow({"suffix"});
-    const std::string suffix = setting.string("suffix", "</w>");
+    const std::string word_end = setting.string("suffix", "</w>");
     return [=](DecodedWords words, std::size_t) {
         for (std::string& word : words)
-            replace_all(word, suffix, &word == &words.back() ? "" : " ");
+            replace_all(word, word_end, &word == &words.back() ? "" : " ");
         return words;
     };
 }

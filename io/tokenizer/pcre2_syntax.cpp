@@ -5,6 +5,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 
@@ -12,10 +13,6 @@ namespace attn::io {
 namespace {
 
 constexpr std::size_t deepest_class = 16, deepest_group = 200;
-
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 
 int digit_of(char c) {
     if (is_digit(c)) return c - '0';

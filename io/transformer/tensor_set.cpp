@@ -61,7 +61,7 @@ std::string without_numbers(const std::string& name) {
 }
 
 /// Weights are real numbers; integers would be codes of a format that is not known.
-void check_type(const StoredArray& array) {
+void require_float_type(const StoredArray& array) {
     if (!array.type || size_of(*array.type) == 0) return;
     const bool is_float = array.type_name.find('F') != std::string::npos ||
                           array.type_name.find('f') != std::string::npos ||
@@ -131,7 +131,7 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
                             bool in_out) const {
     LinearMap map;
     map.weight = get(name + ".weight");
-    check_type(*find_array(name + ".weight"));
+    require_float_type(*find_array(name + ".weight"));
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() == 2) {
@@ -156,7 +156,7 @@ LinearMap TensorSet::linear(const std::string& name, std::size_t d_in, std::size
 LinearMap TensorSet::of_stack(const std::string& name, std::size_t index, bool in_out) const {
     LinearMap map;
     map.weight = get(name);
-    check_type(*find_array(name));
+    require_float_type(*find_array(name));
     map.in_out = in_out;
     const std::vector<std::size_t>& shape = map.weight->shape();
     if (shape.size() != 3 || index >= shape[0])

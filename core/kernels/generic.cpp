@@ -1,4 +1,6 @@
 #include "core/kernels/draws.hpp"
+#include "core/kernels/entries.hpp"
+#include "core/kernels/vector_generic.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -23,7 +25,11 @@ private:
 
 }  // namespace
 
+extern const Entries<float> generic_float32;
+extern const Entries<double> generic_float64;
 extern const Draws generic_draws;
+const Entries<float> generic_float32 = entries<Float>();
+const Entries<double> generic_float64 = entries<Double>();
 const Draws generic_draws = DrawsBy<Words>::entries();
 
 }  // namespace attn::kernels

@@ -1,6 +1,8 @@
 #include <arm_neon.h>
 
 #include "core/kernels/draws.hpp"
+#include "core/kernels/entries.hpp"
+#include "core/kernels/vector_neon.hpp"
 
 namespace attn::kernels {
 namespace {
@@ -30,7 +32,11 @@ private:
 
 }  // namespace
 
+extern const Entries<float> neon_float32;
+extern const Entries<double> neon_float64;
 extern const Draws neon_draws;
+const Entries<float> neon_float32 = entries<Float>();
+const Entries<double> neon_float64 = entries<Double>();
 const Draws neon_draws = DrawsBy<Words>::entries();
 
 }  // namespace attn::kernels
