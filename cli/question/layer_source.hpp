@@ -88,8 +88,7 @@ std::string config_beside(const Request& request, const std::string& path);
 
 /// Applies the config that attn saved with parameters or a result: heads, masks and score settings
 /// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(Request& request, const nlohmann::json& config,
-                        const std::string& path);
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path);
 
 /// Notes on the model's parts that are not applied. `table` is the embedding of ids, or null;
 /// `norm` the module of the norm before the layer, or empty; `can_apply` it: with --pre-norm. Words
