@@ -1,7 +1,9 @@
 #include "cli/commands.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
@@ -14,9 +16,8 @@ int run_mode(const Args& args) {
     const bool is_dry = flags.dry_run;
     require_input(flags, "attn " + std::string(args.command->name));
     RequestWithInput asked = open_request(flags);
-    const OutputPlan output = plan_output(asked.request);
-    asked.request = with_output(std::move(asked.request), output);
-    const PlanOptions options{.stream = streams_arrays(asked.request), .emit = output.computed};
+    std::optional<std::vector<std::string>> computed = plan_output(asked.request);
+    const PlanOptions options{.stream = streams_arrays(asked.request), .emit = std::move(computed)};
     ThreadPool pool;
     io::LoadedModels models;
     const Runtime runtime{pool, models};

@@ -1,9 +1,11 @@
 #include "cli/args/args.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "cli/args/names.hpp"
+#include "core/base/did_you_mean.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/read/number_array.hpp"
@@ -132,6 +134,124 @@ std::string location_of(const FlagValue& flag) {
         return flag.text == "true" ? flag_of(*flag.option) : "--no-" + flag_name(*flag.option);
     const std::string text = flag.text.empty() ? "''" : io::shortened(flag.text);
     return (flag.location.empty() ? flag_of(*flag.option) : flag.location) + " " + text;
+}
+
+const Option* find_option(std::span<const Option> options, std::string_view key) {
+    const auto found = std::find_if(options.begin(), options.end(),
+                                    [&](const Option& option) { return option.key == key; });
+    return found == options.end() ? nullptr : &*found;
+}
+
+std::string flag_name(const Option& option) {
+    return flag_of(option).substr(2);
+}
+
+std::string flag_of(const Option& option) {
+    return flag_of_key(option.key);
+}
+
+std::string flag_of_key(std::string_view key) {
+    std::string flag = "--" + std::string(key);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+}
+
+std::vector<std::string_view> names_of(const Field& field) {
+    std::vector<std::string_view> names;
+    if (field.name == nullptr) return names;
+    for (std::size_t i = 0; !field.name(i).empty(); ++i) names.push_back(field.name(i));
+    return names;
+}
+
+bool is_file_name(const Option& option, std::string_view text) {
+    const std::vector<std::string_view> names = names_of(option.field);
+    return names_file(option) && std::find(names.begin(), names.end(), text) == names.end();
+}
+
+std::string argument_of(const Option& option) {
+    if (*option.argument != '\0' || option.field.name == nullptr) return option.argument;
+    std::string names;
+    for (const std::string_view name : names_of(option.field))
+        names += (names.empty() ? "" : "|") + std::string(name);
+    return names;
+}
+
+std::string help_of(const Option& option) {
+    std::string help = option.help;
+    if (option.field.has_default) help += " (default " + std::string(option.field.name(0)) + ")";
+    return help;
+}
+
+std::string expected_of(const Option& option) {
+    const std::string expected = option.limits.expected;
+    return expected.empty() ? listed(names_of(option.field)) : expected;
+}
+
+std::string listed(const std::vector<std::string_view>& names, std::string_view last) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        if (i != 0) text += i + 1 == names.size() ? " " + std::string(last) + " " : ", ";
+        text += names[i];
+    }
+    return text;
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> two_numbers(std::string_view text,
+                                                                   char mark) {
+    const std::size_t at = text.find(mark);
+    if (at == std::string_view::npos) return {};
+    const auto first = io::number_of_text<std::uint64_t>(text.substr(0, at)),
+               second = io::number_of_text<std::uint64_t>(text.substr(at + 1));
+    if (!first || !second) return {};
+    return std::pair(*first, *second);
+}
+
+std::vector<std::string_view> mode_names() {
+    std::vector<std::string_view> names;
+    names.reserve(std::size(mode_rows));
+    for (const ModeRow& row : mode_rows) names.push_back(row.name);
+    return names;
+}
+
+std::string listed_modes() {
+    return listed(mode_names());
+}
+
+const NameRow* find_other_name(std::string_view table, const std::string& listed_word,
+                               std::optional<std::string_view> of) {
+    const auto found =
+        std::find_if(all_other_names.begin(), all_other_names.end(), [&](const NameRow& row) {
+            return row.table == table && (!of || row.of == *of) &&
+                   row.names.find(listed_word) != std::string_view::npos;
+        });
+    return found == all_other_names.end() ? nullptr : &*found;
+}
+
+std::string as_listed(std::string_view word) {
+    std::string text(word.substr(0, 64));
+    for (char& c : text)
+        c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return " " + text + " ";
+}
+
+std::string_view key_of_other_name(const std::string& listed_word) {
+    const NameRow* const row = find_other_name("option", listed_word);
+    return row == nullptr ? std::string_view() : row->of;
+}
+
+const char* explanation_of(const std::string& listed_word, std::string_view command) {
+    const NameRow* const row = find_other_name("flag", listed_word, command);
+    return row == nullptr ? nullptr : row->words;
+}
+
+std::string hint_for_value(std::string_view key, const std::string& value,
+                           const std::vector<std::string>& values) {
+    const std::string listed_word = as_listed(value);
+    if (const NameRow* const refused = find_other_name("no value", listed_word, key))
+        return std::string("; ") + refused->words;
+    const NameRow* const other = find_other_name("value", listed_word, key);
+    const std::string near = other != nullptr ? other->words : did_you_mean(value, values);
+    return near.empty() ? near : "; did you mean " + near + "?";
 }
 
 }  // namespace attn::cli

@@ -100,7 +100,6 @@ struct Option {
     const char* argument = "";  ///< the placeholder in help; none for a choice or a boolean
     const char* help = "";      ///< ends with the default, except for a choice, where it is added
     unsigned use = everywhere;
-    Modes on_in = 0;       ///< if the default is true: help shows --no-NAME
     char letter = 0;       ///< the short flag
     bool repeats = false;  ///< given again, it adds a value: FlagValue::text has one a line
     /// A command's own flag without a value has that of this one, if it is given.

@@ -42,9 +42,6 @@ const char* explanation_of(const std::string& listed_word, std::string_view comm
 std::string hint_for_value(std::string_view key, const std::string& value,
                            const std::vector<std::string>& values);
 
-/// The command that others call this, as words of a message; or null.
-const char* command_of_other_name(const std::string& listed_word);
-
 /// "not a flag of attn self; attn multihead, cross and sdpa have it", "unknown flag; the nearest
 /// known one is --seed". `flag` has its dashes.
 std::string unknown_flag(const Program& program, const CommandRow& command,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "cli/args/args.hpp"
 #include "core/base/did_you_mean.hpp"
@@ -219,8 +218,8 @@ std::string unknown_command(const Program& program, const std::string& word) {
         return near.empty() ? "unknown flag before a command; expected --help or --version"
                             : "unknown flag before a command; did you mean --" + near + "?";
     }
-    if (const char* const words = command_of_other_name(as_listed(word)))
-        return std::string("unknown command; expected ") + words;
+    if (const NameRow* const other = find_other_name("command", as_listed(word)))
+        return std::string("unknown command; expected ") + other->words;
     const bool is_file = word == "-" || word.find_first_of("/.") != std::string::npos;
     if (is_file)
         return "no command; expected one before the input: attn self " + io::shortened(word);
@@ -233,17 +232,13 @@ std::string unknown_command(const Program& program, const std::string& word) {
 }
 
 std::string mode_meant(const std::string& word) {
-    std::vector<std::string> names;
-    names.reserve(mode_rows.size());
-    for (const ModeRow& row : mode_rows) names.emplace_back(row.name);
-    std::string meant = did_you_mean(word, names);
-    if (const char* const command = command_of_other_name(as_listed(word))) {
-        meant = std::string(command).substr(5);  // after "attn "
+    const std::vector<std::string_view> names = mode_names();
+    std::string meant = did_you_mean(word, {names.begin(), names.end()});
+    if (const NameRow* const command = find_other_name("command", as_listed(word))) {
+        meant = std::string(command->words).substr(5);  // after "attn "
         meant.resize(std::min(meant.find_first_of(" ,"), meant.size()));
     }
-    return std::find(names.begin(), names.end(), meant) == names.end()
-               ? ""
-               : "; did you mean " + meant + "?";
+    return mode_named(meant) == nullptr ? "" : "; did you mean " + meant + "?";
 }
 
 std::string unknown_key(const std::string& key, const std::vector<std::string>& known) {

@@ -111,10 +111,17 @@ RecordOutcome Answerer::answer(const Record& record) {
         const Line line = record.open_line();
         if (Line model = model_request(record, line))
             return answer_model(record, std::move(*model));
-        Prepared* const alike = line && !batch_.dry_run ? alike_to(*line) : nullptr;
-        if (alike != nullptr)
-            if (auto known = answer_as_before(record, *line, *alike)) return std::move(*known);
-        return answer_line(record, line, alike);
+        if (!line || batch_.dry_run) return answer_line(record, line, nullptr);
+        const auto alike = std::find_if(alike_.begin(), alike_.end(),
+                                        [&](const Prepared& kind) { return kind.hold(*line); });
+        if (alike == alike_.end()) return answer_line(record, line, nullptr);
+        workers_.set_threads(threads_);
+        try {
+            if (auto known = alike->answer(*line, record.default_id, {workers_, models_}))
+                return std::move(*known);
+        } catch (const Error&) {  // the full evaluation reports the problem
+        }
+        return answer_line(record, line, &*alike);
     } catch (const io::WrittenFile&) {
         return {.line = {}, .end = std::current_exception()};
     } catch (const BeyondShare&) {
@@ -133,7 +140,7 @@ std::string Answerer::beginning(const Record& record) {
         const Line line = record.open_line();
         if (Line model = model_request(record, line)) {
             const ModelAsked asked = ask_model(record, std::move(*model));
-            const ModelPlan plan(asked, files_of(asked));
+            const ModelPlan plan(asked, whole_models_.open(asked.request, asked.path));
             // The labels of generated tokens are not known yet.
             if (plan.question().generate != 0) return {};
             return head_text(plan.head());
@@ -159,14 +166,10 @@ ModelAsked Answerer::ask_model(const Record& record, io::InputFile file) const {
     return asked;
 }
 
-ModelFiles& Answerer::files_of(const ModelAsked& asked) {
-    return whole_models_.open(asked.request, asked.path);
-}
-
 RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
     const ModelAsked asked = ask_model(record, std::move(file));
     workers_.set_threads(asked.request.threads.value_or(threads_));
-    const ModelPlan plan(asked, files_of(asked));
+    const ModelPlan plan(asked, whole_models_.open(asked.request, asked.path));
     if (batch_.dry_run) return {io::TextBuffer(plan.cost_line(true))};
     plan.require_memory(true);
     return outcome_of(plan.request(), plan.run(workers_, nullptr), 0);
@@ -174,35 +177,13 @@ RecordOutcome Answerer::answer_model(const Record& record, io::InputFile file) {
 
 PlannedQuestion Answerer::plan(const Record& record, Line line) {
     workers_.set_threads(threads_);
-    const auto open_file = [&] {
-        Request request = defaults_;
-        request.input = record.file;
-        return open_request(request);
-    };
-    RequestWithInput asked = line ? open_request(defaults_, std::move(line)) : open_file();
+    Request request = defaults_;
+    if (!line) request.input = record.file;
+    RequestWithInput asked = open_request(request, std::move(line));
     if (asked.request.id.empty()) asked.request.id = record.default_id;
     check_answer_format(asked.request, packed_);
     const PlanOptions options{.stream = streams_arrays(asked.request)};
     return plan_question(read_question(std::move(asked), {workers_, models_}), options);
-}
-
-Prepared* Answerer::alike_to(const io::InputFile& line) {
-    const auto found = std::find_if(alike_.begin(), alike_.end(),
-                                    [&](const Prepared& alike) { return alike.hold(line); });
-    return found == alike_.end() ? nullptr : &*found;
-}
-
-/// Answers with what is known from an earlier record. After an error, the full evaluation reports
-/// the problem.
-std::optional<RecordOutcome> Answerer::answer_as_before(const Record& record,
-                                                        const io::InputFile& line,
-                                                        Prepared& alike) {
-    workers_.set_threads(threads_);
-    try {
-        return alike.answer(line, record.default_id, {workers_, models_});
-    } catch (const Error&) {
-        return {};
-    }
 }
 
 void Answerer::remember(const io::InputFile& line, Answer&& answered, double memory,

@@ -17,7 +17,6 @@
 #include "core/base/threads.hpp"
 #include "io/file/access.hpp"
 #include "io/file/output.hpp"
-#include "io/file/path.hpp"
 
 namespace attn::cli {
 namespace {

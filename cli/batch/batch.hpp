@@ -300,15 +300,11 @@ private:
     /// The record if its mode is model; else empty.
     Line model_request(const Record& record, const Line& line) const;
     ModelAsked ask_model(const Record& record, io::InputFile file) const;
-    ModelFiles& files_of(const ModelAsked& asked);
     RecordOutcome answer_model(const Record& record, io::InputFile file);
     PlannedQuestion plan(const Record& record, Line line);
-    std::optional<RecordOutcome> answer_as_before(const Record& record, const io::InputFile& line,
-                                                  Prepared& alike);
     /// `alike`: the records like this one, if any.
     RecordOutcome answer_line(const Record& record, const Line& line, Prepared* alike);
     void remember(const io::InputFile& line, Answer&& answered, double memory, Prepared* kind);
-    Prepared* alike_to(const io::InputFile& line);
 
     const BatchRequest& batch_;
     const Request& defaults_;

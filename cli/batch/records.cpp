@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include <nlohmann/json.hpp>

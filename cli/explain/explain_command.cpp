@@ -1,7 +1,6 @@
 // `attn explain`: a mode with its input and flags, and a few flags of its own.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,12 +43,8 @@ constexpr int default_decimals = 4;
 const PageFormat& format_of(const PageFormat* given, const Request& request) {
     const OutputName name{request.output, location_of(request, "output"),
                           "an explanation is text, Markdown or HTML", ", or --format with it"};
-    const PageFormat* named = given == nullptr ? format_of_name(page_formats, name)
-                                               : format_of_suffix(page_formats, name.path);
-    if (given == nullptr) return named == nullptr ? page_formats.front() : *named;
-    if (named != nullptr && named != given)
-        refuse_format("--format " + std::string(given->name), name, named->name);
-    return *given;
+    const PageFormat* const format = format_of_flag(page_formats, given, name);
+    return format == nullptr ? page_formats.front() : *format;
 }
 
 /// Text on the screen fits it. Numbers in a file are not wrapped.

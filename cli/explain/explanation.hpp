@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -270,9 +269,6 @@ struct Explanation {
 
 /// The names that hold on the whole page.
 Words known_words(const Explanation& e);
-
-/// A setting as it was given, 0.5, not rounded to the page's decimals.
-std::string setting_text(double value);
 
 /// "3": a size or an index.
 template <class Integer>

@@ -7,6 +7,7 @@
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
 #include "io/plot/picture.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -53,7 +54,7 @@ void add_line(Block& to, std::string_view line) {
 void Page::write(std::string_view part, std::size_t level_of_heads) {
     const std::size_t first = blocks_.size();
     bool is_open = false;
-    for_lines(part, [&](std::string_view line) {
+    for (const std::string_view line : io::lines_of(part)) {
         if (line.empty()) {
             is_open = false;
         } else if (is_open) {
@@ -63,7 +64,7 @@ void Page::write(std::string_view part, std::size_t level_of_heads) {
             const BlockKind kind = blocks_.back().kind;
             is_open = kind == BlockKind::paragraph || kind == BlockKind::code;
         }
-    });
+    }
     for (std::size_t i = first; i < blocks_.size(); ++i) blocks_[i].text = escaped(blocks_[i].text);
 }
 

@@ -244,12 +244,12 @@ private:
     /// The error in its keys. A record's mode is required for that.
     void check_request(const io::InputFile& file) {
         if (file.document->find("mode") == nullptr) return;
-        RequestBuilder builder;
-        builder.request.has_mode = false;
-        builder.request.of_batch = true;
-        builder.request.document = file.source;
+        Request request;
+        request.has_mode = false;
+        request.of_batch = true;
+        request.document = file.source;
         try {
-            apply_document(builder, *file.document, file.place, is_operand_of);
+            apply_document(request, *file.document, file.place, is_operand_of);
         } catch (const Error&) {
             const ErrorReport failure = current_error(true);
             found_.problem = failure.where + ": " + failure.message;

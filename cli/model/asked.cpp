@@ -43,11 +43,11 @@ Args with_keys_of(Args args, const io::InputFile& file) {
 
 /// The request of these args. Errors: kind usage.
 ModelAsked asked_of(Args args, Request defaults, std::optional<io::InputFile> file) {
-    RequestBuilder builder{with_flags(std::move(defaults), args)};
-    builder.apply_deferred();
-    builder.apply_environment();
-    ModelAsked asked{std::move(args), std::move(builder.request), {}, std::move(file)};
+    ModelAsked asked{std::move(args), {}, {}, std::move(file)};
     Request& request = asked.request;
+    request = with_flags(std::move(defaults), asked.args);
+    apply_deferred(request);
+    apply_environment(request);
     if (asked.file)
         if (const io::JsonMember* meta = asked.file->document->find(std::string(io::passed_on_key)))
             request.meta = asked.file->document->copied(*meta);
@@ -102,7 +102,7 @@ ModelAsked model_of_command(const Args& args) {
     Args all = is_request ? with_keys_of(args, *file) : args;
     ModelAsked asked = asked_of(std::move(all), {}, std::move(file));
     asked.request.command = command_text(args);
-    asked.request = with_output(asked.request, plan_output(asked.request));
+    plan_output(asked.request);
     if (!is_request && !words.empty()) asked.path = words[0];
     if (asked.path.empty())
         throw Error(ErrorKind::usage, asked.file ? asked.file->place : "attn model",

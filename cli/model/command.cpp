@@ -1,19 +1,14 @@
 // `attn model`: a model's layers, from its own files.
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "cli/model/model.hpp"
 #include "cli/output/output.hpp"
-#include "cli/output/pictures.hpp"
 #include "cli/question/question.hpp"
 #include "cli/request/field.hpp"
-#include "io/file/output.hpp"
 #include "io/file/screen.hpp"
-#include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
@@ -23,32 +18,6 @@ std::string layer_text(std::size_t layer, std::size_t layers) {
     constexpr std::size_t width = 30;
     return io::progress_bar(layer * width / layers, width) + " layer " + std::to_string(layer) +
            " of " + std::to_string(layers);
-}
-
-/// The text of generated tokens, which tables do not have, on one line.
-void write_text(io::Output& to, const io::Report& report) {
-    for (const auto& [name, json] : report.head)
-        if (name == "generated_text") to << name << "\n" << io::printable(json) << "\n\n";
-}
-
-/// Returns notes on the output.
-std::vector<std::string> write(const Request& request, io::Report report) {
-    std::vector<std::string> notes = prepare_to_write(request, report);
-    std::optional<Pictures> pictures;
-    if (request.wants_pictures()) pictures.emplace(request, report);
-    io::OutputFile out(request.output);
-    const auto fill = [&] {
-        out.fill([&](io::Output& to) {
-            if (request.format->name == std::string_view("table")) write_text(to, report);
-            write_report(to, request, report);
-        });
-    };
-    if (!out.is_in_place()) fill();
-    if (pictures) pictures->commit();
-    if (out.is_in_place()) fill();
-    out.commit();
-    if (pictures) pictures->show();
-    return notes;
 }
 
 int run_model_command(const Args& args) {
@@ -67,7 +36,7 @@ int run_model_command(const Args& args) {
         if (layers != 0) line.show([&] { return layer_text(layer, layers); });
     });
     show_notes(plan.notes());
-    show_notes(at_locations(request, [&] { return write(request, std::move(report)); }));
+    show_notes(at_locations(request, [&] { return write_files(request, std::move(report)); }));
     return 0;
 }
 

@@ -7,8 +7,6 @@
 #include "cli/request/field.hpp"
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/read/input_file.hpp"
-#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -33,23 +31,10 @@ SharedArray read(const ModelAsked& asked, std::string_view key, const io::ArrayR
     return std::make_shared<const RealArray>(asked.read_array(key, rules));
 }
 
-/// The integers of a flag, or none. Errors: kind usage.
-std::vector<std::uint64_t> list_of(const Args& args, std::string_view key) {
-    std::vector<std::uint64_t> list;
-    const std::optional<std::string> text = args.text(key);
-    if (!text) return list;
-    for (const std::string& word : split_list(*text)) {
-        const auto number = io::number_of_text<std::uint64_t>(word);
-        if (!number || *number > std::uint64_t{1} << 31U) args.fail(key);
-        list.push_back(*number);
-    }
-    return list;
-}
-
 /// One for each token, or none.
 std::vector<std::uint64_t> list_of_tokens(const Args& args, std::string_view key,
                                           std::size_t tokens) {
-    std::vector<std::uint64_t> list = list_of(args, key);
+    std::vector<std::uint64_t> list = whole_list(args, key);
     if (args.has(key) && list.size() != tokens)
         fail_at(args, key,
                 std::to_string(list.size()) + " numbers; expected " + std::to_string(tokens) +
@@ -134,7 +119,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
 /// From --decoder-ids, or the start token of the config.
 std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenModel& model) {
     if (model.decoder() != nullptr)
-        return args.has("decoder_ids") ? list_of(args, "decoder_ids")
+        return args.has("decoder_ids") ? whole_list(args, "decoder_ids")
                                        : std::vector<std::uint64_t>{model.decoder()->start_id()};
     if (args.has("decoder_ids"))
         fail_at(args, "decoder_ids",
@@ -169,18 +154,6 @@ Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& que
     read_arrays(asked, files.model(), input);
     question.decoder_ids = read_decoder_ids(args, files.model());
     return labels;
-}
-
-void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
-                       std::size_t vocabulary) {
-    const bool is_given = args.has("decoder_ids");
-    for (const std::uint64_t id : question.decoder_ids)
-        if (id >= vocabulary)
-            throw Error(ErrorKind::input,
-                        is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
-                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
-                            " is not a row of the model's table; expected at most " +
-                            std::to_string(vocabulary - 1));
 }
 
 }  // namespace attn::cli

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/model/model.hpp"
@@ -32,23 +31,16 @@ std::vector<std::string> names_of_stack(const std::vector<std::string>& names,
 /// input that the model does not take; those of files and tokenizers.
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question);
 
-/// Errors: kind input if an id is not in the decoder's vocabulary.
-void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
-                       std::size_t vocabulary);
-
 /// The members of a result before its layers: schema, id, meta, mode, tokens and config. The config
 /// is a request that gives the same result, but for arrays of the input.
-std::vector<std::pair<std::string, std::string>> head_of_model(const Request& request,
-                                                               const std::string& path,
-                                                               const io::OpenModel& model,
-                                                               const ModelQuestion& question,
-                                                               const Labels& decoder_tokens);
+HeadMembers head_of_model(const Request& request, const std::string& path,
+                          const io::OpenModel& model, const ModelQuestion& question,
+                          const Labels& decoder_tokens);
 
 /// Adds the layers and arrays to a result with this head. Arrays are grouped by name and ordered by
 /// layer. In JSON, arrays of layers form a list under their name, with null for a layer without the
 /// array. In other formats, names end with the layer's number.
-io::Report make_model_report(const Request& request, const std::string& path,
-                             std::vector<std::pair<std::string, std::string>> head,
+io::Report make_model_report(const Request& request, const std::string& path, HeadMembers head,
                              const ModelQuestion& question, const Labels& decoder_tokens,
                              ModelResult result, std::optional<std::string> generated_text,
                              ThreadPool& workers);

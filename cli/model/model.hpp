@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "cli/output/output.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/thread_pool.hpp"
 #include "core/model/model.hpp"
@@ -140,7 +140,7 @@ public:
 
     /// The head of a result up to its layers: schema, id, meta, mode, tokens and config. Tokens are
     /// those of the input; a result has the generated ones too.
-    std::vector<std::pair<std::string, std::string>> head() const;
+    HeadMembers head() const;
 
     /// Notes on the input.
     std::vector<std::string> notes() const;

@@ -49,6 +49,19 @@ void check_width(const Args& args, const io::OpenModel& model, const ModelInput&
                         ", the model's width");
 }
 
+/// The ids must be in the decoder's vocabulary.
+void check_decoder_ids(const Args& args, const io::OpenModel& model, const ModelQuestion& question,
+                       std::size_t vocabulary) {
+    const bool is_given = args.has("decoder_ids");
+    for (const std::uint64_t id : question.decoder_ids)
+        if (id >= vocabulary)
+            throw Error(ErrorKind::input,
+                        is_given ? location_of(*args.find("decoder_ids")) : model.config().place(),
+                        (is_given ? "" : "decoder_start_token_id ") + std::to_string(id) +
+                            " is not a row of the model's table; expected at most " +
+                            std::to_string(vocabulary - 1));
+}
+
 /// Whether --emit has this name.
 bool names(const Request& request, std::string_view array) {
     const std::vector<std::string>& emit = request.settings.emit;
@@ -178,7 +191,7 @@ void ModelPlan::check_parameters() const {
     });
 }
 
-std::vector<std::pair<std::string, std::string>> ModelPlan::head() const {
+HeadMembers ModelPlan::head() const {
     return head_of_model(request_, path_, model_, question_,
                          files_.pieces_of(question_.decoder_ids));
 }

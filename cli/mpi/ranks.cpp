@@ -1,15 +1,252 @@
-#include "cli/mpi/communicator.hpp"
+#include "cli/mpi/divided.hpp"
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <span>
 #include <string>
-#include <string_view>
+#include <utility>
 
-#include "cli/mpi/divided.hpp"
+#include "cli/mpi/communicator.hpp"
+#include "cli/output/output.hpp"
 #include "cli/request/errors.hpp"
+#include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
+#include "core/base/memory.hpp"
+#include "core/layer/heads.hpp"
+#include "core/layer/layer.hpp"
+#include "core/layer/stages.hpp"
 
 namespace attn::cli {
+namespace {
+
+/// What can be written row by row.
+constexpr ArraySet divided_arrays{"logsumexp", "head_outputs", "context_vectors"};
+
+/// Refuses what needs more than some rows of the operands and of the result.
+void check_request(const Request& request) {
+    const auto refuse = [&](const char* key, const std::string& message) {
+        throw setting_error(request, key, message);
+    };
+    if (row_of(request.settings.mode).mechanism == Mechanism::linear)
+        throw Error(ErrorKind::usage, "attn " + std::string(row_of(request.settings.mode).name),
+                    "goes through the tokens one after the other, which ranks cannot divide; "
+                    "expected one process, or attn batch");
+    const bool is_binary = request.format->name == "npy" || request.format->name == "safetensors";
+    if (!is_binary || request.output == "-")
+        refuse("output",
+               "ranks write their rows into one file; expected -o FILE.npy or "
+               "FILE.safetensors");
+    for (const char* key : {"store", "heatmap", "plot", "save_weights", "head", "dry_run"})
+        if (request.has(key))
+            refuse(key,
+                   "is not for results that ranks write by rows; expected none, or one process");
+    for (const char* key : {"past_key", "past_value"})
+        if (request.has(key))
+            refuse(key, "is not divided among ranks; expected all keys in one file");
+    for (const char* key : {"example", "text", "rand", "randn", "token_ids"})
+        if (request.has(key))
+            refuse(key, "is not divided among ranks; expected rows in .npy or .safetensors");
+}
+
+void refuse_standard_input(const Request& flags) {
+    if (flags.names_input() && flags.input != "-") return;
+    throw Error(ErrorKind::usage, "attn " + std::string(row_of(flags.settings.mode).name),
+                "standard input, which only one rank has; expected files");
+}
+
+void check_plan(const Plan& plan) {
+    plan.emit.for_each([&](ArrayId id) {
+        if (!divided_arrays.has(id))
+            throw SettingError(ErrorKind::usage, "emit",
+                               std::string(id.row().name) +
+                                   " is not divided among ranks; expected --emit "
+                                   "context_vectors, head_outputs or logsumexp");
+    });
+    if (plan.config.mask_method == MaskMethod::renormalize)
+        throw SettingError(ErrorKind::usage, "mask_method",
+                           "needs each whole row of weights in one process; expected neg-inf");
+    if (plan.past_len != 0)
+        throw SettingError(ErrorKind::usage, "weights",
+                           "add a key that all queries see, which is not divided among ranks; "
+                           "expected one process");
+}
+
+/// A question, of whose operands the rows are still in their files.
+struct OpenQuestion {
+    Question question;
+    OperandRows rows;
+    Plan plan;
+};
+
+OpenQuestion open_question(const Args& args, const Runtime& runtime) {
+    const Request flags = make_request(args);
+    refuse_standard_input(flags);
+    RequestWithInput asked = open_request(flags);
+    plan_output(asked.request);
+    check_request(asked.request);
+    OpenQuestion open;
+    open.question = read_question(std::move(asked), runtime, &open.rows);
+    open.plan = plan_of(open.question, {});
+    at_locations(open.question.request, [&] { check_plan(open.plan); });
+    return open;
+}
+
+/// Each rank opens the files for itself: they may be others on another machine, or change
+/// meanwhile. Ranks with other sizes would wait for each other for ever. Errors: kind shape.
+void require_same_shapes(const OperandShapes& operands, const Communicator& world) {
+    for (const OperandShapeRow& row : operand_shape_rows) {
+        const std::string own = shape_text(operands.*row.shape), first = world.from_first(own);
+        world.together([&] {
+            if (own != first)
+                throw Error(ErrorKind::shape, row.key,
+                            own + " on rank " + std::to_string(world.rank()) + ", " + first +
+                                " on rank 0; expected the same file on every rank");
+        });
+    }
+}
+
+/// The same for settings and parameters, which a model's files determine. Errors: kind shape.
+void require_same_plans(const OpenQuestion& open, const Communicator& world) {
+    std::string own;
+    for (const auto& [key, value] : head_of(open.question.request, open.plan))
+        own += key + " " + value + "\n";
+    const Settings& s = open.plan.config;
+    for (const bool exists : {s.qkv_bias, *s.out_proj, *s.out_bias})
+        own += exists ? "true " : "false ";
+    const std::string first = world.from_first(own);
+    world.together([&] {
+        if (own != first)
+            throw Error(ErrorKind::shape, "rank " + std::to_string(world.rank()),
+                        "has other settings or sizes than rank 0; expected the same files on "
+                        "every rank");
+    });
+}
+
+/// The plan of a share's batch entries and heads.
+Plan plan_of_share(const Plan& plan, const Share& share) {
+    Plan part = plan;
+    part.batch = share.batches.count;
+    part.heads = share.heads.count;
+    part.kv_heads = share.kv_heads.count;
+    return part;
+}
+
+/// Errors: kind input, if the rows of the ranks on this machine need too much memory: of each, its
+/// queries, keys and values, another rank's keys and values, and the context in float64.
+void require_memory_of_share(const Plan& part, const Share& share, std::size_t ranks) {
+    const auto rows = [&](std::size_t length) {
+        return static_cast<double>(part.batch * (length + share.ring_size - 1)) /
+               static_cast<double>(share.ring_size);
+    };
+    const auto element = static_cast<double>(row_of(part.config.dtype).size),
+               key = static_cast<double>(part.kv_heads * (part.d_k + part.d_v)),
+               query = static_cast<double>(part.heads * (part.d_k + 2 * part.d_v)),
+               sums = static_cast<double>(part.heads * part.d_v * sizeof(double));
+    const std::string all = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks";
+    require_memory(
+        rows(part.kv_len) * 2 * key * element + rows(part.rows) * (query * element + sums),
+        part.projects ? "inputs" : "query", "the work of " + all + " on this machine",
+        static_cast<double>(ranks));
+}
+
+template <class T>
+class DividedMode {
+public:
+    DividedMode(OpenQuestion& open, const Share& share, const Communicator& world, ThreadPool& pool)
+        : open_(open), share_(share), part_(plan_of_share(open.plan, share)), world_(world),
+          pool_(pool) {}
+
+    void run() {
+        const Communicator ring = world_.split(share_.ring);
+        const std::size_t neighbours = world_.on_this_machine();
+        FileLayout layout;
+        LayerParts<T> parts;
+        OwnRows<T> own;
+        world_.together([&] {
+            at_locations(request(), [&] {
+                layout = layout_of(open_.question, open_.plan, pool_);
+                require_memory_of_share(part_, share_, neighbours);
+                parts = take_parts<T>(part_, open_.question.operands);
+                own = read_own_rows(part_, share_, open_.rows, open_.question.operands,
+                                    parts.weights.get(), pool_);
+            });
+        });
+        std::array<std::size_t, 2> first_rows{};
+        for (std::size_t i = 0; i < first_rows.size(); ++i)
+            first_rows[i] = own.queries[i].first - open_.plan.first_query;
+        std::array<RingResult<T>, 2> results =
+            attend_in_ring(part_, parts.call, std::move(own), ring, world_, pool_);
+        write_divided(request().output, layout, world_, [&](auto write) {
+            for (std::size_t i = 0; i < results.size(); ++i)
+                write_chunk(std::move(results[i]), first_rows[i], parts.weights.get(), write);
+        });
+    }
+
+private:
+    const Request& request() const { return open_.question.request; }
+
+    template <class Write>
+    void write_chunk(RingResult<T> result, std::size_t first_row, const LayerWeights<T>* weights,
+                     const Write& write) const {
+        const ArraySet& emit = open_.plan.emit;
+        const auto write_heads = [&](ArrayId array, const Tensor4<T>& values) {
+            if (emit.has(array))
+                write(written(array, values, first_row, part_.heads * share_.head_parts));
+        };
+        write_heads("logsumexp", result.logsumexp);
+        write_heads("head_outputs", result.context);
+        if (!emit.has("context_vectors")) return;
+        if (part_.shown.separate_heads) return write_heads("context_vectors", result.context);
+        Tensor4<T> context = merge_heads(result.context);
+        Recorder nothing({}, part_.shown);
+        if (weights != nullptr && weights->out)
+            context =
+                Stages<T>{part_, pool_, nothing}.project_out(*weights->out, std::move(context));
+        write(written("context_vectors", context, first_row, 1));
+    }
+
+    WrittenRows written(ArrayId array, const Tensor4<T>& values, std::size_t first_row,
+                        std::size_t all_heads) const {
+        const auto& shape = values.shape();
+        const std::span<const std::byte> bytes =
+            std::as_bytes(std::span(values.begin(), values.end()));
+        return {array,
+                {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                shape[0],
+                shape[1],
+                shape[2],
+                shape[3] * sizeof(T),
+                share_.batches.first,
+                all_heads == 1 ? 0 : share_.heads.first,
+                first_row,
+                all_heads,
+                open_.plan.rows};
+    }
+
+    OpenQuestion& open_;
+    const Share& share_;
+    Plan part_;
+    const Communicator& world_;
+    ThreadPool& pool_;
+};
+
+}  // namespace
+
+void run_divided(const Args& args, const Communicator& world) {
+    ThreadPool pool;
+    io::LoadedModels models;
+    const Runtime runtime{pool, models};
+    std::optional<OpenQuestion> open;
+    world.together([&] { open = open_question(args, runtime); });
+    require_same_shapes(open->plan.operands, world);
+    require_same_plans(*open, world);
+    const Share share = share_of(open->plan, world.rank(), world.size());
+    for_dtype(open->plan.config.dtype,
+              [&]<class T>(T) { DividedMode<T>(*open, share, world, pool).run(); });
+    if (world.rank() == 0) show_notes(open->question.notes);
+}
+
 namespace {
 
 /// Variables that launchers set: Open MPI, MPICH and Intel MPI, PMIx as Slurm and others use it.

@@ -54,26 +54,17 @@ double columns_of(const Plan& plan, ArrayId array) {
     return 1;
 }
 
-struct TextSize {
-    double bytes, a_number;
-};
-
-/// The same for elements in a binary file.
-TextSize binary_size(const Plan& plan, ArrayId array) {
-    const auto a_number = static_cast<double>(row_of(plan.config.dtype).size);
-    return {a_number * plan.numbers<double>(array), a_number};
-}
-
-TextSize text_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
+/// Bytes of an element, as text or in a binary file.
+double element_size(const Request& request, const Plan& plan, ArrayId array, double seen) {
+    if (!request.format->json) return static_cast<double>(row_of(plan.config.dtype).size);
     constexpr std::size_t of_weight = 3, of_any = 4;  // "0." and a comma; in the second also a sign
     const io::ArrayColors colors = io::colors_of(array);
     const std::size_t digits = request.precision.value_or(row_of(plan.config.dtype).digits);
     const std::size_t visible =
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
     const double masked = static_cast<double>(masked_length(request, colors, visible));
-    const double a_number = seen * static_cast<double>(visible) + (1 - seen) * masked +
-                            2 / columns_of(plan, array);  // a row's brackets
-    return {a_number * plan.numbers<double>(array), a_number};
+    return seen * static_cast<double>(visible) + (1 - seen) * masked +
+           2 / columns_of(plan, array);  // a row's brackets
 }
 
 /// Bytes of the labels and the text in a result's head.
@@ -91,11 +82,10 @@ AnswerCost answer_cost(const Request& request, const Plan& plan, const Cost& cos
     const double seen = visible_fraction(plan, cost);
     double bytes = 0, pieces = 0;
     plan.emit.for_each([&](ArrayId array) {
-        const TextSize text =
-            request.format->json ? text_size(request, plan, array, seen) : binary_size(plan, array);
-        bytes += text.bytes;
-        pieces =
-            std::max(pieces, std::min(text.bytes, text.a_number * double{io::numbers_in_pieces}));
+        const double a_number = element_size(request, plan, array, seen),
+                     all = a_number * plan.numbers<double>(array);
+        bytes += all;
+        pieces = std::max(pieces, std::min(all, a_number * double{io::numbers_in_pieces}));
     });
     const double head = 2 * head_size(request);  // two copies: as built, and as written
     return {static_cast<std::uint64_t>(bytes),

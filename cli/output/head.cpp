@@ -28,10 +28,6 @@ std::string axes_json(const Plan& plan) {
 
 }  // namespace
 
-std::string_view schema_of_answer(const Request& request) {
-    return request.of_batch && !request.format->json ? schemas::index : schemas::result;
-}
-
 std::string shapes_json(const Shapes& s) {
     std::string text = "{";
     for (const auto& [name, size] : {std::pair("batch", s.batch),
@@ -88,12 +84,20 @@ std::string layout_json(const Plan& plan, const std::string& axes) {
     return text += '}';
 }
 
-std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan) {
-    std::vector<std::pair<std::string, std::string>> head;
+HeadMembers start_of_head(const Request& request) {
+    // The arrays of a batch's packed answers are elsewhere: its lines are those of an index.
+    const bool is_index = request.of_batch && !request.format->json;
+    HeadMembers head;
     head.reserve(9);
-    if (!request.bare) head.emplace_back("schema", io::value_text(schema_of_answer(request)));
+    if (!request.bare)
+        head.emplace_back("schema", io::value_text(is_index ? schemas::index : schemas::result));
     if (!request.id.empty()) head.emplace_back("id", request.id);
     if (!request.meta.empty()) head.emplace_back("meta", request.meta);
+    return head;
+}
+
+HeadMembers head_of(const Request& request, const Plan& plan) {
+    HeadMembers head = start_of_head(request);
     if (request.bare) return head;
     head.emplace_back("mode", io::value_text(row_of(request.settings.mode).name));
     if (!request.tokens.empty()) head.emplace_back("tokens", io::value_text(request.tokens));

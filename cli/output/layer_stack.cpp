@@ -110,16 +110,15 @@ private:
 
     void add(const std::string& name, std::vector<NamedArray>& stacked) {
         Members members;
-        for (const NamedArray& array : report_.arrays)
-            if (array.layer && !array.is_absent && base_name(array) == name &&
-                (members.empty() || array.axes.size() == members.front()->axes.size()))
+        for (const NamedArray& array : report_.arrays) {
+            if (!array.layer || array.is_absent || base_name(array) != name) continue;
+            if (members.empty() || array.axes.size() == members.front()->axes.size()) {
                 members.push_back(&array);
-        for (const NamedArray& array : report_.arrays)  // others of another rank stay alone
-            if (array.layer && !array.is_absent && base_name(array) == name &&
-                std::find(members.begin(), members.end(), &array) == members.end()) {
-                stacked.push_back(array);
-                stacked.back().name = io::layer_name(name, *array.layer);
+                continue;
             }
+            stacked.push_back(array);  // those of another rank stay alone
+            stacked.back().name = io::layer_name(name, *array.layer);
+        }
         if (members.empty() || members.front()->axes.empty()) return;
         const bool is_float = std::all_of(members.begin(), members.end(), [](const auto* member) {
             return std::holds_alternative<Array<float>>(member->values);

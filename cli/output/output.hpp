@@ -73,6 +73,18 @@ const Row* format_of_name(const std::array<Row, N>& formats, const OutputName& n
     refuse_name(name, suffixes);
 }
 
+/// The format of `--format`, given as `given`, or else of the name; null if neither specifies one.
+/// Errors: kind usage if they contradict each other; those of format_of_name.
+template <class Row, std::size_t N>
+const Row* format_of_flag(const std::array<Row, N>& formats, const Row* given,
+                          const OutputName& name) {
+    if (given == nullptr) return format_of_name(formats, name);
+    const Row* const named = format_of_suffix(formats, name.path);
+    if (named != nullptr && named != given)
+        refuse_format("--format " + std::string(given->name), name, named->name);
+    return given;
+}
+
 /// Checks the request's format, which was given, against the name of its file. Errors: kind usage
 /// if the name specifies another format.
 void check_format_of_name(const Request& request, const OutputName& name);
@@ -80,21 +92,11 @@ void check_format_of_name(const Request& request, const OutputName& name);
 /// Errors: kind usage for settings that the request's format would ignore or cannot hold.
 void check_style_and_store(const Request& request);
 
-/// How an answer is written.
-struct OutputPlan {
-    const io::OutputFormat* format;
-    std::vector<std::string> emit;  ///< as in the answer's config
-    /// `emit` and the arrays that are only drawn, if the format holds one array.
-    std::optional<std::vector<std::string>> computed;
-};
-
-/// Determines the format from the flag or the file's suffix, and the arrays to emit if the format
-/// holds one, before any array is read. Errors: kind usage for settings that the format would
-/// ignore, and for names that specify no format or another one.
-OutputPlan plan_output(Request request);
-
-/// The request with the plan's format and arrays.
-Request with_output(Request request, const OutputPlan& output);
+/// Sets the format, from the flag or the file's suffix, and the arrays to emit if the format holds
+/// one, before any array is read. Returns those and the arrays that are only drawn, if some are and
+/// the format holds one array; else nothing: what is emitted is computed. Errors: kind usage for
+/// settings that the format would ignore, and for names that specify no format or another one.
+std::optional<std::vector<std::string>> plan_output(Request& request);
 
 /// Whether arrays are written while they are computed: if the format allows it, there are no
 /// pictures, and no numbers to check before they are stored in another type.
@@ -104,13 +106,15 @@ bool streams_arrays(const Request& request);
 /// a format that does not hold weights.
 const io::OutputFormat& format_of_weights(const Request& request);
 
-/// Names and JSON values in the order of output: schema, id, meta, mode, tokens, context_tokens,
-/// config, shapes, layout. Members that the request lacks are omitted.
-std::vector<std::pair<std::string, std::string>> head_of(const Request& request, const Plan& plan);
+/// Names and JSON values in the order of output.
+using HeadMembers = std::vector<std::pair<std::string, std::string>>;
 
-/// The schema of an answer: of a result, or of a line of a batch's index if the arrays are
-/// elsewhere.
-std::string_view schema_of_answer(const Request& request);
+/// The first members of an answer's head: schema, id, meta. Members that the request lacks are
+/// omitted, and if it is bare the schema.
+HeadMembers start_of_head(const Request& request);
+
+/// Those, then mode, tokens, context_tokens, config, shapes, layout if the request is not bare.
+HeadMembers head_of(const Request& request, const Plan& plan);
 
 /// The sizes of a plan as a JSON object.
 std::string shapes_json(const Shapes& shapes);
@@ -148,25 +152,27 @@ void append_count(std::string& line, std::string_view name, double number);
 io::Report make_report(const Request& request, const Plan& plan, Result result,
                        ThreadPool& workers);
 
-/// Completes the report with what the request's format needs besides the arrays. Returns notes on
-/// saturated numbers, to be shown when the output is complete. Errors: kind input for NaN that is
-/// to be stored as an integer.
-std::vector<std::string> prepare_to_write(const Request& request, io::Report& report);
-
-/// Writes the report in the request's format; nothing if it is `none`.
+/// Writes the report in the request's format, after the text that a model generated if it is a
+/// table; nothing if it is `none`.
 void write_report(io::Output& out, const Request& request, const io::Report& report);
 
 /// The start of a result's JSON, up to its arrays.
 std::string head_text(const Request& request, const Plan& plan);
 /// The start of a result's JSON with these members.
-std::string head_text(std::vector<std::pair<std::string, std::string>> head);
+std::string head_text(HeadMembers head);
 
 /// Writes the rest of the JSON after the head, on one line.
 void write_after_head(io::Output& out, const Request& request,
                       const std::vector<NamedArray>& arrays, ThreadPool& workers);
 
-/// Writes the result to the request's output, the parameters to the file of --save-weights, and the
-/// requested pictures. Each file is written completely or not at all. Returns notes on the output.
+/// Writes the report to the request's output, and the requested pictures; `weights`, a
+/// file that is filled, appears with them. Each file is written completely or not at all. Returns
+/// notes on the output. Errors: kind input for NaN that is to be stored as an integer; those of
+/// draw_pictures; kind io.
+std::vector<std::string> write_files(const Request& request, io::Report report,
+                                     io::OutputFile* weights = nullptr);
+
+/// The same for an answer, with its parameters in the file of --save-weights.
 std::vector<std::string> write_outputs(Answer answer, ThreadPool& workers);
 
 /// The pieces of one text as they read: " didn" for "Ġdidn" of a byte-level vocabulary, and for

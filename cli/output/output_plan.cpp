@@ -157,7 +157,7 @@ void check_style_and_store(const Request& request) {
     check_store(request);
 }
 
-OutputPlan plan_output(Request request) {
+std::optional<std::vector<std::string>> plan_output(Request& request) {
     request.format = format_of(request);
     check_style_and_store(request);
     check_saved(request);
@@ -167,22 +167,18 @@ OutputPlan plan_output(Request request) {
         throw setting_error(request, "format",
                             "bytes that no terminal shows; expected -o FILE, or a pipe");
     const io::OutputFormat& format = *request.format;
-    OutputPlan plan{&format, arrays_to_write(request), std::nullopt};
-    if (format.write != nullptr && !format.one_array) return plan;
+    std::vector<std::string>& emit = request.settings.emit;
+    emit = arrays_to_write(request);
+    if (format.write != nullptr && !format.one_array) return {};
     if (!request.wants_pictures()) {
-        if (format.write == nullptr) plan.emit.clear();
-        return plan;
+        if (format.write == nullptr) emit.clear();
+        return {};
     }
-    std::vector<std::string> all = plan.emit;
+    std::vector<std::string> all = emit;
     for (std::string& name : arrays_only_drawn(request)) all.push_back(std::move(name));
-    (format.one_array ? plan.computed.emplace() : plan.emit) = std::move(all);
-    return plan;
-}
-
-Request with_output(Request request, const OutputPlan& output) {
-    request.format = output.format;
-    request.settings.emit = output.emit;
-    return request;
+    if (format.one_array) return all;
+    emit = std::move(all);
+    return {};
 }
 
 bool streams_arrays(const Request& request) {

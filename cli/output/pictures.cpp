@@ -47,12 +47,6 @@ io::HeatMapLimits page_limits(const NamedArray& array) {
     return limits;
 }
 
-/// Whether nothing but the heat map goes to standard output.
-bool has_free_output(const Request& request) {
-    if (request.format->write == nullptr) return true;
-    return io::inherited_descriptor(request.output) != STDOUT_FILENO;
-}
-
 }  // namespace
 
 bool can_be_drawn(const NamedArray& array) {
@@ -149,8 +143,14 @@ void write_plot(io::Output& out, const io::Report& report,
     format.write(out, maps);
 }
 
-Pictures::Pictures(const Request& request, const io::Report& given)
-    : descriptor_(has_free_output(request) ? STDOUT_FILENO : STDERR_FILENO) {
+int descriptor_of_heatmap(const Request& request) {
+    const bool is_free = request.format->write == nullptr ||
+                         io::inherited_descriptor(request.output) != STDOUT_FILENO;
+    return is_free ? STDOUT_FILENO : STDERR_FILENO;
+}
+
+std::string draw_pictures(const Request& request, const io::Report& given,
+                          std::optional<io::OutputFile>& file) {
     io::Report stacked;
     if (!given.layers.empty()) {
         stacked = given;
@@ -164,20 +164,12 @@ Pictures::Pictures(const Request& request, const io::Report& given)
     if (!request.plot.empty()) {
         const io::PictureFormat& format = picture_format(request.plot, where);
         const auto arrays = arrays_to_draw(report, request.plot_array, format.holds_all, where);
-        file_.emplace(request.plot);
-        file_->fill([&](io::Output& to) { write_plot(to, report, arrays, scale, format); });
+        file.emplace(request.plot);
+        file->fill([&](io::Output& to) { write_plot(to, report, arrays, scale, format); });
     }
-    if (request.heatmap)
-        text_ = terminal_text(report, arrays_to_draw(report, request.plot_array, false, where),
-                              scale, descriptor_);
-}
-
-void Pictures::commit() {
-    if (file_) file_->commit();
-}
-
-void Pictures::show() const {
-    if (!text_.empty()) io::show(text_, descriptor_);
+    if (!request.heatmap) return {};
+    return terminal_text(report, arrays_to_draw(report, request.plot_array, false, where), scale,
+                         descriptor_of_heatmap(request));
 }
 
 }  // namespace attn::cli

@@ -43,24 +43,13 @@ void write_plot(io::Output& out, const io::Report& report,
                 const std::vector<const NamedArray*>& arrays, io::ColorScale scale,
                 const io::PictureFormat& format);
 
-/// All pictures of a request.
-class Pictures {
-public:
-    /// Draws without showing anything. Errors: kinds usage and unsupported for what cannot be
-    /// drawn; kind io.
-    Pictures(const Request& request, const io::Report& given);
+/// Where the heat map of a request goes.
+int descriptor_of_heatmap(const Request& request);
 
-    /// Makes the file visible. Errors: kind io.
-    void commit();
-
-    /// Writes the text for the terminal. Errors: kind io.
-    void show() const;
-
-private:
-    std::optional<io::OutputFile> file_;
-    std::string text_;  // for the terminal
-    int descriptor_;    // of the terminal text
-};
+/// Draws the pictures of a request without showing anything: fills `file`, and returns the text for
+/// the terminal. Errors: kinds usage and unsupported for what cannot be drawn; kind io.
+std::string draw_pictures(const Request& request, const io::Report& given,
+                          std::optional<io::OutputFile>& file);
 
 /// Replaces arrays of one name and several layers by one array with the axis "layer" before the
 /// others. `layers` are those of the result; a name that begins with its stack's, as

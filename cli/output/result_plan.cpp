@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output/output.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -156,7 +156,7 @@ PlannedResult plan_of_result(const io::ResultHead& head, const std::string& loca
 }
 
 std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                           const std::string& location, Request flags) {
+                                           const std::string& location, Request request) {
     const std::string number = std::to_string(part.layer);
     json described = member(*head.layers, number);
     if (!part.stack.empty()) described = member(described, part.stack);
@@ -164,13 +164,12 @@ std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const Lay
     if (!config.is_object() || !layout.is_object()) return std::nullopt;
     const std::string place =
         location + ": layers." + number + (part.stack.empty() ? "" : "." + part.stack);
-    RequestBuilder builder{std::move(flags)};
-    Settings& settings = builder.request.settings;
+    Settings& settings = request.settings;
     settings.mode = Mode::sdpa;
     settings.token.reset();
     const auto apply = [&](const std::string& key, const json& value) {
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
+        apply_value(request, key, value, location + ": " + key + " " + io::shortened(text));
     };
     for (const auto& [key, value] : config.items()) {
         const Option* option = find_option(key);
@@ -185,7 +184,7 @@ std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const Lay
         if (const json value = member(*head.config, key); !value.is_null()) apply(key, value);
     if (settings.causal.value_or(false)) settings.causal_align = CausalAlign::bottom_right;
     Plan plan = plan_of_description(settings, member(described, "shapes"), layout, true, place);
-    return PlannedResult{std::move(builder.request), std::move(plan)};
+    return PlannedResult{std::move(request), std::move(plan)};
 }
 
 void check_labels(const Request& request, const Plan& plan, const std::string& location) {

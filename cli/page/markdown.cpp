@@ -144,7 +144,7 @@ std::string in_markdown(const Block& block) {
 
 std::vector<Block> parse_markdown(std::string_view page) {
     Parser parser;
-    for_lines(page, [&](std::string_view line) { parser.read(line); });
+    for (const std::string_view line : io::lines_of(page)) parser.read(line);
     return std::move(parser.blocks);
 }
 

@@ -109,16 +109,6 @@ std::string folded(std::string_view line, std::size_t most, std::size_t indent =
 /// A bar that fills `length`, from 0 to 1, of `columns`, in eighths of a column.
 std::string bar_text(double length, std::size_t columns);
 
-/// Calls `take` with each line, without its line break.
-template <class Take>
-void for_lines(std::string_view text, Take take) {
-    while (!text.empty()) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        take(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
-    }
-}
-
 /// The columns of the widest line.
 std::size_t columns_of(std::string_view text);
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "cli/page/page.hpp"
 
 namespace attn::cli {
@@ -69,7 +67,7 @@ std::string roff_line(std::string text) {
 
 std::string roff_code(std::string_view lines) {
     std::string out = ".EX\n";
-    for_lines(lines, [&](std::string_view line) { out += roff_line(roff_text(line)); });
+    for (const std::string_view line : io::lines_of(lines)) out += roff_line(roff_text(line));
     return out + ".EE\n";
 }
 

@@ -66,8 +66,8 @@ std::string in_text(const Block& block, const PageWidth& width) {
 
 std::size_t columns_of(std::string_view text) {
     std::size_t columns = 0;
-    for_lines(text,
-              [&](std::string_view line) { columns = std::max(columns, io::display_width(line)); });
+    for (const std::string_view line : io::lines_of(text))
+        columns = std::max(columns, io::display_width(line));
     return columns;
 }
 

@@ -24,9 +24,9 @@ std::string row_text(const Lines& row, const Widths& widths, bool has_vectors = 
     io::Cells cells;
     std::size_t height = 0;
     for (std::size_t c = 0; c < row.size(); ++c) {
-        cells.emplace_back();
-        for_lines(io::wrapped(row[c], widths[c], has_vectors ? 1 : 0),
-                  [&](std::string_view line) { cells.back().emplace_back(line); });
+        const std::string wrapped = io::wrapped(row[c], widths[c], has_vectors ? 1 : 0);
+        const auto lines = io::lines_of(wrapped);
+        cells.emplace_back(lines.begin(), lines.end());
         height = std::max(height, cells.back().size());
     }
     std::string out;
@@ -137,11 +137,11 @@ std::string folded_column(const io::Cells& cells, std::size_t most) {
             widths[c] = std::max(widths[c], io::display_width(row[c]));
     widths[last] = most - used;
     std::string text;
-    for (const Lines& row : cells)
-        for_lines(row_text(row, widths, true), [&](std::string_view line) {
-            text += std::string(number_indent, ' ') += line;
-            text += '\n';
-        });
+    for (const Lines& row : cells) {
+        const std::string lines = row_text(row, widths, true);
+        for (const std::string_view line : io::lines_of(lines))
+            (text.append(number_indent, ' ') += line) += '\n';
+    }
     return columns_of(text) > most ? "" : text;
 }
 
@@ -184,7 +184,7 @@ std::string with_bars(const std::string& lines, const PageTable& table, std::siz
     if (table.bars.empty() || used + least > most) return lines;
     std::string text;
     std::size_t row = 0;
-    for_lines(lines, [&](std::string_view line) {
+    for (const std::string_view line : io::lines_of(lines)) {
         std::string bar;
         if (row >= table.headers)
             bar = bar_text(table.bars[row - table.headers], std::min(most - used, widest_bar));
@@ -193,7 +193,7 @@ std::string with_bars(const std::string& lines, const PageTable& table, std::siz
         text += line;
         text += (bar.empty() ? "" : std::string(between_columns, ' ') + bar) + '\n';
         ++row;
-    });
+    }
     return text;
 }
 

@@ -150,8 +150,7 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
     if (missing.empty()) {
         for_dtype(plan.config.dtype,
                   [&]<class T>(T) { rows.add_sinks<T>(plan.config.sink, plan.heads, plan.rows); });
-        const OutputPlan output = plan_output(request);
-        request = with_output(std::move(request), output);
+        plan_output(request);
         request.settings = plan.config;
         Result result =
             result_of_rows(plan, part_of_rows(rows, true, plan, std::move(parts[0].part)), pool);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,17 +21,25 @@
 
 namespace attn::cli {
 
-struct PlotRequest {
+/// What each axis of an array counts, as set by --axes: "layer", "batch", "heads", "q_len", ...
+using AxisNames = std::vector<std::string_view>;
+
+/// What flags add to the description of an array in its file.
+struct Naming {
+    AxisNames axes;  ///< of arrays of this rank; others have those of attn's array with their name
+    std::vector<std::string> tokens, context_tokens;  ///< replace the results' own, or empty
+    io::CsvStyle csv = {};
+    std::vector<std::size_t> layers = {};  ///< to draw; empty: all
+};
+
+struct PlotRequest : Naming {
     std::vector<std::string> results;  ///< paths, or - for standard input; several are layers
     std::string output;                ///< a path; empty: the terminal
-    std::string axes;                  ///< what the axes of other programs' arrays count, or empty
-    std::vector<std::string> tokens, context_tokens;  ///< replace the results' own, or empty
-    std::vector<std::string> arrays;                  ///< to draw; empty: the weights, else all
-    std::vector<std::size_t> heads;                   ///< to draw; empty: all
-    std::vector<std::size_t> layers;                  ///< to draw; empty: all
-    std::string title;  ///< empty: derived from the array and the settings
+    std::string axes_list;             ///< the axes as given, or empty
+    std::vector<std::string> arrays;   ///< to draw; empty: the weights, else all
+    std::vector<std::size_t> heads;    ///< to draw; empty: all
+    std::string title;                 ///< empty: derived from the array and the settings
     io::ColorScale scale = io::ColorScale::automatic;
-    io::CsvStyle csv;
 };
 
 /// Draws a result in any format that attn writes, or the one array of a file; several results are
@@ -43,17 +50,6 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
           std::vector<std::string>& terminal_notes);
 
 // What `attn plot` draws: results and plain arrays as reports, several of them as layers.
-
-/// What each axis of an array counts, as set by --axes: "layer", "batch", "heads", "q_len", ...
-using AxisNames = std::vector<std::string_view>;
-
-/// What flags add to the description of an array in its file.
-struct Naming {
-    AxisNames axes;  ///< of arrays of this rank; others have those of attn's array with their name
-    std::vector<std::string> tokens, context_tokens;  ///< or empty
-    io::CsvStyle csv = {};
-    std::vector<std::size_t> layers = {};  ///< to draw; empty: all
-};
 
 /// Errors: kind usage for an unknown name, an axis named twice, and fewer than 2 or more than 5
 /// axes.

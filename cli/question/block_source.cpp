@@ -1,4 +1,4 @@
-#include "cli/question/sources.hpp"
+#include "cli/question/layer_source.hpp"
 
 #include <map>
 #include <utility>
@@ -83,16 +83,15 @@ void BlockSource::take_flags(const Request& request) {
         replace_norm(request, *norm);
 }
 
-void BlockSource::take_names(RequestBuilder& builder) {
+void BlockSource::take_names(Request& request) {
     std::map<std::string, std::string> shapes;
     const io::ArrayFile& file = *model_->files().tensors;
     if (names_) {
-        builder.request.family = names_->family;
-        builder.request.weights_layout =
+        request.family = names_->family;
+        request.weights_layout =
             layer_.part.query.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
         io::check_others(file, *names_);
         io::check_causal_masks(file, *names_);
-        const Request& request = builder.request;
         const bool turns = layer_.part.rotation && (!request.has("rope") || request.settings.rope);
         if (turns)
             io::check_frequencies(file, *names_, layer_.part.rotation->frequencies,
@@ -103,34 +102,31 @@ void BlockSource::take_names(RequestBuilder& builder) {
     } else {
         for (const auto& [name, shape] : layer_.shapes) io::append_json(shapes[name], shape);
     }
-    check_shapes(builder.request, std::move(shapes));
+    check_shapes(request, std::move(shapes));
 }
 
-Request BlockSource::with_model(Request asked) {
-    RequestBuilder builder{std::move(asked)};
-    const Request& request = builder.request;
+Request BlockSource::with_model(Request request) {
     const std::size_t number = choose_layer(request);
     layer_ = io::attention_layer(*model_, number);
-    builder.request.layer = number;
+    request.layer = number;
     find_names(number);
     check_can_save(request, layer_.part.query_norm ? "query_norm"
                             : layer_.part.key_norm ? "key_norm"
                                                    : "");
     check_flags(request);
     take_flags(request);
-    take_names(builder);
+    take_names(request);
     const bool turns = !request.has("rope") || request.settings.rope,
                is_multihead = request.settings.mode == Mode::multihead;
     for (const auto& [key, value] : layer_.settings.items())
         if (!request.has(key) && (turns || !key.starts_with("rope")) &&
             (is_multihead || key != "causal"))
-            builder.apply_value(key, value, model_->files().config_place + ": " + key);
+            apply_value(request, key, value, model_->files().config_place + ": " + key);
     const io::ArrayFile& file = *model_->files().tensors;
-    apply_saved_config(builder, file.config(), file.name);
-    if (!request.pre_norm && !request.token_ids.empty())
-        builder.request.pre_norm = layer_.norm.has_value();
-    take_norm(builder.request);
-    return std::move(builder.request);
+    apply_saved_config(request, file.config(), file.name);
+    if (!request.pre_norm && !request.token_ids.empty()) request.pre_norm = layer_.norm.has_value();
+    take_norm(request);
+    return request;
 }
 
 /// The epsilon and the first position that the answer's config repeats.
@@ -221,17 +217,8 @@ std::optional<InputNorm> BlockSource::read_norm(const Request& request) const {
 }
 
 std::vector<std::string> BlockSource::notes_on_input(const Request& request) const {
-    std::vector<std::string> notes;
-    const io::StoredArray* const table = model_->embedding();
-    if (request.text && table != nullptr && table->shape.size() == 2) {
-        const std::size_t width = table->shape[1];
-        check_text_width(request, width);
-        notes.push_back(note_of_text());
-    }
-    const bool may_have_norm = !row_of(request.settings.mode).context;
-    if (may_have_norm && !request.pre_norm && layer_.norm)
-        notes.push_back(note_of_norm(layer_.norm_name, true));
-    return notes;
+    return cli::notes_on_input(request, model_->embedding(), layer_.norm ? layer_.norm_name : "",
+                               true);
 }
 
 }  // namespace attn::cli

@@ -7,12 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/question/saved_question.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "io/file/path.hpp"
 #include "io/read/result_view.hpp"
 
 namespace attn::cli {
@@ -82,9 +81,8 @@ bool is_array_of_objects(const io::InputFile& file) {
 }
 
 /// Uses a file that is not a request: a matrix, a result, or the operands of sdpa.
-void take_arrays(RequestBuilder& builder, Input& input) {
+void take_arrays(Request& request, Input& input) {
     const io::InputFile& file = input.file;
-    Request& request = builder.request;
     if (is_array_of_objects(file))
         throw Error(ErrorKind::input, file.place,
                     "an array of objects; expected one request, or attn batch with one per line, "
@@ -95,11 +93,11 @@ void take_arrays(RequestBuilder& builder, Input& input) {
                     std::string("no mode; ") + (is_earlier ? "the next layer" : "a matrix") +
                         " requires " + (request.of_batch ? "--mode" : "a mode before INPUT") +
                         ", one of " + listed_modes());
-    builder.apply_deferred();
+    apply_deferred(request);
     check_defaults(request);
     if (is_earlier && file.document) {
         if (const io::JsonMember* id = file.document->find("id"))
-            apply_id(builder, *file.document, *id);
+            apply_id(request, *file.document, *id);
         if (const io::JsonMember* meta = file.document->find(std::string(io::passed_on_key)))
             request.meta = file.document->copied(*meta);
     }
@@ -167,23 +165,23 @@ RequestWithInput open_request(const Request& flags, std::optional<io::InputFile>
     else if (reads_input(flags))
         input = Input{io::open_input_file(flags.input.empty() ? "-" : flags.input,
                                           flags.input_format, flags.access)};
-    RequestBuilder builder{flags};
+    Request request = flags;
     if (input) {
         const io::InputFile& file = input->file;
         const bool is_document = file.holds_object() && file.array.empty();
         const bool is_question = flags.is_question && is_result(file);
         if (flags.is_question && !flags.has_mode) refuse_arrays_alone(file);
-        if (is_document) builder.request.document = file.source;
+        if (is_document) request.document = file.source;
         input->holds_operands = is_document && !is_result(file);
         if (is_question)
-            take_question(builder, *input);
+            take_question(request, *input);
         else if (input->holds_operands)
-            apply_document(builder, *file.document, file.place, is_operand);
+            apply_document(request, *file.document, file.place, is_operand);
         else
-            take_arrays(builder, *input);
+            take_arrays(request, *input);
     }
-    builder.apply_environment();
-    return {std::move(builder.request), std::move(input)};
+    apply_environment(request);
+    return {std::move(request), std::move(input)};
 }
 
 void check_sources(const RequestWithInput& asked) {

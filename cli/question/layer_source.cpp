@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
@@ -20,18 +19,6 @@
 namespace attn::cli {
 
 namespace {
-
-/// Calls `use`. Errors but WrittenFile are left to whoever reads the files: then false.
-template <class Use>
-bool attempt(const Use& use) {
-    try {
-        return use();
-    } catch (const io::WrittenFile&) {
-        throw;
-    } catch (const Error&) {
-        return false;
-    }
-}
 
 /// Whether the config describes these tensors: it has a known type, and the tensors are not those
 /// of a family without configs, next to which there may be another program's config.
@@ -50,15 +37,20 @@ bool describes(const Request& request, const nlohmann::json& config, const io::A
            std::any_of(layers.begin(), layers.end(), fits);
 }
 
+/// Errors but WrittenFile are left to whoever reads the files: then false.
 bool has_config(const Request& request, io::LoadedModels& files, const std::string& path) {
-    return attempt([&] {
-        if (path.ends_with(".gguf")) return request.family == nullptr;
+    if (path.ends_with(".gguf")) return request.family == nullptr;
+    try {
         const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
         const std::string config = config_beside(request, weights.file == "-" ? "" : weights.file);
         return !config.empty() &&
                describes(request, *files.config(config, access_to(request, "model_config")),
                          *files.open(weights.file, weights.access));
-    });
+    } catch (const io::WrittenFile&) {
+        throw;
+    } catch (const Error&) {
+        return false;
+    }
 }
 
 }  // namespace
@@ -96,15 +88,6 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
     return std::make_unique<BlockSource>(files, "", std::move(model));
 }
 
-void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path) {
-    attempt([&] {
-        const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
-        const std::string config = config_beside(request, weights.file);
-        attempt([&] { return files.open(weights.file, weights.access) != nullptr; });
-        return config.empty() || files.config(config, access_to(request, "model_config"));
-    });
-}
-
 void check_no_model(const Request& request) {
     for (std::string_view key :
          {"family", "layer", "weights_layout", "weights_shapes", "model_config", "token_ids",
@@ -117,12 +100,10 @@ void check_no_model(const Request& request) {
 
 /// Applies the config that attn saved with parameters or a result: heads, masks and score settings
 /// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
-                        const std::string& path) {
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path) {
     if (config.is_null()) return;
-    const Request& request = builder.request;
     const bool other_heads = request.has("heads");
-    builder.request.is_saved_model = true;
+    request.is_saved_model = true;
     for (const Option& option : options()) {
         const std::string key = option.key;
         const bool here = (option.modes & in(request.settings.mode)) != 0;
@@ -131,29 +112,30 @@ void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
         if ((option.use & of_heads) != 0 && other_heads) continue;
         if (key.starts_with("rope_") && !request.settings.rope) continue;
         if (key == "alibi_slopes" && !request.settings.alibi) continue;
-        builder.apply_value(key, config[key],
-                            path + ": config " + key + " " + io::shortened(config[key].dump()));
+        apply_value(request, key, config[key],
+                    path + ": config " + key + " " + io::shortened(config[key].dump()));
     }
 }
 
-void check_text_width(const Request& request, std::size_t width) {
-    if (*request.embed_dim == width) return;
-    throw setting_error(request, request.example ? "example" : "text",
-                        "gives words random embeddings of width " +
-                            std::to_string(*request.embed_dim) + ", and the model's have width " +
-                            std::to_string(width) +
-                            "; expected --token-ids N,..., as attn tokenize prints them, or attn "
-                            "model with --text");
-}
-
-std::string note_of_text() {
-    return "--text embeds words at random; --token-ids uses the model's own embedding";
-}
-
-std::string note_of_norm(const std::string& norm, bool can_apply) {
-    return norm + ", the model's norm before this layer, is not applied; " +
-           (can_apply ? "--pre-norm applies it, " : "") +
-           "--no-pre-norm specifies that the input is normed already";
+std::vector<std::string> notes_on_input(const Request& request, const io::StoredArray* table,
+                                        const std::string& norm, bool can_apply) {
+    std::vector<std::string> notes;
+    if (request.text && table != nullptr && table->shape.size() == 2) {
+        if (*request.embed_dim != table->shape[1])
+            throw setting_error(
+                request, request.example ? "example" : "text",
+                "gives words random embeddings of width " + std::to_string(*request.embed_dim) +
+                    ", and the model's have width " + std::to_string(table->shape[1]) +
+                    "; expected --token-ids N,..., as attn tokenize prints them, "
+                    "or attn model with --text");
+        notes.emplace_back(
+            "--text embeds words at random; --token-ids uses the model's own embedding");
+    }
+    if (!norm.empty() && !request.pre_norm && !row_of(request.settings.mode).context)
+        notes.push_back(norm + ", the model's norm before this layer, is not applied; " +
+                        (can_apply ? "--pre-norm applies it, " : "") +
+                        "--no-pre-norm specifies that the input is normed already");
+    return notes;
 }
 
 Array<double> hidden_states(const Request& request, const ModelSpec& model, std::size_t layer) {

@@ -1,5 +1,5 @@
-// Where the parameters of a layer come from: a model with a config, or tensors with known names
-// (sources.hpp).
+// Where the parameters of a layer come from: a model with a config, tensors with known names, or a
+// result.
 #pragma once
 
 #include <map>
@@ -8,12 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "cli/question/question.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/operands.hpp"
 #include "core/model/model.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/model/loaded_models.hpp"
 #include "io/read/array_file.hpp"
+#include "io/read/result_view.hpp"
+#include "io/transformer/attention_layer.hpp"
+#include "io/transformer/model.hpp"
 
 namespace attn::cli {
 
@@ -66,10 +71,6 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::LoadedModels& files,
                                                io::ArrayFile tensors);
 
-/// Opens all files of the weights at `path`, as reading a request does. Errors: only WrittenFile;
-/// whoever reads the files reports all others.
-void open_model_files(const Request& request, io::LoadedModels& files, const std::string& path);
-
 /// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
 
@@ -87,14 +88,13 @@ std::string config_beside(const Request& request, const std::string& path);
 
 /// Applies the config that attn saved with parameters or a result: heads, masks and score settings
 /// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(RequestBuilder& builder, const nlohmann::json& config,
-                        const std::string& path);
+void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path);
 
-/// Words have random embeddings, which must be as wide as the model's. Errors: kind usage.
-void check_text_width(const Request& request, std::size_t width);
-std::string note_of_text();
-/// `norm` is the norm's module; `can_apply`: with --pre-norm.
-std::string note_of_norm(const std::string& norm, bool can_apply);
+/// Notes on the model's parts that are not applied. `table` is the embedding of ids, or null;
+/// `norm` the module of the norm before the layer, or empty; `can_apply` it: with --pre-norm. Words
+/// have random embeddings, which must be as wide as the model's. Errors: kind usage.
+std::vector<std::string> notes_on_input(const Request& request, const io::StoredArray* table,
+                                        const std::string& norm, bool can_apply);
 
 /// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
 /// Errors: kind usage.
@@ -106,5 +106,127 @@ void check_no_norm(const Request& request, bool wants_norm, bool wants_eps);
 /// Stores the shapes of the weights as those of the request. Errors: kind input if the request
 /// requires other shapes, as a config that was printed for other weights does.
 void check_shapes(Request& request, std::map<std::string, std::string> found);
+
+// A key and a value that all queries see, besides those of the tokens: bias_k and bias_v of
+// torch.nn.MultiheadAttention.
+
+/// Refuses weights in a result whose layer has more: norms of queries and keys, or these keys. A
+/// result does not hold them. Errors: kind input.
+void check_saved_parts(const io::ArrayFile& file);
+
+/// Refuses --save-weights for a layer with such a part, by its name; empty: it has none. Errors:
+/// kind usage.
+void check_can_save(const Request& request, const std::string& part);
+
+/// The key and value take the place of a cache, since they come before the others. Errors: kind
+/// usage for settings that depend on their position.
+void check_more_keys(const Request& request, const io::ArrayFile& file,
+                     const io::ModelLayer& layer);
+
+/// What is known about a model besides its tensors.
+struct KnownModel {
+    bool has_config = false;      ///< its config.json, or attn's metadata, was read
+    bool has_head_norms = false;  ///< norms of queries or keys
+    bool is_supported = true;     ///< false if its model type is known and not supported
+};
+
+/// Refuses a layer without a config if a setting is missing: a guess would change the answer.
+/// Errors: kind usage at the first missing setting. The message lists the others and, for a
+/// supported model, the usual values of its family.
+void require_settings(const Request& request, const io::ArrayFile& file,
+                      const io::ModelLayer& layer, const KnownModel& known);
+
+/// A layer whose config gives its settings: the attention of one block.
+class BlockSource final : public LayerSource {
+public:
+    /// `path` is for errors and labels; empty for weights in a request.
+    BlockSource(io::LoadedModels& files, std::string path, io::ModelFolder model);
+
+    Request with_model(Request asked) override;
+    AnyLayerWeights read_weights(const Request& request) const override;
+    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
+    Labels token_labels(const Request& request) const override;
+    std::optional<InputNorm> read_norm(const Request& request) const override;
+    std::vector<std::string> notes_on_input(const Request& request) const override;
+
+private:
+    std::size_t choose_layer(const Request& request) const;
+    void find_names(std::size_t number);
+    void check_flags(const Request& request) const;
+    void take_flags(const Request& request);
+    void take_names(Request& request);
+    void take_norm(Request& request) const;
+    void replace_embedding(const Request& request, EmbeddingSpec& embedding,
+                           std::size_t past_len) const;
+
+    io::LoadedModels& files_;
+    std::string path_;
+    std::unique_ptr<const io::OpenModel> model_;
+    io::AttentionLayer layer_;             // of the model
+    std::optional<io::ModelLayer> names_;  // of a family's names
+};
+
+/// A layer that is found by the names of its tensors. Flags, or the config that attn saved with the
+/// weights, give its settings.
+class ModelSource final : public LayerSource {
+public:
+    /// Opens the weights at `path`: a file, or the folder of a model.
+    ModelSource(const Request& request, io::LoadedModels& files, const std::string& path);
+
+    /// The same for weights in a request, an object of arrays.
+    ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
+
+    Request with_model(Request asked) override;
+    AnyLayerWeights read_weights(const Request& request) const override;
+    void read_more_keys(const Request& request, Operands& operands) const override;
+    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
+    Labels token_labels(const Request& request) const override;
+    std::optional<InputNorm> read_norm(const Request& request) const override;
+    std::vector<std::string> notes_on_input(const Request& request) const override;
+
+private:
+    void find_layer(const Request& request, const std::string& prefix);
+    std::string folder_config() const;
+    std::string problem_of(const nlohmann::json& config) const;
+    std::string type_problem(const Request& request) const;
+    io::NormSettings norm_settings(const Request& request) const;
+    void check_folder_type(const Request& request);
+    void check_rope(const Request& request, bool wants_other_angles, bool wants_dims) const;
+
+    io::LoadedModels& files_;
+    std::string path_;  // empty for weights in a request
+    std::shared_ptr<const io::ArrayFile> file_;
+    io::ModelLayer layer_;
+    bool is_supported_ = true;  // false if the folder's config has another type
+};
+
+/// Errors: kind input for a result of attn model, which is not the question of a layer.
+void refuse_model_result(const io::ResultHead& head, const std::string& location);
+
+/// `flags` with the mode, settings and labels of a result's head; settings of `flags` take
+/// precedence, but in a batch. `location` is the file in errors. Errors: kind input for a head that
+/// is not a result's.
+Request request_of_result(const io::ResultHead& head, const std::string& location,
+                          Request flags = {});
+
+/// Uses a result of attn as the request: its settings and the operands that its layout lists.
+/// Errors: kind input for an array that it lacks or holds rounded.
+void take_question(Request& request, Input& input);
+
+/// The parameters in a result. Those of norms are not in it, so such a layer has none here.
+class SavedLayer final : public LayerSource {
+public:
+    explicit SavedLayer(const Input& input) : input_(input) {}
+
+    Request with_model(Request asked) override { return asked; }
+    AnyLayerWeights read_weights(const Request& request) const override;
+    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
+    Labels token_labels(const Request& request) const override;
+    std::optional<InputNorm> read_norm(const Request&) const override { return {}; }
+    std::vector<std::string> notes_on_input(const Request&) const override { return {}; }
+
+private:
+    const Input& input_;
+};
 
 }  // namespace attn::cli

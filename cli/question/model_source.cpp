@@ -1,4 +1,4 @@
-#include "cli/question/sources.hpp"
+#include "cli/question/layer_source.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -98,20 +98,18 @@ std::string ModelSource::type_problem(const Request& request) const {
     }
 }
 
-Request ModelSource::with_model(Request asked) {
-    RequestBuilder builder{std::move(asked)};
-    const Request& request = builder.request;
+Request ModelSource::with_model(Request request) {
     const io::Family& family = *layer_.family;
     const bool wants_eps = request.has("norm_eps"), wants_norm = request.has("norm");
     const bool wants_rope = request.has("rope_base") || request.has("rope_scaling");
     const bool wants_dims = request.has("rope_dims");
-    builder.request.family = &family;
-    if (layer_.number) builder.request.layer = layer_.number;
-    builder.request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+    request.family = &family;
+    if (layer_.number) request.layer = layer_.number;
+    request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
     std::map<std::string, std::string> shapes;
     for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
         io::append_json(shapes[name], shape);
-    check_shapes(builder.request, std::move(shapes));
+    check_shapes(request, std::move(shapes));
     check_embedding_flags(request, "family " + std::string(family.name),
                           !family.embedding.positions.empty());
     // Families without model types have no config; a config.json next to their weights is another
@@ -126,9 +124,8 @@ Request ModelSource::with_model(Request asked) {
             request, "model_config",
             "family " + std::string(family.name) + " has no config; expected --model-config none");
     }
-    apply_saved_config(builder, file_->config(), file_->name);
-    if (!request.pre_norm && !request.token_ids.empty())
-        builder.request.pre_norm = !family.norm.empty();
+    apply_saved_config(request, file_->config(), file_->name);
+    if (!request.pre_norm && !request.token_ids.empty()) request.pre_norm = !family.norm.empty();
     if (request.model_config && has_config) check_folder_type(request);
     const bool is_known = request.is_saved_model;
     const io::HeadNormNames head_norms = io::head_norm_names(*file_, layer_);
@@ -136,16 +133,16 @@ Request ModelSource::with_model(Request asked) {
     check_can_save(request, head_norms.query);
     check_saved_parts(*file_);
     if (is_known || (family.is_plain && !has_head_norms))
-        builder.request = with_family_defaults(std::move(builder.request), family);
+        request = with_family_defaults(std::move(request), family);
     require_settings(request, *file_, layer_, {is_known, has_head_norms, is_supported_});
     check_rope(request, wants_rope, wants_dims);
-    if (request.token_ids.empty()) builder.request.position_offset.reset();
+    if (request.token_ids.empty()) request.position_offset.reset();
     check_more_keys(request, *file_, layer_);
     if (request.pre_norm.value_or(false) || !request.token_ids.empty() || has_head_norms)
-        return std::move(builder.request);
+        return request;
     check_no_norm(request, wants_norm, wants_eps);
-    builder.request.norm_eps.reset();
-    return std::move(builder.request);
+    request.norm_eps.reset();
+    return request;
 }
 
 /// A config that --model-config replaces still determines which embeddings and norms the model has.
@@ -195,10 +192,6 @@ AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     return files_.weights(key, read);
 }
 
-void ModelSource::read_more_keys(const Request& request, Operands& operands) const {
-    cli::read_more_keys(request, *file_, layer_, operands);
-}
-
 Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
     if (const std::size_t layer = layer_.number.value_or(0); layer != 0)
         throw setting_error(request, "token_ids",
@@ -223,16 +216,9 @@ ModelSource::Labels ModelSource::token_labels(const Request& request) const {
 }
 
 std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
-    std::vector<std::string> notes;
-    const io::StoredArray* const table = io::named_ids(*file_, layer_);
-    if (request.text && table != nullptr) {
-        check_text_width(request, table->shape[1]);
-        notes.push_back(note_of_text());
-    }
-    const bool may_have_norm = !row_of(request.settings.mode).context;
-    if (may_have_norm && !request.pre_norm && io::has_pre_norm(*file_, layer_))
-        notes.push_back(note_of_norm(layer_.beside(layer_.family->norm), is_supported_));
-    return notes;
+    return cli::notes_on_input(
+        request, io::named_ids(*file_, layer_),
+        io::has_pre_norm(*file_, layer_) ? layer_.beside(layer_.family->norm) : "", is_supported_);
 }
 
 std::optional<InputNorm> ModelSource::read_norm(const Request& request) const {

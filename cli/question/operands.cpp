@@ -1,7 +1,6 @@
 #include "cli/question/operands.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cli/args/args.hpp"
+#include "cli/question/layer_source.hpp"
 #include "cli/question/question.hpp"
-#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/base/real_array.hpp"

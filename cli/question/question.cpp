@@ -9,8 +9,6 @@
 
 #include "cli/question/layer_source.hpp"
 #include "cli/question/operands.hpp"
-#include "cli/question/saved_question.hpp"
-#include "cli/question/sources.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"

@@ -1,4 +1,4 @@
-#include "cli/question/saved_question.hpp"
+#include "cli/question/layer_source.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -104,9 +104,8 @@ void refuse_model_result(const io::ResultHead& head, const std::string& location
                        "--emit all writes");
 }
 
-Request request_of_result(const io::ResultHead& head, const std::string& location, Request flags) {
-    RequestBuilder builder{std::move(flags)};
-    Request& request = builder.request;
+Request request_of_result(const io::ResultHead& head, const std::string& location,
+                          Request request) {
     const ModeRow& mode = mode_in(head, location);
     request.settings.mode = mode.mode;
     // Asked before the config, whose members have locations as flags have.
@@ -128,25 +127,24 @@ Request request_of_result(const io::ResultHead& head, const std::string& locatio
                                          " does not have; expected the config of a result");
         if (request.has(key) && !request.of_batch) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-        builder.apply_value(key, value, location + ": " + key + " " + io::shortened(text));
+        apply_value(request, key, value, location + ": " + key + " " + io::shortened(text));
     }
     if (head.tokens && !keeps_tokens) request.tokens = *head.tokens;
     if (head.context_tokens && !keeps_context_tokens) request.context_tokens = *head.context_tokens;
-    return std::move(builder.request);
+    return request;
 }
 
-void take_question(RequestBuilder& builder, Input& input) {
+void take_question(Request& request, Input& input) {
     io::InputFile& file = input.file;
     const io::ResultHead head(file);
-    const bool has_own_weights = builder.request.keeps_flag("weights");
-    builder.request = request_of_result(head, file.place, std::move(builder.request));
-    Request& request = builder.request;
+    const bool has_own_weights = request.keeps_flag("weights");
+    request = request_of_result(head, file.place, std::move(request));
     request.has_mode = true;
     // A file of flags has paths relative to its folder, and a result those of its command.
     const json weights = member(*head.config, "weights");
     if (weights.is_string() && !has_own_weights)
-        builder.apply_value("weights", weights, file.place + ": weights");
-    builder.apply_deferred();
+        apply_value(request, "weights", weights, file.place + ": weights");
+    apply_deferred(request);
     check_defaults(request);
     const std::string passed_on(io::passed_on_key);
     if (const io::JsonMember* meta = file.document ? file.document->find(passed_on) : nullptr)

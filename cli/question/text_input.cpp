@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "io/file/source.hpp"
 #include "io/plot/text_line.hpp"
 #include "io/read/examples.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::cli {
 
@@ -43,13 +46,8 @@ RealArray without_elements(const Request& request, std::vector<std::size_t> shap
 }
 
 bool is_known(std::string_view name) {
-    const std::string_view all = io::example_names;
-    for (std::size_t from = 0; from < all.size();) {
-        const std::size_t bar = std::min(all.find('|', from), all.size());
-        if (all.substr(from, bar - from) == name) return true;
-        from = bar + 1;
-    }
-    return false;
+    const std::string all = "|" + std::string(io::example_names) + "|";
+    return name.find('|') == name.npos && all.find("|" + std::string(name) + "|") != all.npos;
 }
 
 }  // namespace
@@ -133,12 +131,10 @@ std::string_view trimmed(std::string_view label) {
 }
 
 /// "a, b, c", truncated if there are many.
-template <class Item>
-std::string list_of(std::size_t count, Item item) {
-    std::string list;
-    for (std::size_t i = 0; i < std::min(count, max_listed); ++i)
-        list += (i == 0 ? "" : ", ") + item(i);
-    return list + (count > max_listed ? ", ..." : "");
+template <class Item, class TextOf>
+std::string list_of(const std::vector<Item>& items, const TextOf& text_of) {
+    const std::span first(items.data(), std::min(items.size(), max_listed));
+    return io::comma_list(first, text_of) + (items.size() > max_listed ? ", ..." : "");
 }
 
 }  // namespace
@@ -171,18 +167,18 @@ std::size_t token_labelled(const Request& request, std::size_t queries) {
         found = matching([&](std::string_view token) { return trimmed(token) == trimmed(label); });
     if (found.size() == 1) return found[0];
     if (!found.empty())
-        throw Error(
-            ErrorKind::usage, place,
-            std::to_string(found.size()) + " tokens have this label; expected the index of one: " +
-                list_of(found.size(), [&](std::size_t i) { return std::to_string(found[i]); }));
+        throw Error(ErrorKind::usage, place,
+                    std::to_string(found.size()) +
+                        " tokens have this label; expected the index of one: " +
+                        list_of(found, [](std::size_t i) { return std::to_string(i); }));
     const std::string near = did_you_mean(label, tokens);
     const std::string nearest =
         near.empty() ? "" : "; did you mean " + shown_label(near, max_listed_columns) + "?";
     throw Error(ErrorKind::usage, place,
                 "no token has this label; expected " +
-                    list_of(tokens.size(),
-                            [&](std::size_t i) {
-                                return io::one_line(shown_label(tokens[i], max_listed_columns));
+                    list_of(tokens,
+                            [](const std::string& token) {
+                                return io::one_line(shown_label(token, max_listed_columns));
                             }) +
                     ", or an integer from 0 to " + std::to_string(queries - 1) +
                     io::one_line(nearest));

@@ -41,7 +41,7 @@ struct ProgramNorm {
 struct Repro {
     const Plan& plan;
     std::string command{};       ///< as a comment shows it
-    bool has_data_file = false;  ///< the numbers are in a file of their own (numbers.cpp)
+    bool has_data_file = false;  ///< the numbers are in a file of their own (program.cpp)
     std::vector<ProgramArray> operands{};
     /// To compare with, and how far each element of these may be from the program's.
     std::vector<ProgramArray> expected{}, tolerances{};

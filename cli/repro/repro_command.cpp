@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "cli/args/args.hpp"
@@ -45,15 +46,15 @@ void check_name(const LanguageRow& language, const Request& request) {
 
 /// Refuses what selects a part of the answer, and what a program cannot choose.
 void check_settings(const Request& request) {
-    if (request.settings.token || !request.token_label.empty())
-        throw setting_error(request, "token", "a program computes every query; expected no token");
-    if (!request.settings.head.empty())
-        throw setting_error(request, "head", "a program computes every head; expected no head");
-    if (!request.settings.rows.empty())
-        throw setting_error(request, "rows", "a program computes every query; expected no rows");
-    if (is_from_flag(request, "precision"))
-        throw setting_error(request, "precision",
-                            "a program has every digit; expected no precision");
+    const Settings& s = request.settings;
+    for (const auto& [key, is_given, what] :
+         {std::tuple("token", s.token || !request.token_label.empty(), "computes every query"),
+          {"head", !s.head.empty(), "computes every head"},
+          {"rows", !s.rows.empty(), "computes every query"},
+          {"precision", is_from_flag(request, "precision"), "has every digit"}})
+        if (is_given)
+            throw setting_error(request, key,
+                                std::string("a program ") + what + "; expected no " + key);
     require_recording_kernel(request);
 }
 

@@ -1,8 +1,10 @@
 #include "cli/request/digest.hpp"
 
-#include <charconv>
+#include <array>
+#include <cstring>
 
 #include "io/text/decimal.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 
@@ -36,9 +38,9 @@ std::string hex_of(std::uint64_t number) {
 }
 
 bool read_hex(std::string_view text, std::uint64_t& number) {
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, number, 16);
-    return text.size() == 16 && error == std::errc() && at == end;
+    const auto read = io::number_of_text<std::uint64_t>(text, 16);
+    number = read.value_or(number);
+    return read && text.size() == 16;
 }
 
 }  // namespace attn::cli

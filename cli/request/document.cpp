@@ -1,5 +1,6 @@
 #include "cli/request/request_builder.hpp"
 
+#include <string>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,8 @@
 #include "cli/args/names.hpp"
 #include "cli/request/request.hpp"
 #include "core/base/error.hpp"
+#include "io/file/path.hpp"
+#include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -17,9 +20,9 @@ using nlohmann::json;
 
 class DocumentReader {
 public:
-    DocumentReader(RequestBuilder& builder, const io::JsonDocument& document,
-                   const std::string& place, IsOperand is_operand)
-        : builder_(builder), document_(document), place_(place), is_operand_(is_operand) {}
+    DocumentReader(Request& request, const io::JsonDocument& document, const std::string& place,
+                   IsOperand is_operand)
+        : request_(request), document_(document), place_(place), is_operand_(is_operand) {}
 
     void read() {
         if (const io::JsonMember* schema = document_.find("schema"))
@@ -34,8 +37,6 @@ public:
     }
 
 private:
-    const Request& request() const { return builder_.request; }
-
     std::string about_schema(const io::JsonMember& schema) const {
         if (document_.read_value(schema) == schemas::index)
             return "a line of an index, whose arrays are in another file; expected a request, a "
@@ -45,50 +46,52 @@ private:
 
     void take_member(const io::JsonMember& member) {
         if (member.key == "mode") return;
-        const bool is_operand = is_operand_(member.key, request().settings.mode);
+        const bool is_operand = is_operand_(member.key, request_.settings.mode);
         const bool is_weights = member.key == "weights" && document_.holds_object(member);
-        if (request().no_files) refuse_file(member);
+        if (request_.no_files) refuse_file(member);
         if (member.key == "inputs") {
             store_inputs(member);
         } else if (member.key == "id") {
-            apply_id(builder_, document_, member);
+            apply_id(request_, document_, member);
         } else if (member.key == io::passed_on_key) {
-            builder_.request.meta = document_.copied(member);
+            request_.meta = document_.copied(member);
         } else if (member.key == "tokens") {
-            builder_.apply_tokens(document_.read_value(member), document_.place(member));
+            const json tokens = document_.read_value(member);
+            if (!tokens.is_null() && !request_.keeps_flag("tokens"))
+                apply_value(request_, "tokens", tokens, document_.place(member));
         } else if (is_weights || (is_operand && holds_elements(document_, member))) {
-            if (request().keeps_flag(member.key)) return;
-            builder_.request.operand_files.erase(member.key);
-            builder_.request.locations[member.key] = Location(member.begin);
+            if (request_.keeps_flag(member.key)) return;
+            request_.operand_files.erase(member.key);
+            request_.locations[member.key] = Location(member.begin);
         } else {
-            builder_.apply_key(member.key, document_.read_value(member),
-                               Location(member.key_offset, document_.text(member)));
+            apply_key(request_, member.key, document_.read_value(member),
+                      Location(member.key_offset, document_.text(member)));
         }
     }
 
     void check_mode() {
-        if (!request().has_mode)
+        if (!request_.has_mode)
             throw Error(ErrorKind::usage, place_,
                         std::string("no mode; expected \"mode\" in the request, or ") +
-                            (request().of_batch ? "--mode" : "a mode before INPUT"));
-        builder_.apply_deferred();
-        check_defaults(request());
+                            (request_.of_batch ? "--mode" : "a mode before INPUT"));
+        apply_deferred(request_);
+        check_defaults(request_);
     }
 
     void take_mode(const io::JsonMember& member) {
         const json value = document_.read_value(member);
-        if (request().of_batch || !request().has_mode) {
+        if (request_.of_batch || !request_.has_mode) {
             const ModeRow* known = mode_named(value.is_string() ? value.get<std::string>() : "");
             if (known == nullptr)
                 throw Error(ErrorKind::usage, document_.place(member),
                             "unknown mode " + io::shortened(value.dump()) + "; expected " +
-                                (request().of_batch ? "model, " : "") + listed_modes() +
+                                (request_.of_batch ? "model, " : "") + listed_modes() +
                                 (value.is_string() ? mode_meant(value.get<std::string>()) : ""));
-            builder_.request.settings.mode = known->mode;
-            builder_.request.has_mode = true;
+            request_.settings.mode = known->mode;
+            request_.has_mode = true;
             return;
         }
-        const std::string mode(row_of(request().settings.mode).name);
+        const std::string mode(row_of(request_.settings.mode).name);
         if (value != mode)
             throw Error(ErrorKind::usage, document_.place(member),
                         "the request has mode " + value.dump() + "; expected \"" + mode +
@@ -107,7 +110,7 @@ private:
 
     /// Stores a matrix, or the path of one.
     void store_inputs(const io::JsonMember& member) {
-        builder_.request.locations["inputs"] = Location(member.begin);
+        request_.locations["inputs"] = Location(member.begin);
         if (document_.holds_array(member)) return;
         const json value = document_.read_value(member);
         const std::string path = value.is_string() ? value.get<std::string>() : "";
@@ -115,10 +118,10 @@ private:
             throw Error(
                 ErrorKind::input, document_.place(member),
                 "\"inputs\" is neither an array nor a path; expected a matrix [[...], ...]");
-        builder_.request.operand_files["inputs"] = path;
+        request_.operand_files["inputs"] = path;
     }
 
-    RequestBuilder& builder_;
+    Request& request_;
     const io::JsonDocument& document_;
     const std::string& place_;
     IsOperand is_operand_;
@@ -126,9 +129,9 @@ private:
 
 }  // namespace
 
-void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
-                    const std::string& place, IsOperand is_operand) {
-    DocumentReader(builder, document, place, is_operand).read();
+void apply_document(Request& request, const io::JsonDocument& document, const std::string& place,
+                    IsOperand is_operand) {
+    DocumentReader(request, document, place, is_operand).read();
 }
 
 bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member) {
@@ -140,10 +143,9 @@ bool holds_elements(const io::JsonDocument& document, const io::JsonMember& memb
     return first != std::string_view::npos && text[first] == '[';
 }
 
-void apply_id(RequestBuilder& builder, const io::JsonDocument& document,
-              const io::JsonMember& member) {
+void apply_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member) {
     std::string id = id_in(document, member);
-    if (!id.empty()) builder.request.id = std::move(id);
+    if (!id.empty()) request.id = std::move(id);
 }
 
 std::string id_in(const io::JsonDocument& document, const io::JsonMember& member) {
@@ -155,6 +157,55 @@ std::string id_in(const io::JsonDocument& document, const io::JsonMember& member
             ErrorKind::input, document.place(member),
             "an id that cannot be given back as it is; expected a string or a 64-bit integer");
     return io::json_text(id);
+}
+
+namespace {
+
+nlohmann::json member_of_line(const io::InputFile& line, const char* key) {
+    const io::JsonMember* const member = line.document->find(key);
+    return member == nullptr ? nlohmann::json() : line.document->read_value(*member);
+}
+
+}  // namespace
+
+io::InputFile IndexedResults::result_of(io::InputFile line) {
+    if (!line.holds_object() || line.document->find("error") != nullptr ||
+        member_of_line(line, "schema") != schemas::index)
+        return line;
+    const nlohmann::json part_name = member_of_line(line, "file"),
+                         listed = member_of_line(line, "arrays");
+    if (!part_name.is_string() || !listed.is_array())
+        throw Error(ErrorKind::input, line.place,
+                    "no file and arrays; expected a line of the index of attn batch --out-dir");
+    const std::string path = io::path_beside(line.name, part_name.get<std::string>());
+    if (path != path_) {
+        part_ = io::open_input_file(path, nullptr, {.regular_only = true});
+        path_ = path;
+    }
+    io::InputFile result;
+    result.name = part_.name;
+    result.place = std::move(line.place);
+    result.format = part_.format;
+    result.arrays.emplace();
+    if (part_.arrays) {
+        result.arrays->name = part_.arrays->name;
+        result.arrays->metadata = part_.arrays->metadata;
+    }
+    for (const nlohmann::json& array : listed) {
+        const auto text = [&](const char* key) {
+            const bool has_it = array.is_object() && array.contains(key) && array[key].is_string();
+            return has_it ? array[key].get<std::string>() : std::string();
+        };
+        const std::string entry = text("entry");
+        const io::StoredArray* const stored = part_.arrays ? part_.arrays->find(entry) : nullptr;
+        if (stored == nullptr)
+            throw Error(ErrorKind::input, result.place,
+                        io::shortened(part_.name) + " has no array " + io::shortened(entry) +
+                            "; expected the files that this index was written with");
+        result.arrays->arrays.push_back(*stored);
+        result.arrays->arrays.back().name = text("name");
+    }
+    return result;
 }
 
 }  // namespace attn::cli

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -106,32 +104,6 @@ json infinity_in(const std::string& text) {
     return -std::numeric_limits<double>::infinity();
 }
 
-/// Stores comma-separated numbers, a JSON list of numbers, or one number.
-template <class T>
-std::string take_list(std::vector<T>& field, const json& value, const Limits& limits) {
-    std::vector<T> list;
-    const auto add = [&](const json& number) {
-        if (list.size() == limits.longest || !is_element(number, limits, field)) return false;
-        list.push_back(number.get<T>());
-        return true;
-    };
-    const auto add_part = [&](const std::string& part) {
-        const json infinity = infinity_in(part);
-        return add(infinity.is_null() ? number_in(part) : infinity);
-    };
-    const auto add_element = [&](const json& element) {
-        return add(element.is_string() ? infinity_in(element.get_ref<const std::string&>())
-                                       : element);
-    };
-    const bool good = value.is_string()  ? each_part(value.get_ref<const std::string&>(), add_part)
-                      : value.is_array() ? std::all_of(value.begin(), value.end(), add_element)
-                                         : add(value);
-    if (!good || list.size() < limits.shortest)
-        return std::string("not a valid list; expected ") + limits.expected;
-    field = std::move(list);
-    return {};
-}
-
 }  // namespace
 
 std::string take(bool& field, const json& value, const Limits&) {
@@ -202,15 +174,34 @@ std::string take(TensorShapes& field, const json& value, const Limits&) {
     return {};
 }
 
-std::string take(std::vector<std::uint64_t>& field, const json& value, const Limits& limits) {
-    return take_list(field, value, limits);
+template <class T>
+std::string take(std::vector<T>& field, const json& value, const Limits& limits) {
+    std::vector<T> list;
+    const auto add = [&](const json& number) {
+        if (list.size() == limits.longest || !is_element(number, limits, field)) return false;
+        list.push_back(number.get<T>());
+        return true;
+    };
+    const auto add_part = [&](const std::string& part) {
+        const json infinity = infinity_in(part);
+        return add(infinity.is_null() ? number_in(part) : infinity);
+    };
+    const auto add_element = [&](const json& element) {
+        return add(element.is_string() ? infinity_in(element.get_ref<const std::string&>())
+                                       : element);
+    };
+    const bool good = value.is_string()  ? each_part(value.get_ref<const std::string&>(), add_part)
+                      : value.is_array() ? std::all_of(value.begin(), value.end(), add_element)
+                                         : add(value);
+    if (!good || list.size() < limits.shortest)
+        return std::string("not a valid list; expected ") + limits.expected;
+    field = std::move(list);
+    return {};
 }
-std::string take(std::vector<std::int64_t>& field, const json& value, const Limits& limits) {
-    return take_list(field, value, limits);
-}
-std::string take(std::vector<double>& field, const json& value, const Limits& limits) {
-    return take_list(field, value, limits);
-}
+
+template std::string take(std::vector<std::uint64_t>&, const json&, const Limits&);
+template std::string take(std::vector<std::int64_t>&, const json&, const Limits&);
+template std::string take(std::vector<double>&, const json&, const Limits&);
 
 std::string take_token(Request& request, const json& value, const Limits& limits) {
     const std::string text = value.is_string() ? value.get<std::string>() : std::string();
@@ -246,7 +237,7 @@ std::string take_rows(Request& request, const json& value, const Limits& limits)
         if (numbers) range = {numbers->first, numbers->second};
     }
     std::vector<std::uint64_t> rows;
-    if (!range.is_array() || !take_list(rows, range, limits).empty())
+    if (!range.is_array() || !take(rows, range, limits).empty())
         return "not a range of rows; expected A:B, integers from 0, as in 0:4 for the first four";
     request.settings.rows = std::move(rows);
     return {};
@@ -331,6 +322,17 @@ std::vector<std::string> word_list(const std::string& text) {
         list.is_array() &&
         std::all_of(list.begin(), list.end(), [](const json& x) { return x.is_string(); });
     return has_words ? list.get<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
+std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key) {
+    std::vector<std::uint64_t> list;
+    const std::optional<std::string> text = args.text(key);
+    for (const std::string& word : text ? split_list(*text) : std::vector<std::string>()) {
+        const auto number = io::number_of_text<std::uint64_t>(word);
+        if (!number || *number > std::uint64_t{1} << 31U) args.fail(key);
+        list.push_back(*number);
+    }
+    return list;
 }
 
 std::vector<std::string> split_list(const std::string& text) {

@@ -34,11 +34,9 @@ std::string take(std::string& field, const nlohmann::json& value, const Limits& 
 std::string take(TensorShapes& field, const nlohmann::json& value, const Limits& limits);
 std::string take(std::vector<std::string>& field, const nlohmann::json& value,
                  const Limits& limits);
-std::string take(std::vector<std::uint64_t>& field, const nlohmann::json& value,
-                 const Limits& limits);
-std::string take(std::vector<std::int64_t>& field, const nlohmann::json& value,
-                 const Limits& limits);
-std::string take(std::vector<double>& field, const nlohmann::json& value, const Limits& limits);
+/// Comma-separated numbers, a JSON list of numbers, or one number.
+template <class T>
+std::string take(std::vector<T>& field, const nlohmann::json& value, const Limits& limits);
 template <class T>
 std::string take(std::optional<T>& field, const nlohmann::json& value, const Limits& limits) {
     T taken{};
@@ -65,30 +63,25 @@ void append_field(std::string& out, const std::optional<T>& field) {
 
 namespace field_detail {
 
-template <class T>
-inline constexpr FieldKind kind = FieldKind::word;
-template <class T>
-inline constexpr FieldKind kind<std::optional<T>> = kind<T>;
-template <>
-inline constexpr FieldKind kind<bool> = FieldKind::boolean;
-template <>
-inline constexpr FieldKind kind<std::uint64_t> = FieldKind::integer;
-template <>
-inline constexpr FieldKind kind<Seed> = FieldKind::seed;
-template <>
-inline constexpr FieldKind kind<double> = FieldKind::number;
-template <>
-inline constexpr FieldKind kind<std::string> = FieldKind::string;
-template <>
-inline constexpr FieldKind kind<std::vector<std::string>> = FieldKind::strings;
-template <>
-inline constexpr FieldKind kind<std::vector<std::uint64_t>> = FieldKind::integers;
-template <>
-inline constexpr FieldKind kind<std::vector<std::int64_t>> = FieldKind::signed_integers;
-template <>
-inline constexpr FieldKind kind<std::vector<double>> = FieldKind::numbers;
-template <>
-inline constexpr FieldKind kind<TensorShapes> = FieldKind::shapes;
+/// The kind of a field of each type.
+struct KindOf {
+    using enum FieldKind;
+    static constexpr FieldKind type(const void*) { return word; }
+    static constexpr FieldKind type(const bool*) { return boolean; }
+    static constexpr FieldKind type(const std::uint64_t*) { return integer; }
+    static constexpr FieldKind type(const Seed*) { return seed; }
+    static constexpr FieldKind type(const double*) { return number; }
+    static constexpr FieldKind type(const std::string*) { return string; }
+    static constexpr FieldKind type(const std::vector<std::string>*) { return strings; }
+    static constexpr FieldKind type(const std::vector<std::uint64_t>*) { return integers; }
+    static constexpr FieldKind type(const std::vector<std::int64_t>*) { return signed_integers; }
+    static constexpr FieldKind type(const std::vector<double>*) { return numbers; }
+    static constexpr FieldKind type(const TensorShapes*) { return shapes; }
+    template <class T>
+    static constexpr FieldKind type(const std::optional<T>*) {
+        return type(static_cast<const T*>(nullptr));
+    }
+};
 
 template <auto... path>
 using TypeAt = std::remove_cvref_t<decltype((std::declval<Request&>().*....*path))>;
@@ -98,7 +91,7 @@ using TypeAt = std::remove_cvref_t<decltype((std::declval<Request&>().*....*path
 /// The member of a request at the end of a path: field_of<&Request::settings, &Settings::d_out>.
 template <auto... path>
 inline constexpr Field field_of{
-    .kind = field_detail::kind<field_detail::TypeAt<path...>>,
+    .kind = field_detail::KindOf::type(static_cast<const field_detail::TypeAt<path...>*>(nullptr)),
     .set = [](Request& request, const nlohmann::json& value,
               const Limits& limits) { return take((request.*....*path), value, limits); },
     .append = [](std::string& json,
@@ -141,6 +134,9 @@ nlohmann::json value_of(const Option& option, const std::string& text);
 
 /// A list of words in the syntax of --tokens: comma-separated, or JSON. Empty if it is neither.
 std::vector<std::string> word_list(const std::string& text);
+
+/// The integers of a command's own flag, at most 2^31; none if it is not given. Errors: kind usage.
+std::vector<std::uint64_t> whole_list(const Args& args, std::string_view key);
 
 /// The comma-separated parts of a list, as on the command line, without surrounding blanks.
 std::vector<std::string> split_list(const std::string& text);

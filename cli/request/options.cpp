@@ -145,16 +145,15 @@ constexpr Option table[] = {
     {"init", weights, layers, setting_among<init_names, &S::init>, {}, "",
      "how the parameters are drawn; none: Q = K = V = X, unscaled", everywhere | of_draws},
     {"seed", weights, all_modes, setting<&S::seed>, {}, "N",
-     "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 0, 's'},
+     "torch.manual_seed, -2^63 to 2^64-1 (default 0)", everywhere, 's'},
     {"rng_skip", weights, all_modes, setting<&S::rng_skip>, from_0, "N",
      "skip N 32-bit draws before the first one that is used (default 0)", everywhere | of_draws},
     {"qkv_bias", weights, layers, setting<&S::qkv_bias>, {}, "",
      "add biases to the query, key and value projections (default off)"},
     {"out_proj", weights, with_out, setting<&S::out_proj>, {}, "",
-     "multiply the joined heads by W_out (default on; style wrapper never does)", everywhere,
-     with_out},
+     "multiply the joined heads by W_out (default on; style wrapper never does)"},
     {"out_bias", weights, with_out, setting<&S::out_bias>, {}, "",
-     "add a bias to the output projection (default on where there is one)", everywhere, with_out},
+     "add a bias to the output projection (default on where there is one)"},
     {"style", weights, multihead, setting_among<style_names, &S::style>, {}, "",
      "split: one projection, cut into heads; wrapper: independent layers side by side, each to "
      "d_out"},
@@ -194,7 +193,7 @@ constexpr Option table[] = {
 
     {"causal", masking, (with_out & ~linear) | sdpa, setting<&S::causal>, {}, "",
      "a token attends to itself and earlier tokens, not to later ones (default on in multihead, but for "
-     "bert; off in cross and sdpa)", saved, multihead},
+     "bert; off in cross and sdpa)", saved},
     {"causal_align", masking, softmax, setting_among<causal_align_names, &S::causal_align>, {}, "",
      "query i sees keys up to i, or the last query sees all (default top-left; must be named where "
      "causal and lengths differ)"},
@@ -266,15 +265,15 @@ constexpr Option table[] = {
      "PyTorch's own stream, or that of its builds with MKL on Intel processors"},
 
     {"output", output, all_modes, field_of<&R::output>, {}, "FILE",
-     "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 0, 'o'},
+     "write there, whole or not at all (default -, standard output)", as_flag | in_explain | in_model, 'o'},
     {"format", output, all_modes, among<format_names, &R::format>, {}, "",
      "a JSON document; arrays for other programs; PyTorch's print(); an aligned table; a header of C; "
      "words of Verilog's $readmemh; nothing; "
-     "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 0, 'f'},
+     "without it, by -o's suffix, and a table on a terminal", of_arrays | in_model, 'f'},
     {"emit", output, all_modes, setting<&S::emit>, names, "LIST",
-     emit_help.data(), of_arrays | in_model, 0, 'e'},
+     emit_help.data(), of_arrays | in_model, 'e'},
     {"token", output, all_modes, token_field, from_0, "N|LABEL",
-     "compute one query row only, from 0 or by its token's label (default all)", everywhere, 0, 't'},
+     "compute one query row only, from 0 or by its token's label (default all)", everywhere, 't'},
     {"rows", output, all_modes, rows_field, {0, largest_size, "", 2, 2}, "A:B",
      "compute query rows A to B - 1 only, from 0 (default all)", (everywhere & ~in_explain) | in_check},
     {"head", output, several_heads, setting<&S::head>,

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <utility>
+#include <vector>
 
+#include "cli/args/names.hpp"
 #include "cli/request/field.hpp"
+#include "core/base/did_you_mean.hpp"
+#include "core/base/error.hpp"
+#include "core/operator/arrays.hpp"
 #include "io/text/json_text.hpp"
 
 namespace attn::cli {
@@ -71,6 +76,12 @@ std::string with_keys(std::string message) {
     return message;
 }
 
+std::string setting_text(double value) {
+    std::string text;
+    io::append_number(text, value, std::nullopt);
+    return text;
+}
+
 std::string config_of(const Request& request) {
     const Mode mode = request.settings.mode;
     const unsigned elsewhere = request.has("weights") ? of_draws : of_model;
@@ -95,6 +106,87 @@ std::string config_of(const Request& request) {
         if (config.size() == without_value) config.resize(before);
     }
     return config += '}';
+}
+
+namespace {
+
+/// The word in the shell's quotes if it needs any.
+std::string quoted_word(const std::string& word) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string quoted = "'";
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted += '\'';
+}
+
+std::string text_of_flag(const FlagValue& flag) {
+    if (is_boolean(*flag.option) && flag.text == "false") return "--no-" + flag_name(*flag.option);
+    std::string text = flag_of(*flag.option);
+    if (has_value(*flag.option)) text += " " + quoted_word(flag.text);
+    return text;
+}
+
+}  // namespace
+
+std::string words_text(std::span<const std::string> words) {
+    std::string text;
+    for (const std::string& word : words) text += " " + quoted_word(word);
+    return text;
+}
+
+std::string flags_text(std::span<const FlagValue> flags,
+                       std::initializer_list<std::string_view> left_out) {
+    std::string text;
+    for (const FlagValue& flag : flags)
+        if (std::find(left_out.begin(), left_out.end(), flag.option->key) == left_out.end())
+            text += " " + text_of_flag(flag);
+    return text;
+}
+
+std::string command_text(const Args& args) {
+    std::string text = "attn " + std::string(args.command->name);
+    if (args.input) text += words_text({&*args.input, 1});
+    return text + words_text(args.words) + flags_text(args.flags, {"threads"});
+}
+
+namespace {
+
+/// Words separated by blanks; short ones are similar to everything.
+std::vector<std::string> words_of(std::string_view text) {
+    std::vector<std::string> words;
+    for (std::size_t from = 0, blank; from < text.size(); from = blank + 1) {
+        blank = std::min(text.find(' ', from), text.size());
+        if (blank - from > 4) words.emplace_back(text.substr(from, blank - from));
+    }
+    return words;
+}
+
+/// "unknown array "probs"; attn calls it attention_weights": the array that other programs and
+/// papers call so, else the nearest name, else all names.
+std::string unknown_array(std::string_view name) {
+    if (name.empty()) return "an empty name; expected names separated by commas, or all";
+    const std::string small(name.substr(0, 40)), start = "unknown array \"" + small + "\"; ";
+    if (const NameRow* const other = find_other_name("array", as_listed(small)))
+        return start + "attn calls it " + std::string(other->of);
+    const std::vector<std::string> names = names_of_arrays();
+    std::string near = did_you_mean(name, names);
+    for (const NameRow& row : all_other_names)
+        if (near.empty() && row.table == "array" &&
+            !did_you_mean(name, words_of(row.names)).empty())
+            near = row.of;
+    if (!near.empty()) return start + "did you mean " + near + "?";
+    std::string list;
+    for (const std::string& known : names) list += known + ", ";
+    return start + "expected " + list + "or all";
+}
+
+}  // namespace
+
+void check_array_names(const std::vector<std::string>& emit) {
+    for (const std::string& name : emit)
+        if (name != "all" && !find_array(name))
+            throw SettingError(ErrorKind::usage, "emit", unknown_array(name));
 }
 
 }  // namespace attn::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,11 +23,11 @@ namespace {
 
 using nlohmann::json;
 
-void store_at(RequestBuilder& builder, const Option& option, const json& value, ErrorKind kind,
+void store_at(Request& request, const Option& option, const json& value, ErrorKind kind,
               const std::string& place) {
-    const std::string problem = store(builder.request, option, value);
+    const std::string problem = store(request, option, value);
     if (!problem.empty()) throw Error(kind, place, problem);
-    builder.request.locations[option.key] = place;
+    request.locations[option.key] = place;
 }
 
 template <class Formats>
@@ -97,14 +96,14 @@ std::vector<std::string> known_keys(Mode mode) {
     return keys;
 }
 
-void apply_flag(RequestBuilder& builder, const FlagValue& given) {
+void apply_flag(Request& request, const FlagValue& given) {
     const Option& option = *given.option;
     if (io::find_invalid_utf8(given.text) != std::string::npos)
         throw Error(ErrorKind::usage, flag_of(option), "not UTF-8; expected UTF-8 text");
     if (given.text.find('\0') != std::string::npos)
         throw Error(ErrorKind::usage, location_of(given), "a zero character; expected none");
-    store_at(builder, option, value_of(option, given.text), ErrorKind::usage, location_of(given));
-    builder.request.locations[option.key].is_default = given.origin != Origin::command_line;
+    store_at(request, option, value_of(option, given.text), ErrorKind::usage, location_of(given));
+    request.locations[option.key].is_default = given.origin != Origin::command_line;
 }
 
 /// Whether the command line says what is computed on.
@@ -119,36 +118,35 @@ bool names_source(const Request& request, const Args& args) {
 }  // namespace
 
 Request with_flags(Request request, const Args& args) {
-    RequestBuilder builder{std::move(request)};
     for (const FlagValue& given : args.flags) {
         const Option& option = *given.option;
-        if (&option == &config_id) builder.request.id = given.text;
+        if (&option == &config_id) request.id = given.text;
         // A command reads its own flags itself.
         if (find_option(option.key) != &option) continue;
         // Environment flags apply to all modes, and a record may specify its mode.
         if (given.origin == Origin::environment)
-            builder.request.deferred.push_back(given);
+            request.deferred.push_back(given);
         else
-            apply_flag(builder, given);
+            apply_flag(request, given);
     }
-    if (!builder.request.of_batch && builder.request.has_mode) builder.apply_deferred();
-    if (!args.question.empty() && builder.request.has_mode && !builder.request.of_batch &&
-        !names_source(builder.request, args)) {
-        builder.request.input = args.question;
-        builder.request.is_question = true;
+    if (!request.of_batch && request.has_mode) apply_deferred(request);
+    if (!args.question.empty() && request.has_mode && !request.of_batch &&
+        !names_source(request, args)) {
+        request.input = args.question;
+        request.is_question = true;
     }
-    return std::move(builder.request);
+    return request;
 }
 
-void RequestBuilder::apply_deferred() {
+void apply_deferred(Request& request) {
     const Modes here = in(request.settings.mode);
     for (const FlagValue& given : request.deferred)
         if ((given.option->modes & here) != 0 && !request.has(given.option->key))
-            apply_flag(*this, given);
+            apply_flag(request, given);
     request.deferred.clear();
 }
 
-void RequestBuilder::apply_key(const std::string& key, const json& value, const Location& place) {
+void apply_key(Request& request, const std::string& key, const json& value, const Location& place) {
     const Option* option = find_option(key);
     const Mode mode = request.settings.mode;
     const auto fail = [&](const std::string& message) {
@@ -181,13 +179,9 @@ void RequestBuilder::apply_key(const std::string& key, const json& value, const 
     request.locations[key] = place;
 }
 
-void RequestBuilder::apply_value(const std::string& key, const json& value,
-                                 const std::string& place) {
-    store_at(*this, *find_option(key), value, ErrorKind::input, place);
-}
-
-void RequestBuilder::apply_tokens(const json& value, const std::string& place) {
-    if (!value.is_null() && !request.keeps_flag("tokens")) apply_value("tokens", value, place);
+void apply_value(Request& request, const std::string& key, const json& value,
+                 const std::string& place) {
+    store_at(request, *find_option(key), value, ErrorKind::input, place);
 }
 
 void check_defaults(const Request& request) {
@@ -201,10 +195,10 @@ void check_defaults(const Request& request) {
     }
 }
 
-void RequestBuilder::apply_environment() {
+void apply_environment(Request& request) {
     const char* kernel = std::getenv("ATTN_KERNEL");
     if (kernel == nullptr || *kernel == '\0' || request.has("kernel")) return;
-    store_at(*this, *find_option("kernel"), kernel, ErrorKind::usage,
+    store_at(request, *find_option("kernel"), kernel, ErrorKind::usage,
              "ATTN_KERNEL=" + io::shortened(kernel));
 }
 

@@ -13,30 +13,25 @@
 
 namespace attn::cli {
 
-/// Stages that add to a request own one of these and return the finished request. The first stage
-/// to set a key wins: the command line, the request's document, files of flags, the environment,
-/// then the model. In a batch the document takes precedence over the command line.
-struct RequestBuilder {
-    Request request;
+// Stages add to a request. The first stage to set a key wins: the command line, the request's
+// document, files of flags, the environment, then the model. In a batch the document takes
+// precedence over the command line.
 
-    /// Stores the value of a request document's key, unless a flag has set the option. `place` is
-    /// the key's location. Errors: kind usage; an unknown key names the nearest known one.
-    void apply_key(const std::string& key, const nlohmann::json& value, const Location& place);
+/// Stores the value of a request document's key, unless a flag has set the option. `place` is the
+/// key's location. Errors: kind usage; an unknown key names the nearest known one.
+void apply_key(Request& request, const std::string& key, const nlohmann::json& value,
+               const Location& place);
 
-    /// Stores a value that a model or attn wrote at `place`. Errors: kind input.
-    void apply_value(const std::string& key, const nlohmann::json& value, const std::string& place);
+/// Stores a value that a model or attn wrote at `place`. Errors: kind input.
+void apply_value(Request& request, const std::string& key, const nlohmann::json& value,
+                 const std::string& place);
 
-    /// Stores labels of a request or an earlier result, unless a flag specifies labels. Errors:
-    /// kind input at `place`.
-    void apply_tokens(const nlohmann::json& value, const std::string& place);
+/// Applies the environment flags that the request's mode has; call it once the mode is known.
+/// Errors: kind usage.
+void apply_deferred(Request& request);
 
-    /// Applies the environment flags that the request's mode has; call it once the mode is known.
-    /// Errors: kind usage.
-    void apply_deferred();
-
-    /// Applies ATTN_KERNEL if neither a flag nor a key specifies a kernel. Errors: kind usage.
-    void apply_environment();
-};
+/// Applies ATTN_KERNEL if neither a flag nor a key specifies a kernel. Errors: kind usage.
+void apply_environment(Request& request);
 
 /// Checks that the request's mode has every setting that is given, such as a batch's defaults.
 /// Errors: kind usage.
@@ -74,16 +69,15 @@ using IsOperand = bool (*)(std::string_view key, Mode mode);
 
 /// Adds the settings of a request document and the locations of its arrays, unless a flag has set
 /// them. `place` is the document's location in errors. Errors: kinds usage and input.
-void apply_document(RequestBuilder& builder, const io::JsonDocument& document,
-                    const std::string& place, IsOperand is_operand);
+void apply_document(Request& request, const io::JsonDocument& document, const std::string& place,
+                    IsOperand is_operand);
 
 /// Whether a member's value is the elements of an operand: an array, and not the flat list of
 /// constants that some options take.
 bool holds_elements(const io::JsonDocument& document, const io::JsonMember& member);
 
 /// Takes the id in a document, unless it is null. Errors: as id_in.
-void apply_id(RequestBuilder& builder, const io::JsonDocument& document,
-              const io::JsonMember& member);
+void apply_id(Request& request, const io::JsonDocument& document, const io::JsonMember& member);
 
 /// The id in a document, as JSON; empty for null. Errors: kind input.
 std::string id_in(const io::JsonDocument& document, const io::JsonMember& member);

@@ -59,13 +59,13 @@ std::vector<BatchInput> corpus_of(const std::vector<std::string>& words) {
 Request defaults_of_texts(const Args& args, const std::string& layers) {
     Request defaults;
     defaults.of_batch = true;
-    RequestBuilder builder{with_flags(std::move(defaults), args)};
-    builder.apply_environment();
-    builder.request.access.regular_only = true;
-    builder.request.settings.emit = {"attention_weights"};
-    builder.request.locations["emit"] = Location("attn scan");
-    builder.request.locations["layers"] = Location("--layers " + layers);
-    return std::move(builder.request);
+    defaults = with_flags(std::move(defaults), args);
+    apply_environment(defaults);
+    defaults.access.regular_only = true;
+    defaults.settings.emit = {"attention_weights"};
+    defaults.locations["emit"] = Location("attn scan");
+    defaults.locations["layers"] = Location("--layers " + layers);
+    return defaults;
 }
 
 int run_scan_command(const Args& args) {

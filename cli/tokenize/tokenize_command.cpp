@@ -1,46 +1,184 @@
+// `attn tokenize`: converts a text to token ids, and token ids to a text.
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/args/args.hpp"
 #include "cli/output/output.hpp"
 #include "cli/question/question.hpp"
-#include "cli/tokenize/tokenize.hpp"
+#include "cli/request/request.hpp"
 #include "core/base/error.hpp"
+#include "io/file/bytes.hpp"
+#include "io/file/output.hpp"
+#include "io/file/source.hpp"
+#include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
+#include "io/text/utf8.hpp"
+#include "io/tokenizer/tokenizer.hpp"
 
 namespace attn::cli {
 namespace {
 
-constexpr Names<TokenForm, 3> token_forms{
-    {{TokenForm::table, "table"}, {TokenForm::json, "json"}, {TokenForm::ndjson, "ndjson"}}};
-
-struct TokenFormat {
-    TokenForm form;
-    std::vector<std::string_view> suffixes;
+struct TokenizeRequest {
+    std::string tokenizer;            ///< a folder, a tokenizer.json or a GGUF file
+    std::optional<std::string> text;  ///< a text or ids; empty: standard input
+    std::optional<std::string> pair;  ///< a second text
+    std::string output = "-";
+    bool as_table = false;            ///< else as JSON
+    bool decodes = false;             ///< the text is a list of ids
+    bool by_line = false;             ///< each line is a text
+    bool adds_special_tokens = true;  ///< when decoding: keeps them
 };
 
-/// What the name of the output and the terminal suggest.
-TokenForm form_of(const Args& args, const TokenizeRequest& request) {
-    const std::array<TokenFormat, 3> formats{{{TokenForm::json, {".json"}},
-                                              {TokenForm::ndjson, {".ndjson", ".jsonl"}},
-                                              {TokenForm::table, {".txt"}}}};
-    const bool is_file = request.output != "-";
-    const OutputName name{request.output, "--output " + request.output,
-                          "tokens are written as a table or as JSON"};
-    if (const auto place = args.place("format")) {
-        const auto& [form, word] = token_forms[*place];
-        const TokenFormat* const named =
-            is_file ? format_of_suffix(formats, request.output) : nullptr;
-        if (named != nullptr && named->form != form)
-            refuse_format("--format " + std::string(word), name, name_of(token_forms, named->form));
-        return form;
+/// Ids with commas or blanks between them, or a list in JSON.
+std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& place) {
+    constexpr std::string_view between = ", \t\r\n";
+    const auto trim = [&] {
+        text.remove_prefix(std::min(text.find_first_not_of(between), text.size()));
+    };
+    trim();
+    const bool is_list = text.starts_with('[');
+    if (is_list) text.remove_prefix(1);
+    std::vector<std::uint32_t> ids;
+    for (trim(); !text.empty() && text[0] != ']'; trim()) {
+        const std::string_view word = text.substr(0, text.find_first_of(", \t\r\n]"));
+        const auto id = io::number_of_text<std::uint32_t>(word);
+        if (!id)
+            throw Error(
+                ErrorKind::input, place,
+                io::quoted_name(word) + " is not an id; expected integers, as 12,7 or [12, 7]");
+        ids.push_back(*id);
+        text.remove_prefix(word.size());
     }
-    if (is_file)
-        if (const TokenFormat* format = format_of_name(formats, name)) return format->form;
-    const bool is_text = request.decodes || (!is_file && isatty(STDOUT_FILENO) != 0);
-    return is_text ? TokenForm::table : TokenForm::json;
+    const bool is_closed = text.starts_with(']');
+    if (is_closed) text.remove_prefix(1);
+    trim();
+    if (!text.empty() || is_list != is_closed)
+        throw Error(ErrorKind::input, place, "is not a list of ids; expected 12,7 or [12, 7]");
+    return ids;
+}
+
+class TokenWriter {
+public:
+    TokenWriter(const TokenizeRequest& request, const io::Tokenizer& tokenizer, io::Output& output)
+        : request_(request), tokenizer_(tokenizer), output_(output) {}
+
+    /// One text, or one list of ids. `place` is its location in errors.
+    void write(std::string_view text, const std::string& place) {
+        try {
+            output_ << (request_.decodes ? decoded(ids_of(text, place)) : encoded(text));
+        } catch (const Error& error) {
+            if (error.where() != "text") throw;
+            throw Error(error.kind(), place, error.what());
+        }
+        ++count_;
+    }
+
+private:
+    std::string encoded(std::string_view text) const {
+        const bool adds = request_.adds_special_tokens;
+        const io::TokenizedText found = request_.pair
+                                            ? tokenizer_.encode_pair(text, *request_.pair, adds)
+                                            : tokenizer_.encode(text, adds);
+        if (request_.as_table) return table(found);
+        std::string line = head();
+        io::append_member(line, "ids", found.ids);
+        io::append_member(line, "tokens", found.pieces);
+        if (request_.pair) io::append_member(line, "type_ids", found.type_ids);
+        return line + "}\n";
+    }
+
+    std::string decoded(const std::vector<std::uint32_t>& ids) const {
+        const std::string text = tokenizer_.decode(ids, !request_.adds_special_tokens);
+        // A pipe gets the text as it is, a terminal without control characters.
+        const bool is_seen = request_.output == "-" && isatty(STDOUT_FILENO) != 0;
+        if (request_.as_table) return (is_seen ? shown(text) : text) + "\n";
+        std::string line = head();
+        std::vector<std::string> pieces;
+        pieces.reserve(ids.size());
+        for (const std::uint32_t id : ids) pieces.push_back(tokenizer_.piece(id));
+        io::append_member(line, "ids", ids);
+        io::append_member(line, "tokens", pieces);
+        io::append_member(line, "text", text);
+        return line + "}\n";
+    }
+
+    static std::string head() {
+        std::string line = "{";
+        io::append_member(line, "schema", schemas::tokens);
+        return line;
+    }
+
+    static std::string shown(const std::string& text) {
+        std::string lines;
+        for (const std::string_view line : io::lines_of(text))
+            (lines += io::printable(line)) += '\n';
+        if (!text.ends_with('\n') && !lines.empty()) lines.pop_back();
+        return lines;
+    }
+
+    std::string table(const io::TokenizedText& found) const {
+        io::Cells cells{{"token", "id"}};
+        if (request_.pair) cells[0].push_back("type");
+        for (std::size_t i = 0; i < found.ids.size(); ++i) {
+            cells.push_back(
+                {"\"" + io::printable(found.pieces[i]) + "\"", std::to_string(found.ids[i])});
+            if (request_.pair) cells.back().push_back(std::to_string(found.type_ids[i]));
+        }
+        return (count_ == 0 ? "" : "\n") + io::align_columns(cells);
+    }
+
+    const TokenizeRequest& request_;
+    const io::Tokenizer& tokenizer_;
+    io::Output& output_;
+    std::size_t count_ = 0;
+};
+
+void tokenize(const TokenizeRequest& request) {
+    const io::Tokenizer tokenizer = io::read_tokenizer(request.tokenizer);
+    std::string text, place = request.decodes ? "ids" : "text";
+    if (request.text) {
+        text = *request.text;
+    } else {
+        const auto bytes = io::Bytes::open("-", {.expected = nullptr});
+        text = bytes->read(0, bytes->size());
+        place = bytes->name();
+    }
+    io::OutputFile output(request.output);
+    output.fill([&](io::Output& out) {
+        TokenWriter writer(request, tokenizer, out);
+        if (!request.by_line) return writer.write(text, place);
+        std::size_t number = 0;
+        for (std::string_view line : io::lines_of(text)) {
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            writer.write(line, place + ":" + std::to_string(++number));
+        }
+    });
+    output.commit();
+}
+
+struct TokenFormat {
+    std::string_view name;
+    std::array<std::string_view, 3> suffixes;
+};
+constexpr std::array<TokenFormat, 3> token_formats{
+    {{"table", {".txt"}}, {"json", {".json"}}, {"ndjson", {".ndjson", ".jsonl"}}}};
+constexpr auto token_format_names = names_of(token_formats);
+
+/// Whether the flag, the name of the output or the terminal asks for a table.
+bool wants_table(const Args& args, const TokenizeRequest& request) {
+    const auto place = args.place("format");
+    const TokenFormat* const format = format_of_flag(
+        token_formats, place ? &token_formats[*place] : nullptr,
+        {request.output, "--output " + request.output, "tokens are written as a table or as JSON"});
+    if (format != nullptr) return format == &token_formats.front();
+    return request.decodes || (request.output == "-" && isatty(STDOUT_FILENO) != 0);
 }
 
 int run_tokenize(const Args& args) {
@@ -63,7 +201,7 @@ int run_tokenize(const Args& args) {
         throw Error(ErrorKind::usage, "--text-pair", "conflicts with --decode");
     if (request.pair && request.by_line)
         throw Error(ErrorKind::usage, "--text-pair", "conflicts with --lines");
-    request.form = form_of(args, request);
+    request.as_table = wants_table(args, request);
     if (!request.text)
         refuse_keyboard("attn tokenize",
                         "no text; expected one, or a text piped in, as by attn tokenize " +
@@ -86,7 +224,7 @@ constexpr Option tokenize_options[] = {
      .field = no_value,
      .help = "each line is a text, or a list of ids (default off)"},
     {.key = "format",
-     .field = choice_among<token_forms>,
+     .field = choice_among<token_format_names>,
      .limits = {.expected = "table|json|ndjson"},
      .help = "format of the output (default table on a terminal, otherwise json)",
      .letter = 'f'},

@@ -1,7 +1,6 @@
 // The colours of heat maps and their scales.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,14 +19,9 @@ struct Color {
     friend bool operator==(const Color&, const Color&) = default;
 };
 
-/// viridis, from dark at 0 to yellow at 1. Source: van der Walt and Smith, 2015 (CC0).
-Color viridis(double position);
-
-/// Red above 0, blue below, white at 0; position from -1 to 1. Source: ColorBrewer's RdBu.
-Color red_blue(double position);
-
-/// The colours of cells, in equal steps from one end to the other: at most 240, so that the picture
-/// of a map needs a palette at most. An odd number if they diverge: 0 has its own colour.
+/// The colours of cells, of viridis or, if they diverge, red above 0 and blue below, in equal steps
+/// from one end to the other: at most 240, so that the picture of a map needs a palette at most. An
+/// odd number if they diverge: 0 has its own colour.
 std::span<const Color> cell_colors(bool is_diverging);
 
 /// The nearest of them to `position`.

@@ -115,8 +115,6 @@ struct HeatMapLimits {
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsMasked& is_masked,
                       ColorScale scale, const HeatMapLimits& limits);
 
-// Numbers as compressed planes in text, for pages of many cells.
-
 // Base64, for data embedded in pictures and pages.
 
 /// Source: RFC 4648, section 4.

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -138,8 +137,6 @@ std::string cell_text(const HeatMap& map, double value, bool is_short);
 /// The size of the line that explains the colours of masked cells and of cells without a number;
 /// 0: none.
 double swatches_width(const HeatMap& map, const PictureStyle& style);
-
-// The picture formats of heat maps, one row each.
 
 // Heat maps as a page for browsers.
 

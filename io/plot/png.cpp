@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <png.h>
 #include <zlib.h>
@@ -20,50 +20,37 @@
 namespace attn::io {
 namespace {
 
-/// The colours of a picture, each with a number.
-class Palette {
-public:
-    /// Empty if there are more than a palette holds.
-    std::optional<std::uint8_t> number_of(const Color& color) {
-        constexpr std::size_t most = 256;
-        const int key = color.red << 16 | color.green << 8 | color.blue;
-        const auto found = numbers_.find(key);
-        if (found != numbers_.end()) return found->second;
-        if (colors_.size() == most) return std::nullopt;
-        colors_.push_back({color.red, color.green, color.blue});
-        return numbers_[key] = static_cast<std::uint8_t>(colors_.size() - 1);
-    }
-    const std::vector<png_color>& colors() const { return colors_; }
-
-private:
-    std::unordered_map<int, std::uint8_t> numbers_;
-    std::vector<png_color> colors_;
-};
-
-/// The index of each pixel's colour; empty if there are too many colours. Whether colours change so
-/// often between pixels that searching for repeats is not worthwhile.
-struct Numbers {
-    std::vector<std::uint8_t> of_pixels;
+/// The pixels as numbers of their colours, or nothing if these are more than a palette holds.
+/// Whether colours change so often between pixels that searching for repeats is not worthwhile.
+struct IndexedPixels {
+    std::vector<png_color> colors{};
+    std::vector<std::uint8_t> numbers{};
     bool are_noisy = false;
 };
 
-Numbers numbers_of(const Pixels& pixels, Palette& palette) {
-    constexpr std::size_t quiet_run = 8;
+IndexedPixels indexed(const Pixels& pixels) {
+    constexpr std::size_t most = 256, quiet_run = 8;
     const std::size_t count = pixels.colors.size();
-    Numbers numbers{std::vector<std::uint8_t>(count)};
+    IndexedPixels result;
+    result.numbers.resize(count);
+    std::unordered_map<int, std::uint8_t> known;
     std::size_t changes = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        if (i > 0 && pixels.colors[i] == pixels.colors[i - 1]) {
-            numbers.of_pixels[i] = numbers.of_pixels[i - 1];
+        const Color& color = pixels.colors[i];
+        if (i > 0 && color == pixels.colors[i - 1]) {
+            result.numbers[i] = result.numbers[i - 1];
             continue;
         }
         ++changes;
-        const auto number = palette.number_of(pixels.colors[i]);
-        if (!number) return {};
-        numbers.of_pixels[i] = *number;
+        const auto [found, is_new] =
+            known.try_emplace(color.red << 16 | color.green << 8 | color.blue,
+                              static_cast<std::uint8_t>(result.colors.size()));
+        if (is_new && result.colors.size() == most) return {};
+        if (is_new) result.colors.push_back({color.red, color.green, color.blue});
+        result.numbers[i] = found->second;
     }
-    numbers.are_noisy = changes > count / quiet_run;
-    return numbers;
+    result.are_noisy = changes > count / quiet_run;
+    return result;
 }
 
 /// The destination of libpng. libpng is written in C: exceptions must not pass through it.
@@ -218,12 +205,10 @@ private:
 }  // namespace
 
 std::string png_of(const Pixels& pixels) {
-    Palette palette;
-    const Numbers numbers = numbers_of(pixels, palette);
     static_assert(sizeof(Color) == 3 && sizeof(png_color) == 3);
-    const std::vector<png_color>& colors = palette.colors();
-    const bool has_palette = !numbers.of_pixels.empty();
-    const void* rows = has_palette ? static_cast<const void*>(numbers.of_pixels.data())
+    const auto [colors, numbers, are_noisy] = indexed(pixels);
+    const bool has_palette = !numbers.empty();
+    const void* rows = has_palette ? static_cast<const void*>(numbers.data())
                                    : static_cast<const void*>(pixels.colors.data());
     // In the worst case, deflation adds little.
     const std::size_t bytes = pixels.colors.size() * (has_palette ? 1 : sizeof(Color));
@@ -232,7 +217,7 @@ std::string png_of(const Pixels& pixels) {
     if (!write_raster(
             sink, {static_cast<png_uint_32>(pixels.width), static_cast<png_uint_32>(pixels.height),
                    static_cast<const png_byte*>(rows), colors.data(),
-                   has_palette ? static_cast<int>(colors.size()) : 0, numbers.are_noisy})) {
+                   static_cast<int>(colors.size()), are_noisy})) {
         // The library reports it only as text.
         const std::string_view message = sink.message.data();
         if (message.empty() || message.find("memory") != std::string_view::npos)

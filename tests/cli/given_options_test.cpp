@@ -50,12 +50,11 @@ Settled settle(Words words) {
     settled.error = test::error_of([&] {
         RequestWithInput asked = open_request(
             make_request(parse(static_cast<int>(argv.size()), argv.data(), attn_program())));
-        const OutputPlan output = plan_output(asked.request);
-        asked.request = with_output(std::move(asked.request), output);
+        const auto computed = plan_output(asked.request);
         ThreadPool workers(1);
         io::LoadedModels models;
-        const PlannedQuestion planned = plan_question(
-            read_question(std::move(asked), {workers, models}), {.emit = output.computed});
+        const PlannedQuestion planned =
+            plan_question(read_question(std::move(asked), {workers, models}), {.emit = computed});
         settled.config = json::parse(config_of(planned.question.request));
     });
     return settled;

@@ -206,9 +206,8 @@ void parse_argv(std::string_view bytes) {
         if (args.command->mode != nullptr) {
             require_same_as_file(args);
             RequestWithInput asked = open_request(make_request(args));
-            const OutputPlan output = plan_output(asked.request);
-            asked.request = with_output(std::move(asked.request), output);
-            answer_of(std::move(asked), {.emit = output.computed});
+            const auto computed = plan_output(asked.request);
+            answer_of(std::move(asked), {.emit = computed});
         } else if (args.command->name != "batch" && args.command->name != "explain") {
             args.command->run(args);  // those two compute
         }
