@@ -77,6 +77,16 @@ std::size_t ascii_prefix(std::string_view text) {
     return at;
 }
 
+constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
+
+/// A blocking open of a pipe without a writer cannot be interrupted. Only on Linux does polling
+/// also wait for the first writer; elsewhere the pipe would seem to be at its end.
+#ifdef __linux__
+constexpr int wait_later = O_NONBLOCK;
+#else
+constexpr int wait_later = 0;
+#endif
+
 }  // namespace
 
 std::string_view without_byte_order_mark(std::string_view text) {
@@ -188,20 +198,6 @@ std::string excerpt(std::string_view text, std::size_t offset) {
     }
     return piece.empty() ? "a line break or control character" : "'" + piece + "'";
 }
-
-namespace {
-
-constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
-
-/// A blocking open of a pipe without a writer cannot be interrupted. Only on Linux does polling
-/// also wait for the first writer; elsewhere the pipe would seem to be at its end.
-#ifdef __linux__
-constexpr int wait_later = O_NONBLOCK;
-#else
-constexpr int wait_later = 0;
-#endif
-
-}  // namespace
 
 LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
     : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {

@@ -50,6 +50,46 @@ std::string new_name() {
            hex_text(static_cast<std::uint64_t>(time));
 }
 
+/// Writes to an unfinished file, which the destructor removes unless it was renamed.
+class UnfinishedFile : public DescriptorOutput {
+public:
+    explicit UnfinishedFile(const std::string& path)
+        : DescriptorOutput(path), unfinished_(unfinished_name(path)) {
+        fd_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                     new_file_mode);
+        if (fd_ < 0) fail_to_write(name_, errno);
+    }
+    ~UnfinishedFile() override {
+        error_at_close(fd_);
+        if (!is_renamed_) ::unlink(unfinished_.c_str());
+    }
+
+    /// Everything is on the disk after it.
+    void finish() {
+        flush();
+        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
+        if (const int error = error_at_close(std::exchange(fd_, -1)); error != 0)
+            fail_to_write(name_, error);
+    }
+
+    void rename() {
+        if (::rename(unfinished_.c_str(), name_.c_str()) != 0) fail_to_write(name_, errno);
+        is_renamed_ = true;
+    }
+
+private:
+    const std::string unfinished_;
+    bool is_renamed_ = false;
+};
+
+/// Makes changes to a folder's names last through a failure of power.
+void sync_folder(const std::string& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
+    error_at_sync(fd);
+    error_at_close(fd);
+}
+
 }  // namespace
 
 Temporary::~Temporary() {
@@ -143,50 +183,6 @@ void SharedFile::finish() {
     if (const int at_close = error_at_close(std::exchange(fd_, -1)); error == 0) error = at_close;
     if (error != 0) fail_to_write(name_, error);
 }
-
-namespace {
-
-/// Writes to an unfinished file, which the destructor removes unless it was renamed.
-class UnfinishedFile : public DescriptorOutput {
-public:
-    explicit UnfinishedFile(const std::string& path)
-        : DescriptorOutput(path), unfinished_(unfinished_name(path)) {
-        fd_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                     new_file_mode);
-        if (fd_ < 0) fail_to_write(name_, errno);
-    }
-    ~UnfinishedFile() override {
-        error_at_close(fd_);
-        if (!is_renamed_) ::unlink(unfinished_.c_str());
-    }
-
-    /// Everything is on the disk after it.
-    void finish() {
-        flush();
-        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
-        if (const int error = error_at_close(std::exchange(fd_, -1)); error != 0)
-            fail_to_write(name_, error);
-    }
-
-    void rename() {
-        if (::rename(unfinished_.c_str(), name_.c_str()) != 0) fail_to_write(name_, errno);
-        is_renamed_ = true;
-    }
-
-private:
-    const std::string unfinished_;
-    bool is_renamed_ = false;
-};
-
-/// Makes changes to a folder's names last through a failure of power.
-void sync_folder(const std::string& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
-    error_at_sync(fd);
-    error_at_close(fd);
-}
-
-}  // namespace
 
 std::string unfinished_name(const std::string& path) {
     return path_beside(path, ".attn-" + last_part(path));

@@ -65,6 +65,19 @@ void two_bits(const Byte* __restrict from, int shift, float* __restrict to, cons
     for (std::size_t i = 0; i < 16; ++i) to[i] = value(i, from[i] >> shift & 3);
 }
 
+/// 32 values of a half block of Q6_K, with two scales.
+template <int low_shift, int high_shift>
+void quarter_of_q6_k(const Byte* __restrict low, const Byte* __restrict high, const Byte* scales,
+                     float d, float* __restrict to) {
+    for (std::size_t side = 0; side < 2; ++side) {
+        const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[side]));
+        for (std::size_t i = 16 * side; i < 16 * side + 16; ++i) {
+            const int q = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
+            to[i] = scale * static_cast<float>(q - 32);
+        }
+    }
+}
+
 }  // namespace
 
 void decode_q4_0(const Byte* from, std::size_t blocks, float* to) {
@@ -181,23 +194,6 @@ void decode_q5_k(const Byte* from, std::size_t blocks, float* to) {
         }
     }
 }
-
-namespace {
-
-/// 32 values of a half block of Q6_K, with two scales.
-template <int low_shift, int high_shift>
-void quarter_of_q6_k(const Byte* __restrict low, const Byte* __restrict high, const Byte* scales,
-                     float d, float* __restrict to) {
-    for (std::size_t side = 0; side < 2; ++side) {
-        const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[side]));
-        for (std::size_t i = 16 * side; i < 16 * side + 16; ++i) {
-            const int q = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
-            to[i] = scale * static_cast<float>(q - 32);
-        }
-    }
-}
-
-}  // namespace
 
 /// 128 bytes of low halves, 64 bytes of pairs of high bits, 16 signed scales, d. Value 128 a + 32 b
 /// + i: byte 64 a + 32 (b mod 2) + i, its low half if b < 2; bits 2 b of high byte 32 a + i.

@@ -5,7 +5,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>

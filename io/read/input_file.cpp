@@ -68,6 +68,12 @@ void refuse_table(const std::string& name, std::string_view text) {
         "torch, csv or npz writes them");
 }
 
+/// Steps of a result are not parameters.
+bool is_step(const std::string& name) {
+    const auto array = find_array(name);
+    return array && !array->row().is_parameter();
+}
+
 }  // namespace
 
 InputFile open_input_file(const std::string& path, const InputFormat* format,
@@ -120,16 +126,6 @@ InputFile input_file_of_line(Source line) {
     file.document = std::make_shared<const JsonDocument>(*file.source);
     return file;
 }
-
-namespace {
-
-/// Steps of a result are not parameters.
-bool is_step(const std::string& name) {
-    const auto array = find_array(name);
-    return array && !array->row().is_parameter();
-}
-
-}  // namespace
 
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     ArrayFile file{name, {}, {}};

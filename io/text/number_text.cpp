@@ -24,36 +24,6 @@ std::string text_of(Arguments... arguments) {
     return {text.data(), write(text.data(), arguments...)};
 }
 
-}  // namespace
-
-char* write_number(char* at, float value, std::optional<int> decimals) {
-    return decimals ? write(at, value, std::chars_format::fixed, *decimals)
-                    : write_shortest(at, value);
-}
-
-char* write_number(char* at, double value, std::optional<int> decimals) {
-    return decimals ? write(at, value, std::chars_format::fixed, *decimals) : write(at, value);
-}
-
-char* write_number(char* at, std::int64_t value, std::optional<int>) {
-    return write(at, value);
-}
-
-std::string scientific_text(double value, int decimals) {
-    return text_of(value, std::chars_format::scientific, decimals);
-}
-
-std::string fixed_text(double value, int decimals) {
-    if (std::isnan(value)) return "nan";
-    return text_of(value, std::chars_format::fixed, decimals);
-}
-
-// Giulietti, "The Schubfach way to render doubles" (2020), figure 4, for float32: with 10^k just
-// below the distance of neighbouring numbers, there is a multiple of 10^(k+1) or else of 10^k
-// between the midpoints to the neighbours, and three products of 96 bits determine both.
-
-namespace {
-
 /// digits * 10^exponent, not zero; at most 9 digits.
 struct Decimal {
     std::uint32_t digits;
@@ -131,6 +101,32 @@ void store(char* at, std::uint64_t first_lowest) {
 }
 
 }  // namespace
+
+char* write_number(char* at, float value, std::optional<int> decimals) {
+    return decimals ? write(at, value, std::chars_format::fixed, *decimals)
+                    : write_shortest(at, value);
+}
+
+char* write_number(char* at, double value, std::optional<int> decimals) {
+    return decimals ? write(at, value, std::chars_format::fixed, *decimals) : write(at, value);
+}
+
+char* write_number(char* at, std::int64_t value, std::optional<int>) {
+    return write(at, value);
+}
+
+std::string scientific_text(double value, int decimals) {
+    return text_of(value, std::chars_format::scientific, decimals);
+}
+
+std::string fixed_text(double value, int decimals) {
+    if (std::isnan(value)) return "nan";
+    return text_of(value, std::chars_format::fixed, decimals);
+}
+
+// Giulietti, "The Schubfach way to render doubles" (2020), figure 4, for float32: with 10^k just
+// below the distance of neighbouring numbers, there is a multiple of 10^(k+1) or else of 10^k
+// between the midpoints to the neighbours, and three products of 96 bits determine both.
 
 char* write_shortest(char* at, float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);

@@ -1,7 +1,6 @@
 // The tokenizer in a GGUF file. Source of the keys, of the types of tokens and of the expressions
 // of words: ggml-org/llama.cpp, docs and llama-vocab.cpp.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // The models that need no merges.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>

@@ -42,14 +42,6 @@ ElementType type_of(const NamedArray& array, const std::optional<StoredArrays>& 
     return std::visit([]<class T>(const Array<T>&) { return element_type<T>; }, array.values);
 }
 
-}  // namespace
-
-ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    return {type_of(array, stored), shape_of(array)};
-}
-
-namespace {
-
 template <class T>
 std::string_view bytes_of(const Array<T>& values) {
     return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
@@ -115,21 +107,6 @@ void write_stored(const Array<T>& values, const StoredType& type,
     }
 }
 
-}  // namespace
-
-void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
-                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
-    if (stored && is_real(array))
-        return for_each_piece(
-            array, [&](const auto& values) { write_stored(values, stored->type, take); });
-    if (array.stream && workers != nullptr && workers->threads() > 1)
-        return std::visit([&](const auto& stream) { write_in_background(stream, take); },
-                          *array.stream);
-    for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
-}
-
-namespace {
-
 WordType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
     if (stored && is_real(array)) {
         const StoredType& type = stored->type;
@@ -152,35 +129,6 @@ std::string meaning_of(const WordType& words) {
     return "two's complement of " + width + " bits, number = word * 2^" +
            std::to_string(-type.fraction);
 }
-
-}  // namespace
-
-std::vector<WordType> word_types(const Report& report) {
-    std::vector<WordType> types;
-    for (const NamedArray& array : report.arrays) types.push_back(word_type(array, report.stored));
-    return types;
-}
-
-std::string about(const Report& report, std::size_t place) {
-    const NamedArray& array = report.arrays[place];
-    std::string text =
-        " (" + comma_list(array.axes) + "): " + meaning_of(word_type(array, report.stored));
-    if (report.stored && report.stored->saturated[place] != 0)
-        text += "; " + saturation_text(*report.stored, place);
-    return text;
-}
-
-char* write_hex(char* at, std::int64_t word, int bits) {
-    constexpr int of_digit = 4;
-    auto rest = static_cast<std::uint64_t>(word);
-    if (bits < 64) rest &= (std::uint64_t{1} << bits) - 1;
-    char* const end = at + (bits + of_digit - 1) / of_digit;
-    for (char* digit = end; digit != at; rest >>= of_digit)
-        *--digit = "0123456789abcdef"[rest & 15];
-    return end;
-}
-
-namespace {
 
 constexpr double least_scale = 1e-300, largest_scale = 1e300;
 constexpr int bit_limit = 64, fraction_limit = 1022;
@@ -206,6 +154,46 @@ std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
 }
 
 }  // namespace
+
+ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    return {type_of(array, stored), shape_of(array)};
+}
+
+void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
+                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
+    if (stored && is_real(array))
+        return for_each_piece(
+            array, [&](const auto& values) { write_stored(values, stored->type, take); });
+    if (array.stream && workers != nullptr && workers->threads() > 1)
+        return std::visit([&](const auto& stream) { write_in_background(stream, take); },
+                          *array.stream);
+    for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
+}
+
+std::vector<WordType> word_types(const Report& report) {
+    std::vector<WordType> types;
+    for (const NamedArray& array : report.arrays) types.push_back(word_type(array, report.stored));
+    return types;
+}
+
+std::string about(const Report& report, std::size_t place) {
+    const NamedArray& array = report.arrays[place];
+    std::string text =
+        " (" + comma_list(array.axes) + "): " + meaning_of(word_type(array, report.stored));
+    if (report.stored && report.stored->saturated[place] != 0)
+        text += "; " + saturation_text(*report.stored, place);
+    return text;
+}
+
+char* write_hex(char* at, std::int64_t word, int bits) {
+    constexpr int of_digit = 4;
+    auto rest = static_cast<std::uint64_t>(word);
+    if (bits < 64) rest &= (std::uint64_t{1} << bits) - 1;
+    char* const end = at + (bits + of_digit - 1) / of_digit;
+    for (char* digit = end; digit != at; rest >>= of_digit)
+        *--digit = "0123456789abcdef"[rest & 15];
+    return end;
+}
 
 StoredWord stored(double number, const StoredType& type) {
     const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
