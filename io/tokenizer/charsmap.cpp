@@ -1,11 +1,14 @@
 #include "io/tokenizer/characters.hpp"
 
+#include "io/file/bytes.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {
 
 std::string decoded_base64(const Setting& setting) {
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const std::string whole = setting.string();
     std::string_view text = whole;
     std::string bytes;
@@ -13,32 +16,16 @@ std::string decoded_base64(const Setting& setting) {
     std::uint32_t bits = 0;
     int count = 0;
     for (const char c : text) {
-        std::uint32_t value = 0;
-        const auto of = [c](char first) { return static_cast<std::uint32_t>(c - first); };
-        if (c >= 'A' && c <= 'Z')
-            value = of('A');
-        else if (c >= 'a' && c <= 'z')
-            value = of('a') + 26;
-        else if (c >= '0' && c <= '9')
-            value = of('0') + 52;
-        else if (c == '+' || c == '/')
-            value = c == '+' ? 62 : 63;
-        else
+        const std::size_t value = digits.find(c);
+        if (value == digits.npos)
             setting.fail("is not base64; expected SentencePiece's table of replacements");
-        bits = bits << 6 | value;
+        bits = bits << 6 | static_cast<std::uint32_t>(value);
         count += 6;
         if (count < 8) continue;
         count -= 8;
         bytes += static_cast<char>(bits >> count & 0xff);
     }
     return bytes;
-}
-
-std::uint32_t little_endian(std::string_view bytes, std::size_t at) {
-    std::uint32_t value = 0;
-    for (std::size_t i = 0; i < 4; ++i)
-        value |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << 8 * i;
-    return value;
 }
 
 constexpr std::size_t longest_grapheme = 5;  // that is looked up as a whole
@@ -49,11 +36,12 @@ Charsmap::Charsmap(const Setting& base64) : Charsmap(decoded_base64(base64), bas
 
 Charsmap::Charsmap(const std::string& bytes, const Setting& setting) {
     if (bytes.size() < 4) setting.fail("has fewer than 4 bytes; expected a trie and its texts");
-    const std::size_t size = little_endian(bytes, 0);
+    const std::size_t size = number_at(bytes, 0, 4);
     if (size > bytes.size() - 4 || size % 4 != 0)
         setting.fail("has " + std::to_string(bytes.size() - 4) + " bytes; expected a trie of " +
                      std::to_string(size) + " bytes, as its start says");
-    for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_endian(bytes, at));
+    for (std::size_t at = 4; at < 4 + size; at += 4)
+        units_.push_back(static_cast<std::uint32_t>(number_at(bytes, at, 4)));
     texts_ = bytes.substr(4 + size);
     if (!texts_.empty() && texts_.back() != '\0') texts_ += '\0';
     for (std::string_view rest = texts_; !rest.empty();) {
