@@ -149,24 +149,6 @@ const StoredArray& stored_array(const InputFile& file) {
     return all.arrays.front();
 }
 
-bool starts_as_npy(std::string_view text) {
-    return text.starts_with(npy_magic);
-}
-
-bool starts_as_npz(std::string_view text) {
-    return text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06");
-}
-
-/// A length below 2^32, then the header.
-bool starts_as_safetensors(std::string_view text) {
-    return text.size() > 8 && text[8] == '{' &&
-           text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
-}
-
-bool starts_as_gguf(std::string_view text) {
-    return text.starts_with("GGUF");
-}
-
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, MatrixLabels* labels) {
     if (file.format == csv_input) {

@@ -1,4 +1,4 @@
-#include "io/read/json_array.hpp"
+#include "io/read/json_document.hpp"
 
 #include <algorithm>
 #include <limits>

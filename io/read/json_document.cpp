@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text_table.hpp"
-#include "io/read/json_array.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "io/read/json_array.hpp"
+#include "io/read/json_document.hpp"
 
 namespace attn::io {
 namespace {
