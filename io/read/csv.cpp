@@ -100,14 +100,6 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
     values.reshape(shape);
 }
 
-/// A line that begins with '#' is a row only if it fits.
-void check_hash_line(const CsvLine& line, const CsvLine& first_row, bool labelled,
-                     const Source& source, const CsvStyle& style) {
-    if (style.comments || !line.begins_with_hash()) return;
-    const bool fits = fits_below_label(line, first_row);
-    if (!labelled || !fits) refuse_hash_line(line, fits, source, style);
-}
-
 /// In a file of one column a line of blanks may be a row without its number.
 void check_blank_line(const CsvLine& line, const Source& source) {
     if (line.after_blank && line.fields.size() == 1)
@@ -116,13 +108,16 @@ void check_blank_line(const CsvLine& line, const Source& source) {
                     "expected numbers, or no such line");
 }
 
-LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const Source& source,
-                          const ArrayRules& rules, const CsvStyle& style, bool labelled) {
-    MatrixBuilder builder(source, rules, labelled, layout.row);
+LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const ArrayRules& rules) {
+    const bool labelled = has_labels(layout, reader);
+    MatrixBuilder builder(reader.source(), rules, labelled, layout.row);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
-        check_hash_line(line, layout.row, labelled, source, style);
-        check_blank_line(line, source);
+        if (!reader.style().comments && line.begins_with_hash()) {  // a row only if it fits
+            const bool fits = fits_below_label(line, layout.row);
+            if (!labelled || !fits) refuse_hash_line(line, fits, reader);
+        }
+        check_blank_line(line, reader.source());
         builder.add(line);
     }
     return builder.finish();
@@ -160,9 +155,9 @@ struct IntegerPair {
 /// Two columns of integers are rather one of numbers with a decimal comma if a second one begins
 /// with 0 or a first one is -0; and so are integers after labels that end with a blank and an
 /// integer.
-void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader,
-                          const Source& source, const CsvStyle& style) {
-    if (style.decimal || !style.has_flags || reader.separator() != ',' ||
+void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader) {
+    const Source& source = reader.source();
+    if (reader.style().decimal || !reader.style().has_flags || reader.separator() != ',' ||
         reader.shape().line != 0 || !layout.header.fields.empty() || layout.row.fields.size() != 2)
         return;
     std::string_view found;
@@ -193,17 +188,16 @@ std::optional<CsvLayout> layout_of_booleans(CsvLineReader& reader, const ArrayRu
 /// With the fast reader; empty if the text is not regular. The first column holds labels if there
 /// is a word and no number in it.
 std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const CsvLayout& layout,
-                                           const Source& source, const ArrayRules& rules,
-                                           const CsvStyle& style, ThreadPool* workers,
+                                           const ArrayRules& rules, ThreadPool* workers,
                                            std::size_t piece_size) {
-    if (style.decimal == DecimalMark::comma) return {};
+    if (reader.style().decimal == DecimalMark::comma) return {};
     const std::vector<Field>& fields = layout.row.fields;
     const bool labelled =
         layout.labelled.value_or(fields.size() > 1 && cell_of(fields[0]) != Cell::number);
     const CsvRowStyle rows{reader.separator(), fields.size(), labelled,
                            reader.ends_with_separator()};
-    auto read =
-        read_csv_rows(source.text.substr(layout.row.offset), rows, rules, workers, piece_size);
+    auto read = read_csv_rows(reader.source().text.substr(layout.row.offset), rows, rules, workers,
+                              piece_size);
     if (!read || !labelled || layout.labelled) return read;
     const auto is = [](Cell cell) {
         return
@@ -226,13 +220,11 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
                    ThreadPool* workers, std::size_t piece_size) {
     CsvLineReader reader(source, style);
     std::optional<CsvLayout> booleans = layout_of_booleans(reader, rules);
-    CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader, source, style);
+    CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader);
     check_blank_line(layout.row, source);
-    check_decimal_column(layout, reader, source, style);
-    auto read = read_regular(reader, layout, source, rules, style, workers, piece_size);
-    if (!read)
-        read = read_lines(reader, layout, source, rules, style,
-                          has_labels(layout, reader, source, style));
+    check_decimal_column(layout, reader);
+    auto read = read_regular(reader, layout, rules, workers, piece_size);
+    if (!read) read = read_lines(reader, layout, rules);
     read->header_line = layout.header.line;
     for (const Field& field : layout.header.fields) read->header.push_back(field.written());
     return {std::move(*read), layout.rows, reader.shape()};

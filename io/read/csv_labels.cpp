@@ -43,7 +43,7 @@ bool is_number(const Field& field) {
 
 /// A first line of words is also a header if it is the only one and numbers follow.
 [[noreturn]] void refuse_column(const FirstColumn& column, const CsvLayout& layout,
-                                const Source& source, const CsvStyle& style) {
+                                const CsvLineReader& rows) {
     const bool is_word = column.doubtful.count == 0 ||
                          (column.words.count != 0 && column.words.line < column.doubtful.line);
     const FirstColumn::Seen& odd = is_word ? column.words : column.doubtful;
@@ -55,10 +55,11 @@ bool is_number(const Field& field) {
                 " in a column that holds '" + shortened(column.numbers.field.text) + "' on line " +
                 std::to_string(column.numbers.line);
     std::vector<CsvWay> ways{as_decimal_comma(), {{labels_yes}, "the column", "as labels"}};
-    if (layout.header.fields.empty() && style.header == Guess::automatic &&
+    if (layout.header.fields.empty() && rows.style().header == Guess::automatic &&
         column.words.count == 1 && column.doubtful.count == 0 && odd.line == layout.row.line)
         ways.push_back(as_header());
-    throw CsvDamage(source.place(odd.field.offset), odd.field.offset, found_text(odd.field) + place,
+    throw CsvDamage(rows.source().place(odd.field.offset), odd.field.offset,
+                    found_text(odd.field) + place,
                     has_numbers ? "" : meanings_of(odd.field, "a label"),
                     "numbers, or all labels in quotes", std::move(ways));
 }
@@ -71,30 +72,29 @@ bool fits_below_label(const CsvLine& line, const CsvLine& first_row) {
                        [](const Field& field) { return cell_of(field) == Cell::number; });
 }
 
-bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& source,
-                const CsvStyle& style) {
+bool has_labels(const CsvLayout& layout, CsvLineReader rows) {
     if (layout.labelled) return *layout.labelled;
     FirstColumn column;
     if (is_number(layout.row.fields[0]) || fits_below_label(layout.row, layout.row))
         column.add(layout.row, rows.separator());
     for (CsvLine record; rows.next(record);) {
         // Whether a line that begins with '#' is a row depends on the others.
-        const bool may_be_comment = !style.comments && record.begins_with_hash();
+        const bool may_be_comment = !rows.style().comments && record.begins_with_hash();
         if (!may_be_comment &&
             (is_number(record.fields[0]) || fits_below_label(record, layout.row)))
             column.add(record, rows.separator());
     }
     if (column.numbers.count != 0) {
         if (column.words.count + column.doubtful.count == 0) return false;
-        refuse_column(column, layout, source, style);
+        refuse_column(column, layout, rows);
     }
     if (column.words.count != 0) return true;
-    if (column.doubtful.count != 0) refuse_column(column, layout, source, style);
+    if (column.doubtful.count != 0) refuse_column(column, layout, rows);
     if (column.quoted.count == 0)
         return cell_of(layout.row.fields[0]) == Cell::word;  // no row fits
     if (column.others_quoted && column.others_plain)
         throw CsvDoubt(
-            source.place(column.quoted.field.offset), column.quoted.field.offset,
+            rows.source().place(column.quoted.field.offset), column.quoted.field.offset,
             found_text(column.quoted.field) + " in quotes", ", which may be a number or a label",
             "quotes around labels alone",
             {{{labels_yes}, "the column", "as labels"}, {{labels_no}, "the column", "as numbers"}});
