@@ -19,9 +19,7 @@ std::string command_of(const Explanation& e) {
 }  // namespace
 
 std::string setting_text(double value) {
-    std::string text;
-    io::append_number(text, value, std::nullopt);
-    return text;
+    return io::number_text(value);
 }
 
 Words known_words(const Explanation& e) {

@@ -12,12 +12,6 @@
 namespace attn::cli {
 namespace {
 
-std::string number_text(double value) {
-    std::string text;
-    io::append_number(text, value, std::nullopt);
-    return text;
-}
-
 class MissingSettings {
 public:
     MissingSettings(const Request& request, const io::ArrayFile& file, const io::ModelLayer& layer,
@@ -55,7 +49,7 @@ private:
         if (request_.settings.scale) return;
         const double width = static_cast<double>(io::layer_widths(file_, layer_).queries);
         add("--scale",
-            heads ? "--scale " + number_text(1 / std::sqrt(width / static_cast<double>(*heads)))
+            heads ? "--scale " + io::number_text(1 / std::sqrt(width / static_cast<double>(*heads)))
                   : "");
     }
 
@@ -67,7 +61,7 @@ private:
                 "--rope " + (usually ? std::string(name_of(rope_names, family_.pairs)) : "none"));
         if (request_.has("rope") ? !settings.rope : !usually) return;
         if (!settings.rope_base)
-            add("--rope-base", usually ? "--rope-base " + number_text(default_rope_base) : "");
+            add("--rope-base", usually ? "--rope-base " + io::number_text(default_rope_base) : "");
         if (family_.rotates == io::Rotates::part_of_heads && !settings.rope_dims)
             add("--rope-dims");
     }
@@ -79,7 +73,7 @@ private:
         if (!request_.norm)
             add("--norm layer|rms|rms-plus-one", family_.rms ? "--norm rms" : "--norm layer");
         if (!request_.norm_eps)
-            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + number_text(family_.eps) : "");
+            add("--norm-eps", family_.eps > 0 ? "--norm-eps " + io::number_text(family_.eps) : "");
     }
 
     void find_embedding() {

@@ -6,9 +6,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -36,18 +36,14 @@ std::size_t list_path(const char* path) {
     return not_listed;
 }
 
-std::string hex_text(std::uint64_t number) {
-    std::array<char, 16> digits{};
-    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-    return {digits.data(), end};
-}
-
 /// Processes of other containers may have the same id, so the time is part of it.
 std::string new_name() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-    return ".attn-" + hex_text(static_cast<std::uint64_t>(::getpid())) + "-" +
-           hex_text(static_cast<std::uint64_t>(time));
+    char name[64];
+    std::snprintf(name, sizeof name, ".attn-%llx-%llx", static_cast<unsigned long long>(::getpid()),
+                  static_cast<unsigned long long>(time));
+    return name;
 }
 
 /// Writes to an unfinished file, which the destructor removes unless it was renamed.

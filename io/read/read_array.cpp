@@ -86,11 +86,10 @@ public:
         if (!fault_) return;
         const bool finite = std::isfinite(fault_->value);
         const std::string where = "element " + index_text(fault_->place, array_.shape) + " is ";
-        std::string text;
-        if (finite) append_number(text, fault_->value, std::nullopt);
-        fail_at(array_, finite ? where + text + " and " + overflow_text(rules_.dtype)
-                               : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
-                                     "; expected a finite number");
+        fail_at(array_,
+                finite ? where + number_text(fault_->value) + " and " + overflow_text(rules_.dtype)
+                       : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
+                             "; expected a finite number");
     }
 
 private:

@@ -4,8 +4,6 @@
 #include <queue>
 #include <utility>
 
-#include "core/base/error.hpp"
-#include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
@@ -93,10 +91,7 @@ public:
 
 private:
     std::uint32_t unknown_id() const {
-        if (!unknown_)
-            throw Error(ErrorKind::input, settings_.place,
-                        "the vocabulary does not have unk_token, \"" +
-                            one_line(shortened(*settings_.unknown)) + "\"; expected it there");
+        if (!unknown_) fail_unknown_token(settings_.place, *settings_.unknown);
         return *unknown_;
     }
 

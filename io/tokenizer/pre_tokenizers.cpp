@@ -31,9 +31,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
             change_parts(parts, [](TextPart& part) {
                 if (!part.text.starts_with(' ')) prepend(part, " ");
             });
-        if (splits)
-            split_parts(parts, Behavior::isolated,
-                        [&](std::string_view text) { return words.find(text); });
+        if (splits) split_parts(parts, Behavior::isolated, words);
         change_parts(parts, to_byte_alphabet);
     };
 }
@@ -58,9 +56,7 @@ PreTokenizer read_metaspace(const Setting& setting) {
             const bool wanted = scheme == "always" || (scheme == "first" && part.is_at_start());
             if (wanted && !part.text.starts_with(mark)) prepend(part, mark);
         });
-        if (splits)
-            split_parts(parts, Behavior::merged_with_next,
-                        [&](std::string_view text) { return marks.find(text); });
+        if (splits) split_parts(parts, Behavior::merged_with_next, marks);
     };
 }
 
@@ -135,10 +131,7 @@ PreTokenizer read_delimiter(const Setting& setting) {
     std::string delimiter;
     append_utf8(delimiter, setting.at("delimiter").character());
     const Pattern pattern = Pattern::literal(delimiter);
-    return [pattern](Parts& parts) {
-        split_parts(parts, Behavior::removed,
-                    [&](std::string_view text) { return pattern.find(text); });
-    };
+    return [pattern](Parts& parts) { split_parts(parts, Behavior::removed, pattern); };
 }
 
 }  // namespace
@@ -152,9 +145,7 @@ PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) 
     for (const std::string_view expression : expressions)
         patterns.push_back(Pattern::regex(expression, "words"));
     return [patterns](Parts& parts) {
-        for (const Pattern& pattern : patterns)
-            split_parts(parts, Behavior::isolated,
-                        [&](std::string_view text) { return pattern.find(text); });
+        for (const Pattern& pattern : patterns) split_parts(parts, Behavior::isolated, pattern);
         change_parts(parts, to_byte_alphabet);
     };
 }

@@ -173,6 +173,9 @@ private:
 
 using WordModelOwner = std::unique_ptr<const WordModel>;
 
+/// Always throws kind input: a word is unknown, and so is the token for unknown words.
+[[noreturn]] void fail_unknown_token(const std::string& place, const std::string& unknown);
+
 /// "<0x0A>".
 std::string byte_piece(unsigned char byte);
 

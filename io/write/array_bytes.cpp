@@ -121,11 +121,7 @@ std::string meaning_of(const WordType& words) {
     if (!words.stored) return (words.is_float ? "float" : "int") + width;
     const StoredType& type = *words.stored;
     if (words.is_bits) return "bits of " + text_of(type);
-    if (type.kind == StoredKind::int8) {
-        std::string scale;
-        append_number(scale, type.scale, {});
-        return "int8, number = word * " + scale;
-    }
+    if (type.kind == StoredKind::int8) return "int8, number = word * " + number_text(type.scale);
     return "two's complement of " + width + " bits, number = word * 2^" +
            std::to_string(-type.fraction);
 }
@@ -244,10 +240,7 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
 
 std::string text_of(const StoredType& type) {
     std::string text(stored_kind_names[static_cast<std::size_t>(type.kind)]);
-    if (type.kind == StoredKind::int8) {
-        text += ':';
-        append_number(text, type.scale, {});
-    }
+    if (type.kind == StoredKind::int8) text += ":" + number_text(type.scale);
     if (type.kind == StoredKind::fixed)
         text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction);
     return text;

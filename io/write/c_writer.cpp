@@ -9,6 +9,7 @@
 
 #include "io/file/source.hpp"
 #include "io/text/c_name.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
@@ -120,10 +121,7 @@ void write_macros(Output& out, const std::string& name, const WordType& words,
     define(out, name + "_SIZE", std::to_string(size));
     if (!words.stored || words.is_bits) return;
     if (words.stored->kind == StoredKind::int8) {
-        std::string scale;
-        append_number(scale, words.stored->scale, {});
-        if (scale.find_first_of(".e") == std::string::npos) scale += ".0";
-        define(out, name + "_SCALE", scale);
+        define(out, name + "_SCALE", value_text(words.stored->scale));
     } else {
         define(out, name + "_BITS", std::to_string(words.width));
         const int fraction = words.stored->fraction;
