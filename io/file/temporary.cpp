@@ -46,6 +46,13 @@ std::string new_name() {
     return name;
 }
 
+/// Closes a file, of which everything is then on the disk.
+void finish_file(int& fd, const std::string& name) {
+    int error = error_at_sync(fd);
+    if (const int at_close = error_at_close(std::exchange(fd, -1)); error == 0) error = at_close;
+    if (error != 0) fail_to_write(name, error);
+}
+
 /// Writes to an unfinished file, which the destructor removes unless it was renamed.
 class UnfinishedFile : public DescriptorOutput {
 public:
@@ -60,12 +67,9 @@ public:
         if (!is_renamed_) ::unlink(unfinished_.c_str());
     }
 
-    /// Everything is on the disk after it.
     void finish() {
         flush();
-        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
-        if (const int error = error_at_close(std::exchange(fd_, -1)); error != 0)
-            fail_to_write(name_, error);
+        finish_file(fd_, name_);
     }
 
     void rename() {
@@ -175,9 +179,7 @@ void SharedFile::write(std::uint64_t offset, std::string_view bytes) const {
 }
 
 void SharedFile::finish() {
-    int error = error_at_sync(fd_);
-    if (const int at_close = error_at_close(std::exchange(fd_, -1)); error == 0) error = at_close;
-    if (error != 0) fail_to_write(name_, error);
+    finish_file(fd_, name_);
 }
 
 std::string unfinished_name(const std::string& path) {

@@ -41,8 +41,7 @@ public:
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
         if (labelled_) result_.labels.push_back(record.fields[0].written());
-        for (std::size_t i = first; i < fields_; ++i)
-            result_.matrix.boolean ? add_boolean(record.fields[i]) : add_number(record.fields[i]);
+        for (std::size_t i = first; i < fields_; ++i) values_.push_back(value_of(record.fields[i]));
         ++rows_;
     }
 
@@ -52,22 +51,19 @@ public:
     }
 
 private:
-    void add_boolean(const Field& field) {
-        const std::optional<bool> value = boolean_of(field.text);
-        if (!value)
+    double value_of(const Field& field) const {
+        if (result_.matrix.boolean) {
+            if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
             throw Error(
                 ErrorKind::input, source_.place(field.offset),
                 "found '" + shortened(field.text) + "' among booleans; expected true or false");
-        values_.push_back(*value ? 1 : 0);
-    }
-
-    void add_number(const Field& field) {
+        }
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
         if (text.empty() || number.length != text.size()) refuse_number(field, source_);
         const std::string problem = complaint(number.value, text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
-        values_.push_back(stored_number(number.value, text, rules_));
+        return stored_number(number.value, text, rules_);
     }
 
     const Source& source_;

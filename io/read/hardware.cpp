@@ -49,31 +49,26 @@ bool take(std::string_view& text, std::string_view start) {
 
 /// What io::about() writes; nothing for any other text.
 std::optional<Words> words_of(std::string_view meaning) {
-    Words words;
     if (meaning == "float32") return Words{ElementType::float32, 32};
     if (meaning == "float64") return Words{ElementType::float64, 64};
     if (meaning == "bits of float16") return Words{ElementType::float16, 16};
     if (meaning == "bits of bfloat16") return Words{ElementType::bfloat16, 16};
-    words.is_scaled = true;
-    if (take(meaning, "int8, number = word * ")) {
-        words.width = 8;
-        const bool is_scale = take_number(meaning, words.scale) && meaning.empty() &&
-                              std::isfinite(words.scale) && words.scale > 0;
-        return is_scale ? std::optional(words) : std::nullopt;
-    }
+    Words words{ElementType::float64, 8, true};
+    bool is_known = false;
     int exponent = 0;
-    if (take(meaning, "two's complement of ")) {
-        if (!take_number(meaning, words.width) || !take(meaning, " bits, number = word * 2^") ||
-            !take_number(meaning, exponent) || !meaning.empty())
-            return std::nullopt;
+    if (take(meaning, "int8, number = word * ")) {
+        is_known =
+            take_number(meaning, words.scale) && std::isfinite(words.scale) && words.scale > 0;
+    } else if (take(meaning, "two's complement of ")) {
+        is_known = take_number(meaning, words.width) &&
+                   take(meaning, " bits, number = word * 2^") && take_number(meaning, exponent);
         words.scale = std::ldexp(1.0, exponent);
-        return words.width < 1 || words.width > 64 ? std::nullopt : std::optional(words);
+    } else {
+        words = {ElementType::int64};
+        is_known = take(meaning, "int") && take_number(meaning, words.width);
     }
-    words = {ElementType::int64, 0};
-    if (!take(meaning, "int") || !take_number(meaning, words.width) || !meaning.empty() ||
-        words.width < 1 || words.width > 64)
-        return std::nullopt;
-    return words;
+    const bool is_whole = meaning.empty() && words.width >= 1 && words.width <= 64;
+    return is_known && is_whole ? std::optional(words) : std::nullopt;
 }
 
 class HardwareReader {

@@ -143,7 +143,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
         if (document.holds_array(member)) {
             rules.nonfinite = is_step(member.key);  // masked scores are infinite
             const Array<double> values = document.read_array(member, rules).values;
-            array.shape.assign(values.shape().begin(), values.shape().end());
+            array.shape = values.shape();
             array.type = ElementType::float64;
             array.type_name = "number";
             array.bytes =
