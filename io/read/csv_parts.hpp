@@ -249,13 +249,6 @@ struct CsvLayout {
 /// input if the text is ambiguous, or there is no row.
 CsvLayout read_layout(CsvLineReader& reader);
 
-/// Whether a line is a row if its first field is a label; otherwise it is an error in any case.
-bool fits_below_label(const CsvLine& line, const CsvLine& first_row);
-
-/// Whether the first column holds labels, by all of its fields; `rows` continues after the first
-/// row and is read to the end. Errors: kind input if the text is ambiguous.
-bool has_labels(const CsvLayout& layout, CsvLineReader rows);
-
 /// A line that begins with '#' after the first row, and is neither a comment nor a row.
 /// `may_be_labelled`: it would be a row if its first field were a label. Always throws.
 [[noreturn]] void refuse_hash_line(const CsvLine& line, bool may_be_labelled,

@@ -286,7 +286,14 @@ private:
             throw Error(
                 ErrorKind::unsupported, value("pre").place(),
                 quoted_name(name) + " is not supported; expected one of " + names_of_rules());
-        parts_->pre_tokenizer = byte_level_words(found->expressions);
+        nlohmann::json steps = nlohmann::json::array();
+        for (const std::string_view expression : found->expressions)
+            steps.push_back({{"type", "Split"},
+                             {"pattern", {{"Regex", expression}}},
+                             {"behavior", "Isolated"}});
+        steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
+        const nlohmann::json words{{"type", "Sequence"}, {"pretokenizers", steps}};
+        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
         std::vector<Merge> merges;
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
         BpeSettings settings;

@@ -139,17 +139,6 @@ PreTokenizer read_delimiter(const Setting& setting) {
 const char* const gpt2_words =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) {
-    std::vector<Pattern> patterns;
-    patterns.reserve(expressions.size());
-    for (const std::string_view expression : expressions)
-        patterns.push_back(Pattern::regex(expression, "words"));
-    return [patterns](Parts& parts) {
-        for (const Pattern& pattern : patterns) split_parts(parts, Behavior::isolated, pattern);
-        change_parts(parts, to_byte_alphabet);
-    };
-}
-
 PreTokenizer read_pre_tokenizer(const Setting& setting) {
     const std::string type = setting.type();
     if (type == "Sequence") return read_pre_tokenizers(setting);

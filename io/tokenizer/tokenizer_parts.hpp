@@ -143,9 +143,6 @@ private:
 /// Errors: kind input for invalid settings, kind unsupported for unknown ones.
 PreTokenizer read_pre_tokenizer(const Setting& setting);
 
-/// Splits with a regular expression for words, and writes bytes in GPT-2's alphabet.
-PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions);
-
 /// GPT-2's regular expression for words.
 extern const char* const gpt2_words;
 
