@@ -16,7 +16,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/text/c_name.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/text/c_name.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/number_text.hpp"
+#include "io/text/text.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 #include "io/write/row_text.hpp"
