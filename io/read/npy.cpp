@@ -131,13 +131,10 @@ std::uint64_t read_npy_header(
     const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type)
         return prefix + length;  // an array that cannot be read; others may be readable
-    std::uint64_t wanted = size_of(*array.type);
-    bool overflows = false;
-    for (std::size_t extent : array.shape)
-        overflows |= __builtin_mul_overflow(wanted, std::uint64_t{extent}, &wanted);
-    if (overflows || wanted != given)
+    const auto wanted = elements_of(array.shape, size_of(*array.type));
+    if (wanted != given)
         fail("shape " + shape_text(array.shape) + " of " + array.type_name + " takes " +
-             (overflows ? "more than 2^64" : std::to_string(wanted)) + " bytes, but " +
+             (wanted ? std::to_string(*wanted) : "more than 2^64") + " bytes, but " +
              std::to_string(given) + " follow the header; expected as many");
     return prefix + length;
 }

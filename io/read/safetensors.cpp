@@ -119,17 +119,14 @@ private:
         if (end > data)
             fail(name + " has data_offsets " + offsets + ", but " + std::to_string(data) +
                  " bytes follow the header; the file is cut short");
-        const std::optional<ElementType> type = array.type;
-        const std::optional<std::uint64_t> elements = elements_of(array.shape);
-        std::uint64_t wanted = 0;
-        if (!elements ||
-            __builtin_mul_overflow(*elements, std::uint64_t{type ? size_of(*type) : 1}, &wanted))
+        const auto wanted = elements_of(array.shape, array.type ? size_of(*array.type) : 1);
+        if (!wanted)
             fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
         // Types of less than eight bits are not supported; the other tensors of their files can
         // still be read.
-        if (type && wanted != end - begin)
+        if (array.type && wanted != end - begin)
             fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
-                 " takes " + std::to_string(wanted) + " bytes, but its data_offsets are " +
+                 " takes " + std::to_string(*wanted) + " bytes, but its data_offsets are " +
                  offsets + "; expected as many");
     }
 

@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/low_precision.hpp"
 #include "core/base/threads.hpp"
+#include "io/read/array_file.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/write/report.hpp"
@@ -20,9 +21,7 @@
 namespace attn::io {
 
 std::uint64_t ArrayBytes::size() const {
-    std::uint64_t bytes = size_of(element);
-    for (std::size_t extent : shape) bytes *= extent;
-    return bytes;
+    return elements_of(shape, size_of(element)).value();
 }
 
 namespace {
