@@ -108,10 +108,10 @@ private:
             const std::size_t size = std::max<std::size_t>(character_size(rest), 1);
             std::string_view character = rest.substr(0, size);
             const bool is_first = rest.size() == word.size(), is_last = rest.size() == size;
-            if ((settings_.prefix && !is_first) || (settings_.suffix && is_last)) {
-                spelled = settings_.prefix && !is_first ? *settings_.prefix : "";
-                spelled += character;
-                if (settings_.suffix && is_last) spelled += *settings_.suffix;
+            const std::string_view prefix = is_first ? "" : std::string_view(settings_.prefix),
+                                   suffix = is_last ? std::string_view(settings_.suffix) : "";
+            if (!prefix.empty() || !suffix.empty()) {
+                ((spelled = prefix) += character) += suffix;
                 character = spelled;
             }
             rest.remove_prefix(size);

@@ -256,9 +256,7 @@ private:
         std::vector<float> scores;
         for (const Setting& score : for_tokens("scores"))
             scores.push_back(static_cast<float>(score.number()));
-        std::optional<std::uint32_t> unknown;
-        if (has("unknown_token_id")) unknown = id("unknown_token_id");
-        parts_->model = make_scored_bpe(pieces_, std::move(scores), unknown);
+        parts_->model = make_scored_bpe(pieces_, std::move(scores), id_of({"unknown_token_id"}));
         const bool prepends = boolean("add_space_prefix", true);
         parts_->pre_tokenizer = [prepends](std::vector<TextPart>& words) {
             for (TextPart& word : words) {

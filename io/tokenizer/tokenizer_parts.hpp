@@ -183,7 +183,8 @@ struct Merge {
 
 struct BpeSettings {
     std::string place;  ///< for errors
-    std::optional<std::string> unknown, prefix, suffix;
+    std::optional<std::string> unknown;
+    std::string prefix, suffix;  ///< of pieces that continue a word, and that end it
     bool fuses_unknown = false, falls_back_to_bytes = false, ignores_merges = false;
 };
 WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
