@@ -9,6 +9,7 @@
 #include "cli/explain/explanation.hpp"
 #include "cli/request/request.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -22,7 +23,7 @@ constexpr double nearly_all = 0.9;
 constexpr std::size_t max_heads_listed = 16;
 
 std::string percent(double share) {
-    if (!(share >= 0 && share < 100)) return "(" + setting_text(share) + ")";  // other programs
+    if (!(share >= 0 && share < 100)) return "(" + io::number_text(share) + ")";  // other programs
     if (share > 0 && share < 0.005) return "under 1 %";
     if (share > 0.995 && share < 0.9999995) return "over 99 %";
     return std::to_string(std::lround(100 * share)) + " %";
@@ -183,7 +184,7 @@ void write_embedding(Explanation& e) {
     const std::optional<double>& scale = e.request.embedding_scale;
     e.say("embedding", {.values = {{"IDS", std::string(names.ids)},
                                    {"TOKEN_ID", id_text(e)},
-                                   {"EMBEDDING_SCALE", scale ? setting_text(*scale) : ""},
+                                   {"EMBEDDING_SCALE", scale ? io::number_text(*scale) : ""},
                                    {"SEGMENTS", std::string(names.segments)},
                                    {"POSITIONS", std::string(names.positions)},
                                    {"POSITION_ID", text_of(position)},
@@ -206,7 +207,7 @@ void write_norm(Explanation& e) {
     for (const double x : before) variance += (x - mean) * (x - mean);
     variance /= count;
     const NumberFormat& f = e.format;
-    const std::string epsilon = setting_text(norm ? norm->eps : e.request.norm_eps.value_or(0));
+    const std::string epsilon = io::number_text(norm ? norm->eps : e.request.norm_eps.value_or(0));
     e.say("norm", {.conditions = {{"rms", is_rms}, {"one_more", form == NormForm::rms_plus_one}},
                    .values = {{"MEAN", f.number(mean)},
                               {"VARIANCE", f.number(variance)},

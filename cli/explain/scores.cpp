@@ -7,6 +7,7 @@
 #include "cli/explain/explanation.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/score_steps.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -34,7 +35,7 @@ void write_rotation(HeadView& h) {
                                {"shows_key", shows_key}},
                 .values = {{"DIMS", text_of(*s.rope_dims)},
                            {"HALF", text_of(*s.rope_dims / 2)},
-                           {"BASE", setting_text(*s.rope_base)},
+                           {"BASE", io::number_text(*s.rope_base)},
                            {"AT", text_of(position)},
                            {"BEFORE", f.row(before)},
                            {"X", f.factor(before[0])},
@@ -127,9 +128,9 @@ Words step_words(const HeadView& h, const StepUse& use) {
                        {"has_formula", !slopes_given},
                        {"has_two_formulas", !slopes_given && !is_geometric}},
         .values = {{"SCALE", e.format.number(*plan.config.scale)},
-                   {"EXACT_SCALE", setting_text(*plan.config.scale)},
+                   {"EXACT_SCALE", io::number_text(*plan.config.scale)},
                    {"ROOT", e.format.number(root)},
-                   {"SOFTCAP", setting_text(plan.config.softcap)},
+                   {"SOFTCAP", io::number_text(plan.config.softcap)},
                    {"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
                    {"OF", text_of(of)},
                    {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},

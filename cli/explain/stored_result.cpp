@@ -14,6 +14,7 @@
 #include "core/operator/attention.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -132,8 +133,8 @@ void require_near(const NamedArray& stored, const NamedArray& computed, double d
         if (std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= 0.01 * largest + digit)
             continue;
         throw Error(ErrorKind::input, place,
-                    stored.name + " of query " + std::to_string(query) + " has " + setting_text(a) +
-                        "; expected " + setting_text(b) +
+                    stored.name + " of query " + std::to_string(query) + " has " +
+                        io::number_text(a) + "; expected " + io::number_text(b) +
                         ", as its settings and other arrays give it");
     }
 }

@@ -6,6 +6,7 @@
 
 #include "cli/explain/explanation.hpp"
 #include "core/operator/score_steps.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -47,13 +48,14 @@ void write_powers(HeadView& h) {
     h.say("powers",
           {.conditions = {{"leaves_some", leaves_some},
                           {"is_finite", std::isfinite(maximum) && std::isfinite(total)}},
-           .values = {{"SINK", exp_sink ? setting_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
-                      {"MAXIMUM", f.number(maximum)},
-                      {"EXP_SINK", f.number(exp_sink.value_or(0))},
-                      {"KEY", text_of(key)},
-                      {"SCORE", f.number(scores[key])},
-                      {"FACTOR", f.factor(maximum)},
-                      {"POWER", f.number(powers[key])}}});
+           .values = {
+               {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
+               {"MAXIMUM", f.number(maximum)},
+               {"EXP_SINK", f.number(exp_sink.value_or(0))},
+               {"KEY", text_of(key)},
+               {"SCORE", f.number(scores[key])},
+               {"FACTOR", f.factor(maximum)},
+               {"POWER", f.number(powers[key])}}});
     h.show_by_key({{name_of_scores(h), scores}, {"exp_scores", powers}});
     h.say("denominator",
           {.values = {{"SUM", f.total(powers, h.shown_terms(leaves_some), exp_sink, total)},
@@ -116,7 +118,7 @@ void write_dropout(HeadView& h) {
     }
     h.say("dropout",
           {.conditions = {{"keeps_some", s.dropout < 1}, {"own_seed", s.dropout_seed.has_value()}},
-           .values = {{"P", setting_text(s.dropout)},
+           .values = {{"P", io::number_text(s.dropout)},
                       {"DROPPED", dropped},
                       {"KEPT", h.e.format.number(1 / (1 - s.dropout))},
                       {"STREAM", std::string(name_of(dropout_stream_names, s.dropout_stream))}}});

@@ -17,6 +17,7 @@
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
+#include "io/text/number_text.hpp"
 #include "io/transformer/attention_layer.hpp"
 
 namespace attn::cli {
@@ -50,7 +51,8 @@ void require_settings(const Request& request, const io::ArrayFile& file,
         std::string scale;
         if (!s.scale && s.heads) {
             const double width = static_cast<double>(io::layer_widths(file, layer).queries);
-            scale = "--scale " + setting_text(1 / std::sqrt(width / static_cast<double>(*s.heads)));
+            scale =
+                "--scale " + io::number_text(1 / std::sqrt(width / static_cast<double>(*s.heads)));
         }
         const bool rotates = family.rotates != io::Rotates::none,
                    is_rotated = request.has("rope") ? s.rope.has_value() : rotates;
@@ -67,13 +69,13 @@ void require_settings(const Request& request, const io::ArrayFile& file,
              {!s.scale, "--scale", scale},
              {!request.has("rope"), "--rope half|interleaved|none", "--rope " + pairs},
              {is_rotated && !s.rope_base, "--rope-base",
-              rotates ? "--rope-base " + setting_text(default_rope_base) : ""},
+              rotates ? "--rope-base " + io::number_text(default_rope_base) : ""},
              {is_rotated && family.rotates == io::Rotates::part_of_heads && !s.rope_dims,
               "--rope-dims"},
              {is_normed && !request.norm, "--norm layer|rms|rms-plus-one",
               family.rms ? "--norm rms" : "--norm layer"},
              {is_normed && !request.norm_eps, "--norm-eps",
-              family.eps > 0 ? "--norm-eps " + setting_text(family.eps) : ""},
+              family.eps > 0 ? "--norm-eps " + io::number_text(family.eps) : ""},
              {has_table && !request.embedding_scale, "--embedding-scale", "--embedding-scale 1"},
              {has_table && !family.embedding.positions.empty() && !request.position_offset,
               "--position-offset", is_padded ? "--position-offset 2" : "--position-offset 0"}});

@@ -23,12 +23,9 @@ using Axes = std::vector<std::size_t>;
 
 /// The shortest decimal that reads back as the same number of its type.
 std::string number_text(double value, Dtype dtype, const LanguageRow& language) {
-    std::string text;
-    if (std::isinf(value)) return (text += value < 0 ? "-" : "") += language.infinity;
-    if (dtype == Dtype::float32)
-        io::append_number(text, static_cast<float>(value), std::nullopt);
-    else
-        io::append_number(text, value, std::nullopt);
+    if (std::isinf(value)) return (value < 0 ? "-" : "") + std::string(language.infinity);
+    std::string text = dtype == Dtype::float32 ? io::number_text(static_cast<float>(value))
+                                               : io::number_text(value);
     // In C, longer integers may fit no integer type, or only an unsigned one, so that -x wraps.
     if (text.size() > integer_digits && text.find_first_of(".e") == std::string::npos) text += ".0";
     return text;

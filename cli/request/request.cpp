@@ -76,12 +76,6 @@ std::string with_keys(std::string message) {
     return message;
 }
 
-std::string setting_text(double value) {
-    std::string text;
-    io::append_number(text, value, std::nullopt);
-    return text;
-}
-
 std::string config_of(const Request& request) {
     const Mode mode = request.settings.mode;
     const unsigned elsewhere = request.has("weights") ? of_draws : of_model;

@@ -212,9 +212,6 @@ decltype(auto) at_locations(const Request& request, const Act& act) {
     }
 }
 
-/// A setting as it was given: "0.5".
-std::string setting_text(double value);
-
 /// Every resolved setting as a JSON object: a request without its inputs.
 std::string config_of(const Request& request);
 

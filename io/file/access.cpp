@@ -47,6 +47,46 @@ std::optional<FileId> file_at(const std::string& path, int standard) {
     return path == "-" ? file_id(standard) : file_id(path);
 }
 
+namespace fs = std::filesystem;
+
+constexpr int max_links = 40;  // as many as Linux follows
+
+/// 3 of "/dev/fd/3" and "/proc/self/fd/3"; -1 of other names.
+int number_in(const fs::path& name) {
+    if (name.parent_path().filename() != "fd") return -1;
+    return number_of_text<int>(name.filename().native()).value_or(-1);
+}
+
+bool is_open_at(int fd, const struct stat& file) {
+    struct stat open {};
+    return ::fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino;
+}
+
+bool is_writable(int fd) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+bool is_of_a_process(const fs::path& name) {
+    std::error_code ignored;
+    return fs::canonical(name.parent_path(), ignored).string().starts_with("/proc/");
+}
+
+constexpr int patience = 1000;  // milliseconds
+
+/// Whether there is space, or an error that writing reports, before `hurry` ends the wait.
+bool has_room(int fd, int hurry) {
+    std::array<pollfd, 2> files{{{fd, POLLOUT, 0}, {hurry, POLLIN, 0}}};
+    while (::poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (files[0].revents != 0 || files[1].revents == 0) return true;
+    int ready;
+    do {
+        ready = ::poll(files.data(), 1, patience);
+    } while (ready < 0 && errno == EINTR);
+    return ready != 0;
+}
+
 }  // namespace
 
 std::optional<FileId> file_id(const struct stat& status) {
@@ -122,50 +162,6 @@ int open_to_read(const std::string& path, const Access& access) {
     }
     return fd;
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int max_links = 40;  // as many as Linux follows
-
-/// 3 of "/dev/fd/3" and "/proc/self/fd/3"; -1 of other names.
-int number_in(const fs::path& name) {
-    if (name.parent_path().filename() != "fd") return -1;
-    return number_of_text<int>(name.filename().native()).value_or(-1);
-}
-
-bool is_open_at(int fd, const struct stat& file) {
-    struct stat open {};
-    return ::fstat(fd, &open) == 0 && open.st_dev == file.st_dev && open.st_ino == file.st_ino;
-}
-
-bool is_writable(int fd) {
-    const int flags = ::fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
-}
-
-bool is_of_a_process(const fs::path& name) {
-    std::error_code ignored;
-    return fs::canonical(name.parent_path(), ignored).string().starts_with("/proc/");
-}
-
-constexpr int patience = 1000;  // milliseconds
-
-/// Whether there is space, or an error that writing reports, before `hurry` ends the wait.
-bool has_room(int fd, int hurry) {
-    std::array<pollfd, 2> files{{{fd, POLLOUT, 0}, {hurry, POLLIN, 0}}};
-    while (::poll(files.data(), files.size(), -1) < 0 && errno == EINTR) {
-    }
-    if (files[0].revents != 0 || files[1].revents == 0) return true;
-    int ready;
-    do {
-        ready = ::poll(files.data(), 1, patience);
-    } while (ready < 0 && errno == EINTR);
-    return ready != 0;
-}
-
-}  // namespace
 
 Written write_all(int fd, std::string_view text, int hurry) {
     std::size_t done = 0;

@@ -35,6 +35,44 @@ std::size_t grow(AlignedArray<char>& memory, std::size_t size, std::size_t small
     return capacity;
 }
 
+/// What the signal handler can read: a begin of null is a free place.
+struct Listed {
+    std::atomic<const char*> begin, end, name;
+};
+
+// Pages of files beyond this number end the program with the signal alone.
+std::array<Listed, 64> listed{};
+std::atomic<int> exit_code{1};
+
+std::size_t list_mapping(const char* begin, std::size_t size, const char* name) {
+    for (std::size_t place = 0; place < listed.size(); ++place) {
+        const char* nothing = nullptr;
+        if (!listed[place].begin.compare_exchange_strong(nothing, begin)) continue;
+        listed[place].name = name;
+        listed[place].end = begin + size;
+        return place;
+    }
+    return listed.size();
+}
+
+void say(const char* text) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void handle_lost_page(int signal, siginfo_t* info, void*) {
+    const char* const at = static_cast<const char*>(info->si_addr);
+    for (const Listed& mapping : listed) {
+        const char* const begin = mapping.begin;
+        if (begin == nullptr || at < begin || at >= mapping.end) continue;
+        remove_temporaries();
+        say("attn: error: ");
+        say(mapping.name);
+        say(": became shorter while it was read; expected a file at rest\n");
+        std::_Exit(exit_code);
+    }
+    end_by_signal(signal);
+}
+
 }  // namespace
 
 std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& access,
@@ -209,48 +247,6 @@ std::string bytes_of_number(std::uint64_t number, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i) & 255);
     return bytes;
 }
-
-namespace {
-
-/// What the signal handler can read: a begin of null is a free place.
-struct Listed {
-    std::atomic<const char*> begin, end, name;
-};
-
-// Pages of files beyond this number end the program with the signal alone.
-std::array<Listed, 64> listed{};
-std::atomic<int> exit_code{1};
-
-std::size_t list_mapping(const char* begin, std::size_t size, const char* name) {
-    for (std::size_t place = 0; place < listed.size(); ++place) {
-        const char* nothing = nullptr;
-        if (!listed[place].begin.compare_exchange_strong(nothing, begin)) continue;
-        listed[place].name = name;
-        listed[place].end = begin + size;
-        return place;
-    }
-    return listed.size();
-}
-
-void say(const char* text) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
-}
-
-void handle_lost_page(int signal, siginfo_t* info, void*) {
-    const char* const at = static_cast<const char*>(info->si_addr);
-    for (const Listed& mapping : listed) {
-        const char* const begin = mapping.begin;
-        if (begin == nullptr || at < begin || at >= mapping.end) continue;
-        remove_temporaries();
-        say("attn: error: ");
-        say(mapping.name);
-        say(": became shorter while it was read; expected a file at rest\n");
-        std::_Exit(exit_code);
-    }
-    end_by_signal(signal);
-}
-
-}  // namespace
 
 Mapping::Mapping(int descriptor, std::uint64_t size, const std::string& name)
     : size_(static_cast<std::size_t>(size)), place_(listed.size()) {

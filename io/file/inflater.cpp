@@ -10,18 +10,14 @@ namespace attn::io {
 
 struct Inflater::Stream {
     z_stream state{};
-    bool is_open = false;
 
-    ~Stream() {
-        if (is_open) inflateEnd(&state);
-    }
+    ~Stream() { inflateEnd(&state); }
 };
 
 Inflater::Inflater(Form form) : form_(form), stream_(std::make_unique<Stream>()) {
     constexpr int gzip_alone = 16 + MAX_WBITS, raw = -MAX_WBITS;
     if (inflateInit2(&stream_->state, form == Form::gzip ? gzip_alone : raw) != Z_OK)
         throw std::bad_alloc();
-    stream_->is_open = true;
 }
 
 Inflater::~Inflater() = default;
@@ -35,8 +31,7 @@ bool Inflater::inflate(std::string_view& input, std::span<char>& to) {
                 damage_ = "other bytes after the end";
                 continue;
             }
-            in_padding_ = members_ != 0 && input.front() == '\0';
-            if (in_padding_) {
+            if (members_ != 0 && input.front() == '\0') {
                 input.remove_prefix(1);
                 ++consumed_;
                 continue;

@@ -44,7 +44,7 @@ private:
     std::unique_ptr<Stream> stream_;
     std::uint64_t consumed_ = 0;
     std::size_t members_ = 0;  // that ended
-    bool in_member_ = false, in_padding_ = false, has_more_ = false;
+    bool in_member_ = false, has_more_ = false;
     std::string damage_;
 };
 

@@ -26,31 +26,21 @@ public:
     virtual Output& operator<<(std::string_view text) = 0;
 };
 
-/// Stores the text.
-class TextOutput : public Output {
+/// Keeps the text in memory.
+template <class Text>
+class MemoryOutput : public Output {
 public:
-    TextOutput& operator<<(std::string_view text) override {
+    MemoryOutput& operator<<(std::string_view text) override {
         text_ += text;
         return *this;
     }
-    std::string& text() { return text_; }
+    Text& text() { return text_; }
 
 private:
-    std::string text_;
+    Text text_;
 };
-
-/// The same for large text.
-class BufferOutput : public Output {
-public:
-    BufferOutput& operator<<(std::string_view text) override {
-        text_ += text;
-        return *this;
-    }
-    TextBuffer& text() { return text_; }
-
-private:
-    TextBuffer text_;
-};
+using TextOutput = MemoryOutput<std::string>;
+using BufferOutput = MemoryOutput<TextBuffer>;  ///< for large text
 
 /// Writes to a descriptor, through a buffer.
 class DescriptorOutput : public Output {

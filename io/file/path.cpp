@@ -23,6 +23,28 @@ bool is_version(std::string_view text) {
                        [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
 }
 
+std::string snapshot_of(const std::string& folder) {
+    const std::string snapshots = path_in(folder, "snapshots"),
+                      named = path_in(path_in(folder, "refs"), "main");
+    if (!is_folder(snapshots)) return folder;
+    if (path_exists(named)) {
+        const Source source = read_source(named);
+        const std::string revision(source.text.substr(0, source.text.find_first_of(" \r\n")));
+        const bool is_name = !revision.empty() && revision.find('/') == revision.npos;
+        if (std::string snapshot = path_in(snapshots, revision); is_name && is_folder(snapshot))
+            return snapshot;
+    }
+    std::vector<std::string> found;
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(snapshots, error), end; !error && it != end;
+         it.increment(error))
+        if (is_folder(it->path().string())) found.push_back(it->path().string());
+    if (found.size() == 1) return found.front();
+    throw Error(ErrorKind::io, folder,
+                "has " + std::to_string(found.size()) +
+                    " snapshots; expected one, or the path of one of them");
+}
+
 }  // namespace
 
 std::string suffix_of_name(const std::string& path) {
@@ -79,32 +101,6 @@ bool is_same_place(const std::string& a, const std::string& b) {
     // Empty if the system does not report it.
     return a == b || (place(a) == place(b) && !place(a).empty());
 }
-
-namespace {
-
-std::string snapshot_of(const std::string& folder) {
-    const std::string snapshots = path_in(folder, "snapshots"),
-                      named = path_in(path_in(folder, "refs"), "main");
-    if (!is_folder(snapshots)) return folder;
-    if (path_exists(named)) {
-        const Source source = read_source(named);
-        const std::string revision(source.text.substr(0, source.text.find_first_of(" \r\n")));
-        const bool is_name = !revision.empty() && revision.find('/') == revision.npos;
-        if (std::string snapshot = path_in(snapshots, revision); is_name && is_folder(snapshot))
-            return snapshot;
-    }
-    std::vector<std::string> found;
-    std::error_code error;
-    for (std::filesystem::directory_iterator it(snapshots, error), end; !error && it != end;
-         it.increment(error))
-        if (is_folder(it->path().string())) found.push_back(it->path().string());
-    if (found.size() == 1) return found.front();
-    throw Error(ErrorKind::io, folder,
-                "has " + std::to_string(found.size()) +
-                    " snapshots; expected one, or the path of one of them");
-}
-
-}  // namespace
 
 std::string file_of_model(const std::string& folder, std::span<const std::string_view> names) {
     for (const std::string& place : {folder, snapshot_of(folder)})

@@ -34,22 +34,16 @@ bool begins_with_units(std::string_view text, std::size_t width, bool little) {
     return true;
 }
 
-/// The encoding of a text with a zero byte.
-const char* fault_of_zero_byte(std::string_view text) {
+/// The encoding of a text with a zero byte; empty if it is none.
+std::string encoding_of(std::string_view text) {
     using namespace std::string_view_literals;
-    if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv))
-        return "is UTF-32; expected UTF-8 text, as iconv -f UTF-32 -t UTF-8 writes it";
-    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-        return "is UTF-16; expected UTF-8 text, as iconv -f UTF-16 -t UTF-8 writes it";
-    if (begins_with_units(text, 2, true))
-        return "is UTF-16LE; expected UTF-8 text, as iconv -f UTF-16LE -t UTF-8 writes it";
-    if (begins_with_units(text, 2, false))
-        return "is UTF-16BE; expected UTF-8 text, as iconv -f UTF-16BE -t UTF-8 writes it";
-    if (begins_with_units(text, 4, true))
-        return "is UTF-32LE; expected UTF-8 text, as iconv -f UTF-32LE -t UTF-8 writes it";
-    if (begins_with_units(text, 4, false))
-        return "is UTF-32BE; expected UTF-8 text, as iconv -f UTF-32BE -t UTF-8 writes it";
-    return "holds a zero byte; expected text (json, ndjson or csv)";
+    if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "UTF-16";
+    for (const std::size_t width : {2u, 4u})
+        for (const bool little : {true, false})
+            if (begins_with_units(text, width, little))
+                return "UTF-" + std::to_string(8 * width) + (little ? "LE" : "BE");
+    return "";
 }
 
 /// The source, after its text is checked.
@@ -77,6 +71,16 @@ std::size_t ascii_prefix(std::string_view text) {
     return at;
 }
 
+constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
+
+/// A blocking open of a pipe without a writer cannot be interrupted. Only on Linux does polling
+/// also wait for the first writer; elsewhere the pipe would seem to be at its end.
+#ifdef __linux__
+constexpr int wait_later = O_NONBLOCK;
+#else
+constexpr int wait_later = 0;
+#endif
+
 }  // namespace
 
 std::string_view without_byte_order_mark(std::string_view text) {
@@ -95,9 +99,13 @@ std::string Source::place(std::size_t offset) const {
     return name + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-const char* fault_of_text(std::string_view text, std::size_t from) {
-    if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr)
-        return fault_of_zero_byte(text);
+std::string fault_of_text(std::string_view text, std::size_t from) {
+    if (std::memchr(text.data() + from, '\0', text.size() - from) != nullptr) {
+        const std::string encoding = encoding_of(text);
+        if (encoding.empty()) return "holds a zero byte; expected text (json, ndjson or csv)";
+        return "is " + encoding + "; expected UTF-8 text, as iconv -f " + encoding +
+               " -t UTF-8 writes it";
+    }
     // Every word of twice the size fills a piece.
     for (std::size_t at = from / text_piece * text_piece; at + text_piece <= text.size();
          at += text_piece)
@@ -105,12 +113,12 @@ const char* fault_of_text(std::string_view text, std::size_t from) {
             std::string_view::npos)
             return "a word or number of more than 1 MiB; expected blanks, commas or line breaks "
                    "between shorter ones";
-    return nullptr;
+    return "";
 }
 
 void check_text(const std::string& name, std::string_view text, std::size_t from) {
-    if (const char* const fault = fault_of_text(text, from))
-        throw Error(ErrorKind::input, name, fault);
+    const std::string fault = fault_of_text(text, from);
+    if (!fault.empty()) throw Error(ErrorKind::input, name, fault);
 }
 
 Source read_source(const std::string& path, const Access& access) {
@@ -138,8 +146,8 @@ Source read_source(const std::shared_ptr<const Bytes>& bytes) {
 }
 
 Source source_of_line(std::string name, std::string_view text, std::size_t line) {
-    if (const char* const fault = fault_of_text(text, 0))
-        throw Error(ErrorKind::input, name + ":" + std::to_string(line), fault);
+    const std::string fault = fault_of_text(text, 0);
+    if (!fault.empty()) throw Error(ErrorKind::input, name + ":" + std::to_string(line), fault);
     return checked({std::move(name), text, nullptr, line}, "a request");
 }
 
@@ -189,20 +197,6 @@ std::string excerpt(std::string_view text, std::size_t offset) {
     return piece.empty() ? "a line break or control character" : "'" + piece + "'";
 }
 
-namespace {
-
-constexpr std::size_t bytes_at_once = std::size_t{1} << 17;
-
-/// A blocking open of a pipe without a writer cannot be interrupted. Only on Linux does polling
-/// also wait for the first writer; elsewhere the pipe would seem to be at its end.
-#ifdef __linux__
-constexpr int wait_later = O_NONBLOCK;
-#else
-constexpr int wait_later = 0;
-#endif
-
-}  // namespace
-
 LineReader::LineReader(const std::string& path, int wake, std::size_t longest)
     : name_(path == "-" ? "<stdin>" : path), wake_(wake), longest_(longest) {
     fd_ = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | wait_later);
@@ -244,7 +238,7 @@ Next LineReader::next(Line& line, bool may_wait) {
 /// Checks the bytes of an incomplete line that arrived since the last check.
 bool LineReader::is_no_text() {
     if (longest_ == any_length || buffer_.size() - looked_at_ < text_piece) return false;
-    return fault_of_text(buffer_, std::exchange(looked_at_, buffer_.size())) != nullptr;
+    return !fault_of_text(buffer_, std::exchange(looked_at_, buffer_.size())).empty();
 }
 
 /// Reads more of the file after the buffered text.

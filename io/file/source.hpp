@@ -31,8 +31,8 @@ inline constexpr std::size_t text_piece = std::size_t{1} << 20;
 std::string_view without_byte_order_mark(std::string_view text);
 
 /// Evidence in the bytes so far that this is not text: a zero byte, or a word or number of more
-/// than 1 MiB; null if none. `text` was checked up to `from`.
-const char* fault_of_text(std::string_view text, std::size_t from);
+/// than 1 MiB; empty if none. `text` was checked up to `from`.
+std::string fault_of_text(std::string_view text, std::size_t from);
 
 /// Errors: kind input if there is such a fault.
 void check_text(const std::string& name, std::string_view text, std::size_t from);

@@ -6,9 +6,9 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -36,18 +36,58 @@ std::size_t list_path(const char* path) {
     return not_listed;
 }
 
-std::string hex_text(std::uint64_t number) {
-    std::array<char, 16> digits{};
-    char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-    return {digits.data(), end};
-}
-
 /// Processes of other containers may have the same id, so the time is part of it.
 std::string new_name() {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-    return ".attn-" + hex_text(static_cast<std::uint64_t>(::getpid())) + "-" +
-           hex_text(static_cast<std::uint64_t>(time));
+    char name[64];
+    std::snprintf(name, sizeof name, ".attn-%llx-%llx", static_cast<unsigned long long>(::getpid()),
+                  static_cast<unsigned long long>(time));
+    return name;
+}
+
+/// Closes a file, of which everything is then on the disk.
+void finish_file(int& fd, const std::string& name) {
+    int error = error_at_sync(fd);
+    if (const int at_close = error_at_close(std::exchange(fd, -1)); error == 0) error = at_close;
+    if (error != 0) fail_to_write(name, error);
+}
+
+/// Writes to an unfinished file, which the destructor removes unless it was renamed.
+class UnfinishedFile : public DescriptorOutput {
+public:
+    explicit UnfinishedFile(const std::string& path)
+        : DescriptorOutput(path), unfinished_(unfinished_name(path)) {
+        fd_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                     new_file_mode);
+        if (fd_ < 0) fail_to_write(name_, errno);
+    }
+    ~UnfinishedFile() override {
+        error_at_close(fd_);
+        if (!is_renamed_) ::unlink(unfinished_.c_str());
+    }
+
+    void finish() {
+        flush();
+        finish_file(fd_, name_);
+    }
+
+    void rename() {
+        if (::rename(unfinished_.c_str(), name_.c_str()) != 0) fail_to_write(name_, errno);
+        is_renamed_ = true;
+    }
+
+private:
+    const std::string unfinished_;
+    bool is_renamed_ = false;
+};
+
+/// Makes changes to a folder's names last through a failure of power.
+void sync_folder(const std::string& folder) {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
+    error_at_sync(fd);
+    error_at_close(fd);
 }
 
 }  // namespace
@@ -139,54 +179,8 @@ void SharedFile::write(std::uint64_t offset, std::string_view bytes) const {
 }
 
 void SharedFile::finish() {
-    int error = error_at_sync(fd_);
-    if (const int at_close = error_at_close(std::exchange(fd_, -1)); error == 0) error = at_close;
-    if (error != 0) fail_to_write(name_, error);
+    finish_file(fd_, name_);
 }
-
-namespace {
-
-/// Writes to an unfinished file, which the destructor removes unless it was renamed.
-class UnfinishedFile : public DescriptorOutput {
-public:
-    explicit UnfinishedFile(const std::string& path)
-        : DescriptorOutput(path), unfinished_(unfinished_name(path)) {
-        fd_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                     new_file_mode);
-        if (fd_ < 0) fail_to_write(name_, errno);
-    }
-    ~UnfinishedFile() override {
-        error_at_close(fd_);
-        if (!is_renamed_) ::unlink(unfinished_.c_str());
-    }
-
-    /// Everything is on the disk after it.
-    void finish() {
-        flush();
-        if (const int error = error_at_sync(fd_); error != 0) fail_to_write(name_, error);
-        if (const int error = error_at_close(std::exchange(fd_, -1)); error != 0)
-            fail_to_write(name_, error);
-    }
-
-    void rename() {
-        if (::rename(unfinished_.c_str(), name_.c_str()) != 0) fail_to_write(name_, errno);
-        is_renamed_ = true;
-    }
-
-private:
-    const std::string unfinished_;
-    bool is_renamed_ = false;
-};
-
-/// Makes changes to a folder's names last through a failure of power.
-void sync_folder(const std::string& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;  // some systems do not open folders; their names are as durable as they are
-    error_at_sync(fd);
-    error_at_close(fd);
-}
-
-}  // namespace
 
 std::string unfinished_name(const std::string& path) {
     return path_beside(path, ".attn-" + last_part(path));

@@ -329,12 +329,7 @@ std::string HeatMap::words_of(ColorScale of) const {
 
 std::string HeatMap::number_text(double value) const {
     if (!std::isfinite(value)) return "no number";
-    std::string text;
-    if (is_float32)
-        append_number(text, static_cast<float>(value), std::nullopt);
-    else
-        append_number(text, value, std::nullopt);
-    return text;
+    return is_float32 ? io::number_text(static_cast<float>(value)) : io::number_text(value);
 }
 
 HeatMap make_heat_map(const Report& report, const NamedArray& array, const IsMasked& is_masked,

@@ -10,11 +10,13 @@
 
 namespace attn::io {
 
-std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape) {
+std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape,
+                                         std::uint64_t each) {
     std::uint64_t count = 1;
     bool overflows = false;
     for (std::size_t size : shape)
         overflows |= __builtin_mul_overflow(count, std::uint64_t{size}, &count);
+    overflows |= __builtin_mul_overflow(count, each, &count);
     return overflows ? std::nullopt : std::optional(count);
 }
 

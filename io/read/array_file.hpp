@@ -23,8 +23,10 @@
 
 namespace attn::io {
 
-/// The number of elements of an array; empty if it exceeds 64 bits, as a header may claim.
-std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape);
+/// The number of elements of an array, times `each`; empty if it exceeds 64 bits, as a header may
+/// claim.
+std::optional<std::uint64_t> elements_of(const std::vector<std::size_t>& shape,
+                                         std::uint64_t each = 1);
 
 /// An array in a file, not read yet.
 struct StoredArray {

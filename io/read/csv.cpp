@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
@@ -41,8 +43,7 @@ public:
                             std::to_string(fields_ - first) + " as in line " +
                             std::to_string(width_line_));
         if (labelled_) result_.labels.push_back(record.fields[0].written());
-        for (std::size_t i = first; i < fields_; ++i)
-            result_.matrix.boolean ? add_boolean(record.fields[i]) : add_number(record.fields[i]);
+        for (std::size_t i = first; i < fields_; ++i) values_.push_back(value_of(record.fields[i]));
         ++rows_;
     }
 
@@ -52,22 +53,19 @@ public:
     }
 
 private:
-    void add_boolean(const Field& field) {
-        const std::optional<bool> value = boolean_of(field.text);
-        if (!value)
+    double value_of(const Field& field) const {
+        if (result_.matrix.boolean) {
+            if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
             throw Error(
                 ErrorKind::input, source_.place(field.offset),
                 "found '" + shortened(field.text) + "' among booleans; expected true or false");
-        values_.push_back(*value ? 1 : 0);
-    }
-
-    void add_number(const Field& field) {
+        }
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
         if (text.empty() || number.length != text.size()) refuse_number(field, source_);
         const std::string problem = complaint(number.value, text, rules_);
         if (!problem.empty()) throw Error(ErrorKind::input, source_.place(field.offset), problem);
-        values_.push_back(stored_number(number.value, text, rules_));
+        return stored_number(number.value, text, rules_);
     }
 
     const Source& source_;
@@ -100,14 +98,6 @@ void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayR
     values.reshape(shape);
 }
 
-/// A line that begins with '#' is a row only if it fits.
-void check_hash_line(const CsvLine& line, const CsvLine& first_row, bool labelled,
-                     const Source& source, const CsvStyle& style) {
-    if (style.comments || !line.begins_with_hash()) return;
-    const bool fits = fits_below_label(line, first_row);
-    if (!labelled || !fits) refuse_hash_line(line, fits, source, style);
-}
-
 /// In a file of one column a line of blanks may be a row without its number.
 void check_blank_line(const CsvLine& line, const Source& source) {
     if (line.after_blank && line.fields.size() == 1)
@@ -116,13 +106,109 @@ void check_blank_line(const CsvLine& line, const Source& source) {
                     "expected numbers, or no such line");
 }
 
-LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const Source& source,
-                          const ArrayRules& rules, const CsvStyle& style, bool labelled) {
-    MatrixBuilder builder(source, rules, labelled, layout.row);
+/// The first column, field by field.
+struct FirstColumn {
+    struct Seen {
+        std::size_t count = 0, line = 0;  // the line of the first
+        Field field;
+
+        void add(const CsvLine& record) {
+            if (count++ != 0) return;
+            field = record.fields[0];
+            line = record.line;
+        }
+    };
+    Seen words, numbers, quoted, doubtful;  // of numbers and ambiguous fields: unquoted ones
+    bool others_quoted = false, others_plain = false;
+
+    void add(const CsvLine& record, char separator) {
+        const Field& field = record.fields[0];
+        const Cell cell = cell_of(field);
+        Seen& seen = cell == Cell::word                 ? words
+                     : is_quoted_word(field, separator) ? quoted
+                     : cell == Cell::number             ? numbers
+                                                        : doubtful;
+        seen.add(record);
+        for (std::size_t i = 1; i < record.fields.size(); ++i)
+            (record.fields[i].quoted ? others_quoted : others_plain) = true;
+    }
+};
+
+bool is_number(const Field& field) {
+    return (!field.quoted || field.decimal_comma) && cell_of(field) == Cell::number;
+}
+
+/// A first line of words is also a header if it is the only one and numbers follow.
+[[noreturn]] void refuse_column(const FirstColumn& column, const CsvLayout& layout,
+                                const CsvLineReader& rows) {
+    const bool is_word = column.doubtful.count == 0 ||
+                         (column.words.count != 0 && column.words.line < column.doubtful.line);
+    const FirstColumn::Seen& odd = is_word ? column.words : column.doubtful;
+    const bool has_numbers = column.numbers.count != 0;
+    const bool is_decimal = has_decimal_comma(odd.field.text) && !may_be_grouped(odd.field.text);
+    std::string place;
+    if (has_numbers)
+        place = std::string(is_decimal ? ", with a decimal comma," : "") +
+                " in a column that holds '" + shortened(column.numbers.field.text) + "' on line " +
+                std::to_string(column.numbers.line);
+    std::vector<CsvWay> ways{as_decimal_comma(), {{labels_yes}, "the column", "as labels"}};
+    if (layout.header.fields.empty() && rows.style().header == Guess::automatic &&
+        column.words.count == 1 && column.doubtful.count == 0 && odd.line == layout.row.line)
+        ways.push_back(as_header());
+    throw CsvDamage(rows.source().place(odd.field.offset), odd.field.offset,
+                    found_text(odd.field) + place,
+                    has_numbers ? "" : meanings_of(odd.field, "a label"),
+                    "numbers, or all labels in quotes", std::move(ways));
+}
+
+/// Whether a line is a row if its first field is a label; otherwise it is an error in any case.
+bool fits_below_label(const CsvLine& line, const CsvLine& first_row) {
+    return line.fields.size() == first_row.fields.size() &&
+           std::all_of(line.fields.begin() + 1, line.fields.end(),
+                       [](const Field& field) { return cell_of(field) == Cell::number; });
+}
+
+/// Whether the first column holds labels, by all of its fields; `rows` continues after the first
+/// row. Errors: kind input if the text is ambiguous.
+bool has_labels(const CsvLayout& layout, CsvLineReader rows) {
+    if (layout.labelled) return *layout.labelled;
+    FirstColumn column;
+    if (is_number(layout.row.fields[0]) || fits_below_label(layout.row, layout.row))
+        column.add(layout.row, rows.separator());
+    for (CsvLine record; rows.next(record);) {
+        // Whether a line that begins with '#' is a row depends on the others.
+        const bool may_be_comment = !rows.style().comments && record.begins_with_hash();
+        if (!may_be_comment &&
+            (is_number(record.fields[0]) || fits_below_label(record, layout.row)))
+            column.add(record, rows.separator());
+    }
+    if (column.numbers.count != 0) {
+        if (column.words.count + column.doubtful.count == 0) return false;
+        refuse_column(column, layout, rows);
+    }
+    if (column.words.count != 0) return true;
+    if (column.doubtful.count != 0) refuse_column(column, layout, rows);
+    if (column.quoted.count == 0)
+        return cell_of(layout.row.fields[0]) == Cell::word;  // no row fits
+    if (column.others_quoted && column.others_plain)
+        throw CsvDoubt(
+            rows.source().place(column.quoted.field.offset), column.quoted.field.offset,
+            found_text(column.quoted.field) + " in quotes", ", which may be a number or a label",
+            "quotes around labels alone",
+            {{{labels_yes}, "the column", "as labels"}, {{labels_no}, "the column", "as numbers"}});
+    return !column.others_quoted;
+}
+
+LabelledMatrix read_lines(CsvLineReader reader, const CsvLayout& layout, const ArrayRules& rules) {
+    const bool labelled = has_labels(layout, reader);
+    MatrixBuilder builder(reader.source(), rules, labelled, layout.row);
     builder.add(layout.row);
     for (CsvLine line; reader.next(line);) {
-        check_hash_line(line, layout.row, labelled, source, style);
-        check_blank_line(line, source);
+        if (!reader.style().comments && line.begins_with_hash()) {  // a row only if it fits
+            const bool fits = fits_below_label(line, layout.row);
+            if (!labelled || !fits) refuse_hash_line(line, fits, reader);
+        }
+        check_blank_line(line, reader.source());
         builder.add(line);
     }
     return builder.finish();
@@ -160,9 +246,9 @@ struct IntegerPair {
 /// Two columns of integers are rather one of numbers with a decimal comma if a second one begins
 /// with 0 or a first one is -0; and so are integers after labels that end with a blank and an
 /// integer.
-void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader,
-                          const Source& source, const CsvStyle& style) {
-    if (style.decimal || !style.has_flags || reader.separator() != ',' ||
+void check_decimal_column(const CsvLayout& layout, const CsvLineReader& reader) {
+    const Source& source = reader.source();
+    if (reader.style().decimal || !reader.style().has_flags || reader.separator() != ',' ||
         reader.shape().line != 0 || !layout.header.fields.empty() || layout.row.fields.size() != 2)
         return;
     std::string_view found;
@@ -193,17 +279,16 @@ std::optional<CsvLayout> layout_of_booleans(CsvLineReader& reader, const ArrayRu
 /// With the fast reader; empty if the text is not regular. The first column holds labels if there
 /// is a word and no number in it.
 std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const CsvLayout& layout,
-                                           const Source& source, const ArrayRules& rules,
-                                           const CsvStyle& style, ThreadPool* workers,
+                                           const ArrayRules& rules, ThreadPool* workers,
                                            std::size_t piece_size) {
-    if (style.decimal == DecimalMark::comma) return {};
+    if (reader.style().decimal == DecimalMark::comma) return {};
     const std::vector<Field>& fields = layout.row.fields;
     const bool labelled =
         layout.labelled.value_or(fields.size() > 1 && cell_of(fields[0]) != Cell::number);
     const CsvRowStyle rows{reader.separator(), fields.size(), labelled,
                            reader.ends_with_separator()};
-    auto read =
-        read_csv_rows(source.text.substr(layout.row.offset), rows, rules, workers, piece_size);
+    auto read = read_csv_rows(reader.source().text.substr(layout.row.offset), rows, rules, workers,
+                              piece_size);
     if (!read || !labelled || layout.labelled) return read;
     const auto is = [](Cell cell) {
         return
@@ -226,13 +311,11 @@ ReadText read_text(const Source& source, const ArrayRules& rules, const CsvStyle
                    ThreadPool* workers, std::size_t piece_size) {
     CsvLineReader reader(source, style);
     std::optional<CsvLayout> booleans = layout_of_booleans(reader, rules);
-    CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader, source, style);
+    CsvLayout layout = booleans ? std::move(*booleans) : read_layout(reader);
     check_blank_line(layout.row, source);
-    check_decimal_column(layout, reader, source, style);
-    auto read = read_regular(reader, layout, source, rules, style, workers, piece_size);
-    if (!read)
-        read = read_lines(reader, layout, source, rules, style,
-                          has_labels(layout, reader, source, style));
+    check_decimal_column(layout, reader);
+    auto read = read_regular(reader, layout, rules, workers, piece_size);
+    if (!read) read = read_lines(reader, layout, rules);
     read->header_line = layout.header.line;
     for (const Field& field : layout.header.fields) read->header.push_back(field.written());
     return {std::move(*read), layout.rows, reader.shape()};

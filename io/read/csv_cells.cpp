@@ -1,7 +1,5 @@
 #include "io/read/csv_parts.hpp"
 
-#include <algorithm>
-
 #include "io/read/number_array.hpp"
 #include "io/text/utf8.hpp"
 

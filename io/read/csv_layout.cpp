@@ -20,16 +20,15 @@ bool counts_from_zero(const CsvLine& line, std::size_t first) {
 /// Whether the first line is a header, by the rules of csv.hpp for text.
 class FirstLine {
 public:
-    FirstLine(const CsvLine& line, const CsvLineReader& rest, const Source& source,
-              const CsvStyle& style)
-        : line_(line), fields_(line.fields), rest_(rest), source_(source), style_(style),
-          is_wide_(line.fields.size() > 1) {}
+    FirstLine(const CsvLine& line, const CsvLineReader& rest)
+        : line_(line), fields_(line.fields), rest_(rest), is_wide_(line.fields.size() > 1) {}
 
     bool is_header() {
         const CellCounts all = count_from(0);
         if (all.are_words()) return true;
         const bool is_labelled = is_wide_ && fields_[0].quoted && !fields_[1].quoted;
-        if (is_wide_ && !is_labelled && style_.has_flags && counts_from_zero(line_, 0) && next())
+        if (is_wide_ && !is_labelled && rest_.style().has_flags && counts_from_zero(line_, 0) &&
+            next())
             refuse("0, 1, ... may be a header or a row", "words in a header",
                    {as_header(lines_to_next()),
                     {{header_no}, "the line", "as a row"},
@@ -97,7 +96,7 @@ private:
         if (found == fields_.begin() && is_word(*found))
             found = std::find_if(from + 1, fields_.end(), is_word);
         if (found == fields_.end()) found = from;
-        throw CsvDamage(source_.place(found->offset), found->offset, found_text(*found),
+        throw CsvDamage(rest_.source().place(found->offset), found->offset, found_text(*found),
                         meanings_of(*found, "the name of a column"),
                         next() ? "numbers, or a header of words" : expected_number(*found),
                         {as_decimal_comma(), as_header(lines_to_next())});
@@ -107,15 +106,13 @@ private:
 
     [[noreturn]] void refuse(const std::string& found, const std::string& expected,
                              std::vector<CsvWay> ways) const {
-        throw CsvDoubt(line_place(source_, line_.line), line_.offset, found, "", expected,
+        throw CsvDoubt(line_place(rest_.source(), line_.line), line_.offset, found, "", expected,
                        std::move(ways));
     }
 
     const CsvLine& line_;
     const std::vector<Field>& fields_;
     const CsvLineReader& rest_;
-    const Source& source_;
-    const CsvStyle& style_;
     bool is_wide_;
     std::optional<bool> has_next_;
     CsvLine next_;
@@ -142,8 +139,10 @@ bool begins_with_error_value(std::string_view line) {
 /// The first line above `layout` that begins with '#' and must be the first row: a label and then
 /// numbers. Errors: kind input if such a line, one that begins with an error value, or one after an
 /// empty field may also be a comment.
-std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separator,
-                                          const Source& source, const CsvStyle& style) {
+std::optional<CsvLine> row_among_comments(const CsvLayout& layout, const CsvLineReader& reader) {
+    const Source& source = reader.source();
+    const CsvStyle& style = reader.style();
+    const char separator = reader.separator();
     if (style.comments) return {};
     const std::vector<Field>&header = layout.header.fields, &row = layout.row.fields;
     const bool have_labels =
@@ -192,15 +191,16 @@ std::optional<CsvLine> row_among_comments(const CsvLayout& layout, char separato
     return {};
 }
 
-bool is_header(const CsvLine& line, const CsvLineReader& rest, bool has_shape, const Source& source,
-               const CsvStyle& style) {
-    if (style.header != Guess::automatic) return style.header == Guess::yes;
+bool is_header(const CsvLine& line, const CsvLineReader& rest) {
+    const Guess given = rest.style().header;
+    if (given != Guess::automatic) return given == Guess::yes;
     // A shape is that of numbers only.
-    return !has_shape && FirstLine(line, rest, source, style).is_header();
+    return rest.shape().line == 0 && FirstLine(line, rest).is_header();
 }
 
 /// "2 3" above rows of a label and 3 numbers: the shape of word2vec's text format.
-bool takes_size_line(CsvLayout& layout, CsvLineReader& reader, const CsvStyle& style) {
+bool takes_size_line(CsvLayout& layout, CsvLineReader& reader) {
+    const CsvStyle& style = reader.style();
     const std::vector<Field>& sizes = layout.row.fields;
     const auto is_size = [](const Field& field) {
         return !field.quoted && !field.text.empty() && field.text.size() < 10 &&
@@ -219,22 +219,22 @@ bool takes_size_line(CsvLayout& layout, CsvLineReader& reader, const CsvStyle& s
 }
 
 /// As far as the header and the first row determine it.
-std::optional<bool> first_words(const CsvLayout& layout, bool has_shape, const CsvStyle& style) {
+std::optional<bool> first_words(const CsvLayout& layout, const CsvLineReader& reader) {
     const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
-    if (style.labels != Guess::automatic) return style.labels == Guess::yes;
-    if (has_shape || width < 2) return false;
+    const Guess given = reader.style().labels;
+    if (given != Guess::automatic) return given == Guess::yes;
+    if (reader.shape().line != 0 || width < 2) return false;
     if (named == width && names_labels(layout.header.fields[0].text)) return true;
     return {};
 }
 
 /// Below a header, a line that begins with '#' is a row only if it fits.
-void check_first_hash_line(const CsvLayout& layout, char separator, const Source& source,
-                           const CsvStyle& style) {
+void check_first_hash_line(const CsvLayout& layout, const CsvLineReader& reader) {
     const std::size_t named = layout.header.fields.size(), width = layout.row.fields.size();
-    if (named == 0 || style.comments || !layout.row.begins_with_hash()) return;
+    if (named == 0 || reader.style().comments || !layout.row.begins_with_hash()) return;
     const bool fits = (named == width || named + 1 == width) && width > 1 &&
-                      CellCounts(layout.row, 1, separator).are_numbers();
-    if (!fits) refuse_hash_line(layout.row, false, source, style);
+                      CellCounts(layout.row, 1, reader.separator()).are_numbers();
+    if (!fits) refuse_hash_line(layout.row, false, reader);
 }
 
 /// Above labels the header may be one field short, as R writes row names.
@@ -253,54 +253,52 @@ void check_header_width(const CsvLayout& layout, const Source& source) {
 }
 
 /// In a file of decimal commas and blanks, `x,y` may be two names above numbers with a comma.
-void check_commas(const CsvLine& header, char separator, const Source& source,
-                  const CsvStyle& style) {
-    if (style.decimal != DecimalMark::comma || separator != ' ') return;
+void check_commas(const CsvLine& header, const CsvLineReader& reader) {
+    if (reader.style().decimal != DecimalMark::comma || reader.separator() != ' ') return;
     for (const Field& field : header.fields)
         if (!field.quoted && field.text.find(',') != std::string::npos)
-            throw CsvDoubt(source.place(field.offset), field.offset, found_text(field),
+            throw CsvDoubt(reader.source().place(field.offset), field.offset, found_text(field),
                            ", which may be one name or two", "names in quotes",
                            {{{decimal_point}, "it", "as two"}});
 }
 
 }  // namespace
 
-CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyle& style) {
+CsvLayout read_layout(CsvLineReader& reader) {
+    const Source& source = reader.source();
     CsvLayout layout;
     bool more = reader.next(layout.row);
-    const bool has_shape = reader.shape().line != 0;
-    if (more && !has_shape && takes_size_line(layout, reader, style)) return layout;
-    if (more && is_header(layout.row, reader, has_shape, source, style)) {
+    if (more && reader.shape().line == 0 && takes_size_line(layout, reader)) return layout;
+    if (more && is_header(layout.row, reader)) {
         layout.header = std::move(layout.row);
         layout.row = {};
         more = reader.next(layout.row);
     }
     if (!more) layout.row = {};
-    if (const auto row = row_among_comments(layout, reader.separator(), source, style)) {
+    if (const auto row = row_among_comments(layout, reader)) {
         reader.restart_at(row->offset, row->line);
         layout = {};
         more = reader.next(layout.row);
     }
-    check_commas(layout.header, reader.separator(), source, style);
+    check_commas(layout.header, reader);
     if (!more && layout.header.fields.empty())
         throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
     if (!more)
         throw Error(ErrorKind::input, source.place(layout.header.fields[0].offset),
                     "found '" + shortened(layout.header.fields[0].text) +
                         "' and no number on this line; expected a row of numbers");
-    layout.labelled = first_words(layout, has_shape, style);
+    layout.labelled = first_words(layout, reader);
     if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
         throw Error(ErrorKind::input, line_place(source, layout.row.line),
                     "one field, taken for a label; expected numbers after it");
-    check_first_hash_line(layout, reader.separator(), source, style);
+    check_first_hash_line(layout, reader);
     check_header_width(layout, source);
     return layout;
 }
 
-void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const Source& source,
-                      const CsvStyle& style) {
-    const bool by_labels = may_be_labelled && style.labels == Guess::automatic;
-    throw CsvDoubt(line_place(source, line.line), line.offset,
+void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const CsvLineReader& reader) {
+    const bool by_labels = may_be_labelled && reader.style().labels == Guess::automatic;
+    throw CsvDoubt(line_place(reader.source(), line.line), line.offset,
                    "a line that begins with '#' after the first row", "",
                    "its label in quotes, or no such line",
                    {as_comment(), {{by_labels ? labels_yes : comments_no}, "it", "as a row"}});

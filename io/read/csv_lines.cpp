@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdint>
 #include <system_error>
-#include <utility>
 
 #include "core/base/error.hpp"
 

@@ -91,6 +91,9 @@ public:
     /// `separator`: if it is already known.
     CsvLineReader(const Source& source, const CsvStyle& style, char separator = '\0');
 
+    const Source& source() const { return source_; }
+    const CsvStyle& style() const { return style_; }
+
     /// White space is ' '.
     char separator() const { return separator_; }
 
@@ -244,20 +247,12 @@ struct CsvLayout {
 
 /// Reads up to the first row; `reader` continues after it. csv.hpp has the rules. Errors: kind
 /// input if the text is ambiguous, or there is no row.
-CsvLayout read_layout(CsvLineReader& reader, const Source& source, const CsvStyle& style);
+CsvLayout read_layout(CsvLineReader& reader);
 
-/// Whether a line is a row if its first field is a label; otherwise it is an error in any case.
-bool fits_below_label(const CsvLine& line, const CsvLine& first_row);
-
-/// Whether the first column holds labels, by all of its fields; `rows` continues after the first
-/// row and is read to the end. Errors: kind input if the text is ambiguous.
-bool has_labels(const CsvLayout& layout, CsvLineReader rows, const Source& source,
-                const CsvStyle& style);
-
-/// A line that begins with '#' after the first row, and is neither a comment nor a row of `layout`.
+/// A line that begins with '#' after the first row, and is neither a comment nor a row.
 /// `may_be_labelled`: it would be a row if its first field were a label. Always throws.
-[[noreturn]] void refuse_hash_line(const CsvLine& line, bool may_be_labelled, const Source& source,
-                                   const CsvStyle& style);
+[[noreturn]] void refuse_hash_line(const CsvLine& line, bool may_be_labelled,
+                                   const CsvLineReader& reader);
 
 /// The layout of regular rows, known from the first one.
 struct CsvRowStyle {

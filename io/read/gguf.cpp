@@ -34,62 +34,48 @@ std::string ending_of_part(std::uint64_t part, std::uint64_t parts) {
     return text;
 }
 
+[[noreturn]] void fail(const std::string& path, const std::string& message) {
+    throw Error(ErrorKind::input, path, "GGUF: " + message);
+}
+
 /// Adds the tensors of the other parts. Their names follow from the first one's.
-class GgufParts {
-public:
-    GgufParts(const Bytes& first, ArrayFile& file, std::uint64_t count)
-        : first_(first), file_(file), count_(count) {}
-
-    void add() {
-        const std::string& path = first_.name();
-        const std::uint64_t number = number_in(*file_.gguf_metadata, "split.no", count_);
-        const std::string ending = ending_of_part(0, count_);
-        if (number != 0)
-            fail(path, "is part " + (number < count_ ? std::to_string(number + 1) : "?") + " of " +
-                           std::to_string(count_) + "; expected the first, ..." + ending);
-        if (!path.ends_with(ending))
-            fail(path, "is the first of " + std::to_string(count_) +
-                           " files; expected a name that ends with " + ending);
-        for (const StoredArray& array : file_.arrays) names_.insert(array.name);
-        Access access = first_.access();
-        access.regular_only = true;
-        const std::string stem = last_part(path).substr(0, last_part(path).size() - ending.size());
-        for (std::uint64_t part = 1; part < count_; ++part)
-            add_part(path_beside(path, stem + ending_of_part(part, count_)), part, access);
-        const std::uint64_t tensors =
-            number_in(*file_.gguf_metadata, "split.tensors.count", file_.arrays.size());
-        if (tensors != file_.arrays.size())
-            fail(path, std::to_string(file_.arrays.size()) + " tensors in " +
-                           std::to_string(count_) + " files; expected the split.tensors.count of " +
-                           std::to_string(tensors));
-    }
-
-private:
-    [[noreturn]] static void fail(const std::string& path, const std::string& message) {
-        throw Error(ErrorKind::input, path, "GGUF: " + message);
-    }
-
-    void add_part(const std::string& path, std::uint64_t part, const Access& access) {
-        GgufFile read = read_gguf(Bytes::open(path, access));
-        const std::uint64_t number = number_in(read.metadata, "split.no", count_),
-                            count = number_in(read.metadata, "split.count", 0);
-        if (number != part || count != count_)
-            fail(path, "has split.no " + std::to_string(number) + " and split.count " +
-                           std::to_string(count) + "; expected " + std::to_string(part) + " and " +
-                           std::to_string(count_));
+void add_parts(const Bytes& first, ArrayFile& file, std::uint64_t count) {
+    const std::string& path = first.name();
+    const std::uint64_t number = number_in(*file.gguf_metadata, "split.no", count);
+    const std::string ending = ending_of_part(0, count), of_count = std::to_string(count);
+    if (number != 0)
+        fail(path, "is part " + (number < count ? std::to_string(number + 1) : "?") + " of " +
+                       of_count + "; expected the first, ..." + ending);
+    if (!path.ends_with(ending))
+        fail(path,
+             "is the first of " + of_count + " files; expected a name that ends with " + ending);
+    std::unordered_set<std::string> names;
+    for (const StoredArray& array : file.arrays) names.insert(array.name);
+    Access access = first.access();
+    access.regular_only = true;
+    const std::string stem = last_part(path).substr(0, last_part(path).size() - ending.size());
+    for (std::uint64_t part = 1; part < count; ++part) {
+        const std::string other = path_beside(path, stem + ending_of_part(part, count));
+        GgufFile read = read_gguf(Bytes::open(other, access));
+        const std::uint64_t no = number_in(read.metadata, "split.no", count),
+                            all = number_in(read.metadata, "split.count", 0);
+        if (no != part || all != count)
+            fail(other, "has split.no " + std::to_string(no) + " and split.count " +
+                            std::to_string(all) + "; expected " + std::to_string(part) + " and " +
+                            of_count);
         for (StoredArray& array : read.tensors) {
-            if (!names_.insert(array.name).second)
-                fail(path, "tensor " + quoted_name(array.name) +
-                               " is also in another part; expected it once");
-            file_.arrays.push_back(std::move(array));
+            if (!names.insert(array.name).second)
+                fail(other, "tensor " + quoted_name(array.name) +
+                                " is also in another part; expected it once");
+            file.arrays.push_back(std::move(array));
         }
     }
-
-    const Bytes& first_;
-    ArrayFile& file_;
-    const std::uint64_t count_;
-    std::unordered_set<std::string> names_;
-};
+    const std::size_t found = file.arrays.size();
+    const std::uint64_t tensors = number_in(*file.gguf_metadata, "split.tensors.count", found);
+    if (tensors != found)
+        fail(path, std::to_string(found) + " tensors in " + of_count +
+                       " files; expected the split.tensors.count of " + std::to_string(tensors));
+}
 
 }  // namespace
 
@@ -100,10 +86,9 @@ ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes) {
     const std::uint64_t parts = number_in(*file.gguf_metadata, "split.count", 1);
     constexpr std::uint64_t max_parts = 65535;
     if (parts > max_parts)
-        throw Error(ErrorKind::input, file.name,
-                    "GGUF: split.count is " + std::to_string(parts) + "; expected at most " +
-                        std::to_string(max_parts));
-    if (parts > 1) GgufParts(*bytes, file, parts).add();
+        fail(file.name, "split.count is " + std::to_string(parts) + "; expected at most " +
+                            std::to_string(max_parts));
+    if (parts > 1) add_parts(*bytes, file, parts);
     return file;
 }
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,37 +39,18 @@ enum class ValueType : std::uint32_t {
 /// The fewest bytes of a value of each type: a string has its length, an array its type and length.
 constexpr std::array<std::uint64_t, 13> value_bytes{1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-/// The bytes of a file in order. Every length is checked before memory is allocated for it.
-class Cursor {
-public:
-    explicit Cursor(const Bytes& bytes) : size_(bytes.size()) {
-        const char* const all = bytes.mapped();
-        if (all == nullptr)  // as under a limit of the address space
-            copy_ =
-                bytes.read(0, static_cast<std::size_t>(std::min(size_, max_gguf_header_length)));
-        text_ = all == nullptr ? std::string_view(copy_)
-                               : std::string_view(all, static_cast<std::size_t>(size_));
-    }
-
-    std::uint64_t place() const { return at_; }
-    std::uint64_t left() const { return size_ - at_; }
-
-    /// The next bytes, of a header of at most max_gguf_header_length.
-    std::string_view take(std::size_t count) {
-        at_ += count;
-        return text_.substr(static_cast<std::size_t>(at_) - count, count);
-    }
-
-private:
-    std::uint64_t size_, at_ = 0;
-    std::string copy_;
-    std::string_view text_;
-};
-
+/// Every length is checked before memory is allocated for it.
 class GgufReader {
 public:
-    explicit GgufReader(std::shared_ptr<const Bytes> bytes)
-        : bytes_(std::move(bytes)), cursor_(*bytes_) {}
+    explicit GgufReader(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {
+        const std::uint64_t size = bytes_->size();
+        const char* const all = bytes_->mapped();
+        if (all == nullptr)  // as under a limit of the address space
+            copy_ =
+                bytes_->read(0, static_cast<std::size_t>(std::min(size, max_gguf_header_length)));
+        text_ = all == nullptr ? std::string_view(copy_)
+                               : std::string_view(all, static_cast<std::size_t>(size));
+    }
 
     GgufFile read() {
         file_.metadata = json::object();
@@ -87,26 +67,34 @@ private:
         throw Error(ErrorKind::input, bytes_->name(), "GGUF: " + message);
     }
 
+    std::uint64_t left() const { return bytes_->size() - at_; }
+
+    /// The next bytes, of a header of at most max_gguf_header_length.
+    std::string_view take(std::size_t count) {
+        at_ += count;
+        return text_.substr(static_cast<std::size_t>(at_) - count, count);
+    }
+
     /// Checks that `count` bytes of `what_` follow.
     void require(std::uint64_t count) const {
-        if (count > cursor_.left())
+        if (count > left())
             fail(what_ + " takes " + std::to_string(count) + " bytes from byte " +
-                 std::to_string(cursor_.place()) + " on, in a file of " +
-                 std::to_string(bytes_->size()) + "; the file is cut short or damaged");
-        if (count > max_gguf_header_length - std::min(max_gguf_header_length, cursor_.place()))
+                 std::to_string(at_) + " on, in a file of " + std::to_string(bytes_->size()) +
+                 "; the file is cut short or damaged");
+        if (count > max_gguf_header_length - std::min(max_gguf_header_length, at_))
             fail("a header of more than " + std::to_string(max_gguf_header_length) +
                  " bytes; expected fewer");
     }
 
     std::uint64_t number(std::size_t size) {
         require(size);
-        return number_at(cursor_.take(size), 0, size);
+        return number_at(take(size), 0, size);
     }
 
     std::string string() {
         const std::uint64_t length = number(8);
         require(length);
-        return std::string(cursor_.take(static_cast<std::size_t>(length)));
+        return std::string(take(static_cast<std::size_t>(length)));
     }
 
     std::string name() {
@@ -122,7 +110,7 @@ private:
 
     void read_start() {
         what_ = "the start";
-        if (cursor_.left() < 4 || cursor_.take(4) != "GGUF")
+        if (left() < 4 || take(4) != "GGUF")
             fail("begins with " +
                  excerpt(bytes_->read(0, std::min<std::uint64_t>(4, bytes_->size())), 0) +
                  "; expected \"GGUF\"");
@@ -135,7 +123,7 @@ private:
         tensors_ = number(8);
         keys_ = number(8);
         constexpr std::uint64_t smallest_tensor = 24, smallest_key = 13;
-        if (tensors_ > cursor_.left() / smallest_tensor || keys_ > cursor_.left() / smallest_key)
+        if (tensors_ > left() / smallest_tensor || keys_ > left() / smallest_key)
             fail(std::to_string(tensors_) + " tensors and " + std::to_string(keys_) +
                  " keys in a file of " + std::to_string(bytes_->size()) +
                  " bytes; the file is cut short or damaged");
@@ -209,10 +197,10 @@ private:
             fail(what_ + " has more than " + std::to_string(max_depth) + " nested arrays");
         const ValueType type = value_type();
         const std::uint64_t count = number(8), size = value_bytes[static_cast<std::size_t>(type)];
-        if (count > cursor_.left() / size)
+        if (count > left() / size)
             fail(what_ + " has " + std::to_string(count) + " elements from byte " +
-                 std::to_string(cursor_.place()) + " on, in a file of " +
-                 std::to_string(bytes_->size()) + " bytes; the file is cut short or damaged");
+                 std::to_string(at_) + " on, in a file of " + std::to_string(bytes_->size()) +
+                 " bytes; the file is cut short or damaged");
         count_values(count);
         json::array_t list;
         list.reserve(static_cast<std::size_t>(count));
@@ -276,7 +264,7 @@ private:
     /// The data begin at the next multiple of the alignment after the header.
     void place_tensors() {
         if (tensors_ == 0) return;
-        const std::uint64_t end = cursor_.place();
+        const std::uint64_t end = at_;
         const std::uint64_t begin = end + (alignment_ - end % alignment_) % alignment_;
         const std::uint64_t data = bytes_->size() - std::min(begin, bytes_->size());
         std::vector<const StoredArray*> in_order;
@@ -328,7 +316,9 @@ private:
     }
 
     std::shared_ptr<const Bytes> bytes_;
-    Cursor cursor_;
+    std::string copy_;
+    std::string_view text_;
+    std::uint64_t at_ = 0;
     GgufFile file_;
     std::string what_;  // what is being read, for errors
     std::uint64_t tensors_ = 0, keys_ = 0, values_ = 0, alignment_ = 32;

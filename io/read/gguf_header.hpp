@@ -38,8 +38,6 @@ double decimal_of_float(float value);
 /// Decodes whole blocks to float32. Products and sums are those of ggml, in its order, so that the
 /// numbers have the same bits.
 using DecodeBlocks = void(const std::uint8_t* from, std::size_t blocks, float* to);
-DecodeBlocks decode_q4_0, decode_q4_1, decode_q5_0, decode_q5_1, decode_q8_0, decode_q2_k,
-    decode_q3_k, decode_q4_k, decode_q5_k, decode_q6_k, decode_iq4_nl, decode_iq4_xs, decode_mxfp4;
 
 struct GgmlType {
     std::uint32_t number;

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -17,7 +16,7 @@
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/text/c_name.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -50,31 +49,26 @@ bool take(std::string_view& text, std::string_view start) {
 
 /// What io::about() writes; nothing for any other text.
 std::optional<Words> words_of(std::string_view meaning) {
-    Words words;
     if (meaning == "float32") return Words{ElementType::float32, 32};
     if (meaning == "float64") return Words{ElementType::float64, 64};
     if (meaning == "bits of float16") return Words{ElementType::float16, 16};
     if (meaning == "bits of bfloat16") return Words{ElementType::bfloat16, 16};
-    words.is_scaled = true;
-    if (take(meaning, "int8, number = word * ")) {
-        words.width = 8;
-        const bool is_scale = take_number(meaning, words.scale) && meaning.empty() &&
-                              std::isfinite(words.scale) && words.scale > 0;
-        return is_scale ? std::optional(words) : std::nullopt;
-    }
+    Words words{ElementType::float64, 8, true};
+    bool is_known = false;
     int exponent = 0;
-    if (take(meaning, "two's complement of ")) {
-        if (!take_number(meaning, words.width) || !take(meaning, " bits, number = word * 2^") ||
-            !take_number(meaning, exponent) || !meaning.empty())
-            return std::nullopt;
+    if (take(meaning, "int8, number = word * ")) {
+        is_known =
+            take_number(meaning, words.scale) && std::isfinite(words.scale) && words.scale > 0;
+    } else if (take(meaning, "two's complement of ")) {
+        is_known = take_number(meaning, words.width) &&
+                   take(meaning, " bits, number = word * 2^") && take_number(meaning, exponent);
         words.scale = std::ldexp(1.0, exponent);
-        return words.width < 1 || words.width > 64 ? std::nullopt : std::optional(words);
+    } else {
+        words = {ElementType::int64};
+        is_known = take(meaning, "int") && take_number(meaning, words.width);
     }
-    words = {ElementType::int64, 0};
-    if (!take(meaning, "int") || !take_number(meaning, words.width) || !meaning.empty() ||
-        words.width < 1 || words.width > 64)
-        return std::nullopt;
-    return words;
+    const bool is_whole = meaning.empty() && words.width >= 1 && words.width <= 64;
+    return is_known && is_whole ? std::optional(words) : std::nullopt;
 }
 
 class HardwareReader {
@@ -96,13 +90,11 @@ public:
             const std::string_view declared = text_.substr(at_, open - at_);
             check_name(declared, array.name);
             array.shape = shape_in(declared, at_);
-            at_ = open + 4;
-            const std::size_t last = find("};", at_);
+            at_ = open + 3;
             std::string bytes;
-            while ((at_ = next(", {}\n\r", at_)) < last) take_constant(words, bytes);
-            const std::vector<std::size_t> shape = array.shape;
+            take_list(words, array.shape, 0, bytes);
+            expect(';');
             add(file, std::move(array), words, bytes);
-            check_marks(shape, open + 4, last);
         }
         return checked(std::move(file), "c");
     }
@@ -195,46 +187,42 @@ private:
         if (found != expected) fail(at_ + begin, expected + ", which the comment before it names");
     }
 
-    /// Whether there is a pair of braces for each row, and one comma between two elements: the
-    /// numbers between the places were counted.
-    void check_marks(const std::vector<std::size_t>& shape, std::size_t at, std::size_t end) const {
-        constexpr std::string_view blank = " \n\r", mark = ",{}\n\r";
-        const auto expect = [&](char expected) {
-            at = next(blank, at);
-            if (at >= end || text_[at] != expected) fail(at, std::string("'") + expected + "'");
-            ++at;
-        };
-        const std::uint64_t count = elements_of(shape).value_or(0);
-        for (std::uint64_t element = 0; element <= count; ++element) {
-            std::size_t braces = 0;  // of rows that end before the element
-            std::uint64_t size = 1;
-            for (std::size_t axis = shape.size(); axis-- > 1;)
-                braces += element % (size *= shape[axis]) == 0 ? 1U : 0U;
-            for (std::size_t i = 0; element != 0 && i < braces; ++i) expect('}');
-            if (element != 0 && element != count) expect(',');
-            for (std::size_t i = 0; element != count && i < braces; ++i) expect('{');
-            if (element != count) at = text_.find_first_of(mark, next(blank, at));
+    void expect(char mark) {
+        at_ = next(white_space, at_);
+        if (at_ == text_.size() || text_[at_] != mark) fail(at_, std::string("'") + mark + "'");
+        ++at_;
+    }
+
+    /// The constants of the axes from `axis` on: "{{1, 2}, {3, 4}}".
+    void take_list(const Words& words, const std::vector<std::size_t>& shape, std::size_t axis,
+                   std::string& bytes) {
+        expect('{');
+        for (std::size_t i = 0; i < shape[axis]; ++i) {
+            if (i != 0) expect(',');
+            axis + 1 < shape.size() ? take_list(words, shape, axis + 1, bytes)
+                                    : take_constant(words, bytes);
         }
-        if (next(blank, at) != end) fail(next(blank, at), "\"};\"");
+        expect('}');
     }
 
     /// Of "name[2][3]", which begins at `at`.
     std::vector<std::size_t> shape_in(std::string_view declared, std::size_t at) const {
+        constexpr std::size_t max_rank = 32;
         std::vector<std::size_t> shape;
-        for (std::size_t i = std::min(declared.find('['), declared.size()); i < declared.size();) {
-            std::string_view rest = declared.substr(i + 1);
-            std::size_t size = 0;
-            if (declared[i] != '[' || !take_number(rest, size) || !take(rest, "]") || size == 0)
-                fail(at, "an array with a size in each [], in place of " + excerpt(declared, i));
-            shape.push_back(size);
-            i = declared.size() - rest.size();
-        }
+        std::string_view rest = declared.substr(std::min(declared.find('['), declared.size()));
+        do {
+            std::size_t& size = shape.emplace_back();
+            if (!take(rest, "[") || !take_number(rest, size) || !take(rest, "]") || size == 0 ||
+                shape.size() > max_rank)
+                fail(at, "an array with a size in each []");
+        } while (!rest.empty());
         return shape;
     }
 
     /// A constant of C.
     void take_constant(const Words& words, std::string& bytes) {
         constexpr std::string_view lowest = "(-9223372036854775807 - 1)";
+        at_ = next(white_space, at_);
         std::string_view rest = text_.substr(at_);
         if (words.type == ElementType::float32 ||
             (words.type == ElementType::float64 && !words.is_scaled)) {
@@ -283,9 +271,7 @@ private:
 
     template <class T>
     static void append(std::string& bytes, T value) {
-        const std::size_t at = bytes.size();
-        bytes.resize(at + sizeof(T));
-        std::memcpy(bytes.data() + at, &value, sizeof(T));
+        bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
     }
 
     static void append_word(std::string& bytes, const Words& words, std::int64_t word) {

@@ -68,6 +68,12 @@ void refuse_table(const std::string& name, std::string_view text) {
         "torch, csv or npz writes them");
 }
 
+/// Steps of a result are not parameters.
+bool is_step(const std::string& name) {
+    const auto array = find_array(name);
+    return array && !array->row().is_parameter();
+}
+
 }  // namespace
 
 InputFile open_input_file(const std::string& path, const InputFormat* format,
@@ -121,16 +127,6 @@ InputFile input_file_of_line(Source line) {
     return file;
 }
 
-namespace {
-
-/// Steps of a result are not parameters.
-bool is_step(const std::string& name) {
-    const auto array = find_array(name);
-    return array && !array->row().is_parameter();
-}
-
-}  // namespace
-
 ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
     ArrayFile file{name, {}, {}};
     nlohmann::json metadata;
@@ -147,7 +143,7 @@ ArrayFile arrays_of(const JsonDocument& document, const std::string& name) {
         if (document.holds_array(member)) {
             rules.nonfinite = is_step(member.key);  // masked scores are infinite
             const Array<double> values = document.read_array(member, rules).values;
-            array.shape.assign(values.shape().begin(), values.shape().end());
+            array.shape = values.shape();
             array.type = ElementType::float64;
             array.type_name = "number";
             array.bytes =

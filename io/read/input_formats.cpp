@@ -93,29 +93,6 @@ bool starts_with_bracket(std::string_view text) {
         "holds one array without a name; expected no \":" + one_line(shortened(file.array)) + "\"");
 }
 
-}  // namespace
-
-const StoredArray& stored_array(const InputFile& file) {
-    const ArrayFile& all = *file.arrays;
-    if (all.arrays.empty())
-        throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
-    if (!file.array.empty()) {
-        if (const StoredArray* found = all.find(file.array)) return *found;
-        if (!file.format->named) refuse_name(file);
-        std::vector<std::string> names;
-        for (const StoredArray& array : all.arrays) names.push_back(array.name);
-        const std::string near = did_you_mean(file.array, names);
-        throw Error(ErrorKind::input, file.name,
-                    "has no array " + quoted_name(file.array) + "; " +
-                        (near.empty() ? "there are " + list_of(all.arrays)
-                                      : "did you mean " + one_line(shortened(near)) + "?"));
-    }
-    if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
-    return all.arrays.front();
-}
-
-namespace {
-
 NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
     const JsonDocument& document = *file.document;
     const JsonMember* member = file.array.empty() ? nullptr : document.find(file.array);
@@ -139,28 +116,6 @@ NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPo
                           file.name + ":NAME");
 }
 
-}  // namespace
-
-bool starts_as_npy(std::string_view text) {
-    return text.starts_with(npy_magic);
-}
-
-bool starts_as_npz(std::string_view text) {
-    return text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06");
-}
-
-/// A length below 2^32, then the header.
-bool starts_as_safetensors(std::string_view text) {
-    return text.size() > 8 && text[8] == '{' &&
-           text.substr(4, 4) == std::string_view("\0\0\0\0", 4);
-}
-
-bool starts_as_gguf(std::string_view text) {
-    return text.starts_with("GGUF");
-}
-
-namespace {
-
 /// A header 0, 1, 2, ... has no words, and the field above the column of labels is not a label.
 std::vector<std::string> column_labels(const LabelledMatrix& read) {
     std::vector<std::string> words = read.header;
@@ -174,6 +129,25 @@ std::vector<std::string> column_labels(const LabelledMatrix& read) {
 }
 
 }  // namespace
+
+const StoredArray& stored_array(const InputFile& file) {
+    const ArrayFile& all = *file.arrays;
+    if (all.arrays.empty())
+        throw Error(ErrorKind::input, file.name, "holds no array; expected at least one");
+    if (!file.array.empty()) {
+        if (const StoredArray* found = all.find(file.array)) return *found;
+        if (!file.format->named) refuse_name(file);
+        std::vector<std::string> names;
+        for (const StoredArray& array : all.arrays) names.push_back(array.name);
+        const std::string near = did_you_mean(file.array, names);
+        throw Error(ErrorKind::input, file.name,
+                    "has no array " + quoted_name(file.array) + "; " +
+                        (near.empty() ? "there are " + list_of(all.arrays)
+                                      : "did you mean " + one_line(shortened(near)) + "?"));
+    }
+    if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
+    return all.arrays.front();
+}
 
 NumberArray read_one_array(const InputFile& file, const ArrayRules& rules, ThreadPool* workers,
                            const CsvStyle& style, MatrixLabels* labels) {

@@ -30,10 +30,22 @@ struct InputFormat {
     ArrayFile (*parse)(const Source& source) = nullptr;
 };
 
-bool starts_as_npy(std::string_view text);
-bool starts_as_npz(std::string_view text);
-bool starts_as_safetensors(std::string_view text);
-bool starts_as_gguf(std::string_view text);
+inline constexpr std::string_view npy_magic = "\x93NUMPY";
+
+constexpr bool starts_as_npy(std::string_view text) {
+    return text.starts_with(npy_magic);
+}
+constexpr bool starts_as_npz(std::string_view text) {
+    return text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06");
+}
+/// A length below 2^32, then the header.
+constexpr bool starts_as_safetensors(std::string_view text) {
+    using namespace std::string_view_literals;
+    return text.size() > 8 && text[8] == '{' && text.substr(4, 4) == "\0\0\0\0"sv;
+}
+constexpr bool starts_as_gguf(std::string_view text) {
+    return text.starts_with("GGUF");
+}
 
 /// A header of C, and words of $readmemh, as attn writes them. Errors: kind input.
 bool starts_as_c(std::string_view text);
@@ -97,8 +109,6 @@ NumberArray read_ndjson_array(const Source& source, const ArrayRules& rules,
                               std::size_t piece_size = default_piece);
 
 // The npy header of an array: magic, version, and a Python dictionary as text (NEP 1).
-
-inline constexpr std::string_view npy_magic = "\x93NUMPY";
 
 /// Reads a header through `read(offset, count)`, which returns bytes of the file; fills in the
 /// array's shape, type and order, and returns the header's length. `size` is that of the whole

@@ -10,7 +10,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/text_table.hpp"
-#include "io/read/json_array.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
@@ -32,6 +31,44 @@ std::optional<char32_t> code_of(std::string_view digits) {
     if (digits.size() != 4) return std::nullopt;
     return number_of_text<unsigned>(digits, 16);
 }
+
+/// An integer of few enough digits to fit in 64 bits.
+bool is_short_whole(std::string_view text) {
+    constexpr std::size_t max_digits = 18;
+    return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// The most common values of requests: strings with simple escapes, short integers, true, false.
+std::optional<nlohmann::json> plain_value(std::string_view text) {
+    if (auto string = simple_string(text)) return std::move(*string);
+    if (is_short_whole(text)) {
+        std::uint64_t value = 0;
+        for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
+        return value;
+    }
+    if (text == "true" || text == "false") return text == "true";
+    return std::nullopt;
+}
+
+/// The text with -Infinity, which Python and arrays write without quotes, as a string.
+std::string with_quoted_infinities(std::string_view text) {
+    constexpr std::string_view infinity = "-Infinity";
+    std::string quoted;
+    bool is_in_string = false;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        if (!is_in_string && text.substr(at).starts_with(infinity)) {
+            ((quoted += '"') += infinity) += '"';
+            at += infinity.size() - 1;
+            continue;
+        }
+        is_in_string = is_in_string != (text[at] == '"');
+        quoted += text[at];
+        if (is_in_string && text[at] == '\\' && at + 1 < text.size()) quoted += text[++at];
+    }
+    return quoted;
+}
+
 }  // namespace
 
 std::optional<std::string> simple_string(std::string_view text) {
@@ -60,29 +97,6 @@ std::optional<std::string> simple_string(std::string_view text) {
         text.remove_prefix(6);
     }
 }
-
-namespace {
-
-/// An integer of few enough digits to fit in 64 bits.
-bool is_short_whole(std::string_view text) {
-    constexpr std::size_t max_digits = 18;
-    return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
-           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// The most common values of requests: strings with simple escapes, short integers, true, false.
-std::optional<nlohmann::json> plain_value(std::string_view text) {
-    if (auto string = simple_string(text)) return std::move(*string);
-    if (is_short_whole(text)) {
-        std::uint64_t value = 0;
-        for (char c : text) value = 10 * value + static_cast<std::uint64_t>(c - '0');
-        return value;
-    }
-    if (text == "true" || text == "false") return text == "true";
-    return std::nullopt;
-}
-
-}  // namespace
 
 bool has_too_many_values(std::string_view json) {
     return json.size() > max_json_values && json.front() != '"' &&
@@ -289,28 +303,6 @@ void JsonDocument::check_values(std::string_view value, std::size_t at) const {
         JsonCursor(source_).fail(at, "more than " + std::to_string(max_json_values) +
                                          " values in a list or object; expected fewer");
 }
-
-namespace {
-
-/// The text with -Infinity, which Python and arrays write without quotes, as a string.
-std::string with_quoted_infinities(std::string_view text) {
-    constexpr std::string_view infinity = "-Infinity";
-    std::string quoted;
-    bool is_in_string = false;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (!is_in_string && text.substr(at).starts_with(infinity)) {
-            ((quoted += '"') += infinity) += '"';
-            at += infinity.size() - 1;
-            continue;
-        }
-        is_in_string = is_in_string != (text[at] == '"');
-        quoted += text[at];
-        if (is_in_string && text[at] == '\\' && at + 1 < text.size()) quoted += text[++at];
-    }
-    return quoted;
-}
-
-}  // namespace
 
 /// `at`: where the text is in the source.
 nlohmann::json JsonDocument::parse(std::string_view text, std::size_t at) const {

@@ -1,7 +1,7 @@
 // Two elements of a rectangular array are separated by one comma, whatever brackets close and open
 // there. So the number of commas before a position gives the index of the element, and at the end
 // of the first list of each depth, its length.
-#include "io/read/json_array.hpp"
+#include "io/read/json_document.hpp"
 
 #include <algorithm>
 #include <array>

@@ -76,6 +76,32 @@ void read_dictionary(std::string_view text, const std::string& place, StoredArra
     array.shape = *sizes;
 }
 
+constexpr std::string_view suffix = ".npy";
+
+/// The array in an entry, by its header.
+StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>& bytes) {
+    StoredArray array;
+    array.name = entry.name.substr(0, entry.name.size() - suffix.size());
+    if (find_invalid_utf8(array.name) != std::string_view::npos)
+        throw Error(ErrorKind::input, bytes->name(),
+                    "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
+    array.bytes = bytes;
+    ZipStream stream(bytes, entry, bytes->name() + ":" + array.name);
+    std::string start;
+    const auto read = [&](std::uint64_t offset, std::size_t count) {
+        const std::size_t end = static_cast<std::size_t>(offset) + count;
+        if (start.size() < end) {
+            const std::size_t had = start.size();
+            start.resize(end);
+            stream.read(end - had, start.data() + had);
+        }
+        return start.substr(static_cast<std::size_t>(offset), count);
+    };
+    array.offset = read_npy_header(read, entry.size, array.place(), array);
+    array.zip = std::make_shared<const ZipEntry>(entry);
+    return array;
+}
+
 }  // namespace
 
 std::uint64_t read_npy_header(
@@ -105,13 +131,10 @@ std::uint64_t read_npy_header(
     const std::uint64_t given = array.size = size - prefix - length;
     if (!array.type)
         return prefix + length;  // an array that cannot be read; others may be readable
-    std::uint64_t wanted = size_of(*array.type);
-    bool overflows = false;
-    for (std::size_t extent : array.shape)
-        overflows |= __builtin_mul_overflow(wanted, std::uint64_t{extent}, &wanted);
-    if (overflows || wanted != given)
+    const auto wanted = elements_of(array.shape, size_of(*array.type));
+    if (wanted != given)
         fail("shape " + shape_text(array.shape) + " of " + array.type_name + " takes " +
-             (overflows ? "more than 2^64" : std::to_string(wanted)) + " bytes, but " +
+             (wanted ? std::to_string(*wanted) : "more than 2^64") + " bytes, but " +
              std::to_string(given) + " follow the header; expected as many");
     return prefix + length;
 }
@@ -143,36 +166,6 @@ ArrayFile open_npy(const std::shared_ptr<const Bytes>& bytes) {
 }
 
 // NumPy's archives: a zip file of npy files.
-
-namespace {
-
-constexpr std::string_view suffix = ".npy";
-
-/// The array in an entry, by its header.
-StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>& bytes) {
-    StoredArray array;
-    array.name = entry.name.substr(0, entry.name.size() - suffix.size());
-    if (find_invalid_utf8(array.name) != std::string_view::npos)
-        throw Error(ErrorKind::input, bytes->name(),
-                    "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
-    array.bytes = bytes;
-    ZipStream stream(bytes, entry, bytes->name() + ":" + array.name);
-    std::string start;
-    const auto read = [&](std::uint64_t offset, std::size_t count) {
-        const std::size_t end = static_cast<std::size_t>(offset) + count;
-        if (start.size() < end) {
-            const std::size_t had = start.size();
-            start.resize(end);
-            stream.read(end - had, start.data() + had);
-        }
-        return start.substr(static_cast<std::size_t>(offset), count);
-    };
-    array.offset = read_npy_header(read, entry.size, array.place(), array);
-    array.zip = std::make_shared<const ZipEntry>(entry);
-    return array;
-}
-
-}  // namespace
 
 ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
     ArrayFile file{bytes->name(), {}, {}};

@@ -82,6 +82,15 @@ bool starts_with_word(std::string_view text, std::string_view word) {
            });
 }
 
+/// 0 if the text is not an integer of at most 64 bits and a sign.
+double rounding_error_of(std::string_view text) {
+    const bool is_negative = text.starts_with('-');
+    if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+    const auto integer = number_of_text<std::uint64_t>(text);
+    if (!integer) return 0;
+    return is_negative ? -rounding_error(*integer) : rounding_error(*integer);
+}
+
 }  // namespace
 
 ParsedNumber parse_json_number(std::string_view text) {
@@ -136,19 +145,6 @@ double rounded_once(double value, std::string_view text, Dtype dtype) {
     const bool differs = nearest && *nearest != static_cast<float>(value);
     return differs ? static_cast<double>(*nearest) : value;
 }
-
-namespace {
-
-/// 0 if the text is not an integer of at most 64 bits and a sign.
-double rounding_error_of(std::string_view text) {
-    const bool is_negative = text.starts_with('-');
-    if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-    const auto integer = number_of_text<std::uint64_t>(text);
-    if (!integer) return 0;
-    return is_negative ? -rounding_error(*integer) : rounding_error(*integer);
-}
-
-}  // namespace
 
 double stored_number(double value, std::string_view text, const ArrayRules& rules) {
     return rules.rounding_errors ? rounding_error_of(text) : rounded_once(value, text, rules.dtype);

@@ -16,9 +16,7 @@ struct NumberArray {
     bool boolean = false;   ///< written as true and false, stored as 1 and 0
     bool integers = false;  ///< of an integer type; text has no types
 
-    std::vector<std::size_t> shape() const {
-        return {values.shape().begin(), values.shape().end()};
-    }
+    const std::vector<std::size_t>& shape() const { return values.shape(); }
 };
 
 /// The numbers and shapes that the reader accepts; anything else is an error at its location.

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -40,22 +39,6 @@ void require_readable_type(const StoredArray& array) {
                        (array.type_name == "|O" ? ", pickled Python objects" : "") + "; expected " +
                        std::string(readable));
 }
-
-}  // namespace
-
-void check_array(const StoredArray& array, const ArrayRules& rules) {
-    require_readable_type(array);
-    const std::size_t rank = array.shape.size();
-    if (rank < rules.lowest_rank || rank > rules.highest_rank)
-        fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
-                           "; expected rank " + rank_range(rules));
-    if (array.elements() == 0)
-        fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
-    if (array.type == ElementType::boolean && !rules.boolean)
-        fail_at(array, "booleans; expected numbers");
-}
-
-namespace {
 
 void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
     const std::size_t rank = array.shape.size();
@@ -103,11 +86,10 @@ public:
         if (!fault_) return;
         const bool finite = std::isfinite(fault_->value);
         const std::string where = "element " + index_text(fault_->place, array_.shape) + " is ";
-        std::string text;
-        if (finite) append_number(text, fault_->value, std::nullopt);
-        fail_at(array_, finite ? where + text + " and " + overflow_text(rules_.dtype)
-                               : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
-                                     "; expected a finite number");
+        fail_at(array_,
+                finite ? where + number_text(fault_->value) + " and " + overflow_text(rules_.dtype)
+                       : where + (std::isnan(fault_->value) ? "NaN" : "infinite") +
+                             "; expected a finite number");
     }
 
 private:
@@ -205,25 +187,6 @@ private:
     std::vector<float> values_;
 };
 
-}  // namespace
-
-template <class T>
-void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
-                   FunctionRef<void(std::size_t, std::span<const T>)> take) {
-    require_readable_type(array);
-    const std::size_t at_once = piece_bytes / size_of(*array.type);
-    ElementReader<T> reader(array, first);
-    std::vector<T> numbers(std::min(count, at_once));
-    for (std::size_t done = 0; done < count;) {
-        const std::size_t now = std::min(at_once, count - done);
-        reader.read({numbers.data(), now});
-        take(done, std::span<const T>(numbers.data(), now));
-        done += now;
-    }
-}
-
-namespace {
-
 /// Converts column-major order, with the first index running fastest, to row-major order.
 template <class T>
 Array<T> in_row_major(const Array<T>& columns) {
@@ -270,6 +233,33 @@ void read_into(const StoredArray& array, bool rounding_errors, Array<T>& values,
 }
 
 }  // namespace
+
+void check_array(const StoredArray& array, const ArrayRules& rules) {
+    require_readable_type(array);
+    const std::size_t rank = array.shape.size();
+    if (rank < rules.lowest_rank || rank > rules.highest_rank)
+        fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
+                           "; expected rank " + rank_range(rules));
+    if (array.elements() == 0)
+        fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
+    if (array.type == ElementType::boolean && !rules.boolean)
+        fail_at(array, "booleans; expected numbers");
+}
+
+template <class T>
+void read_elements(const StoredArray& array, std::size_t first, std::size_t count,
+                   FunctionRef<void(std::size_t, std::span<const T>)> take) {
+    require_readable_type(array);
+    const std::size_t at_once = piece_bytes / size_of(*array.type);
+    ElementReader<T> reader(array, first);
+    std::vector<T> numbers(std::min(count, at_once));
+    for (std::size_t done = 0; done < count;) {
+        const std::size_t now = std::min(at_once, count - done);
+        reader.read({numbers.data(), now});
+        take(done, std::span<const T>(numbers.data(), now));
+        done += now;
+    }
+}
 
 template <class T>
 Array<T> read_array(const StoredArray& array, const ArrayRules& rules, ThreadPool* workers) {

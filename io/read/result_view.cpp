@@ -24,18 +24,6 @@ constexpr std::array<std::string_view, 14> head_keys{
 constexpr std::size_t max_results = 4096;
 constexpr const char* generated_key = "generated";
 
-}  // namespace
-
-json head_member(const InputFile& file, const char* key) {
-    if (file.arrays)
-        return file.arrays->metadata == nullptr ? json() : member(*file.arrays->metadata, key);
-    const JsonMember* found = file.holds_object() ? file.document->find(key) : nullptr;
-    if (found == nullptr || (!is_label_key(key) && file.document->holds_array(*found))) return {};
-    return file.document->read_value(*found);
-}
-
-namespace {
-
 std::shared_ptr<const json> shared_member(const InputFile& file, const char* key) {
     return std::make_shared<const json>(head_member(file, key));
 }
@@ -91,6 +79,14 @@ std::vector<std::string> names_of_layers(const json& sums) {
 }
 
 }  // namespace
+
+json head_member(const InputFile& file, const char* key) {
+    if (file.arrays)
+        return file.arrays->metadata == nullptr ? json() : member(*file.arrays->metadata, key);
+    const JsonMember* found = file.holds_object() ? file.document->find(key) : nullptr;
+    if (found == nullptr || (!is_label_key(key) && file.document->holds_array(*found))) return {};
+    return file.document->read_value(*found);
+}
 
 std::string schema_of(const InputFile& file) {
     const json schema = head_member(file, "schema");

@@ -15,27 +15,14 @@
 namespace attn::io {
 namespace {
 
-struct Tensor {
-    StoredArray array;
-    std::uint64_t begin = 0, end = 0;  // its bytes, counted from the end of the header
-};
-
 class SafetensorsReader {
 public:
     explicit SafetensorsReader(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {}
 
     ArrayFile read() {
         read_header();
-        const std::uint64_t data = bytes_->size() - header_end_;
-        for (const Tensor& tensor : tensors_) check_size(tensor, data);
-        check_places(data);
-        ArrayFile file{bytes_->name(), {}, {}};
-        for (Tensor& tensor : tensors_) {
-            tensor.array.offset = header_end_ + tensor.begin;
-            tensor.array.size = tensor.end - tensor.begin;
-            tensor.array.bytes = bytes_;
-            file.arrays.push_back(std::move(tensor.array));
-        }
+        check_places();
+        ArrayFile file{bytes_->name(), std::move(tensors_), {}};
         file.metadata = parse_metadata(file.name + ":__metadata__", metadata_);
         return file;
     }
@@ -109,70 +96,67 @@ private:
                 fail(tensor, list, "a list of at most " + std::to_string(most) + " integers");
             return *std::move(numbers);
         };
-        Tensor& made = tensors_.emplace_back();
-        made.array.name = member.key;
-        made.array.type_name = type.get<std::string>();
-        made.array.shape = integers(*shape, 32);
+        StoredArray& array = tensors_.emplace_back();
+        array.name = member.key;
+        array.type_name = type.get<std::string>();
+        array.type = type_of_safetensors(array.type_name);
+        array.shape = integers(*shape, 32);
+        array.bytes = bytes_;
         const std::vector<std::size_t> ends = integers(*offsets, 2);
         if (ends.size() != 2) fail(tensor, *offsets, "two integers");
-        made.begin = ends[0];
-        made.end = ends[1];
+        check_size(array, ends[0], ends[1]);
+        array.offset = header_end_ + ends[0];
+        array.size = ends[1] - ends[0];
     }
 
-    void check_size(Tensor const& tensor, std::uint64_t data) const {
-        const StoredArray& array = tensor.array;
+    /// `begin` and `end` count from the end of the header.
+    void check_size(const StoredArray& array, std::uint64_t begin, std::uint64_t end) const {
+        const std::uint64_t data = bytes_->size() - header_end_;
         const std::string name = quoted_name(array.name);
-        const std::string offsets =
-            "[" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) + "]";
-        if (tensor.begin > tensor.end)
+        const std::string offsets = "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
+        if (begin > end)
             fail(name + " has data_offsets " + offsets + "; expected the smaller one first");
-        if (tensor.end > data)
+        if (end > data)
             fail(name + " has data_offsets " + offsets + ", but " + std::to_string(data) +
                  " bytes follow the header; the file is cut short");
-        const std::optional<ElementType> type = type_of_safetensors(array.type_name);
-        const std::optional<std::uint64_t> elements = elements_of(array.shape);
-        std::uint64_t wanted = 0;
-        if (!elements ||
-            __builtin_mul_overflow(*elements, std::uint64_t{type ? size_of(*type) : 1}, &wanted))
+        const auto wanted = elements_of(array.shape, array.type ? size_of(*array.type) : 1);
+        if (!wanted)
             fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
         // Types of less than eight bits are not supported; the other tensors of their files can
         // still be read.
-        if (type && wanted != tensor.end - tensor.begin)
+        if (array.type && wanted != end - begin)
             fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
-                 " takes " + std::to_string(wanted) + " bytes, but its data_offsets are " +
+                 " takes " + std::to_string(*wanted) + " bytes, but its data_offsets are " +
                  offsets + "; expected as many");
     }
 
     /// The tensors must fill the file without a gap, in any order of their names.
-    void check_places(std::uint64_t data) {
-        std::vector<const Tensor*> by_place;
-        for (Tensor& tensor : tensors_) {
-            tensor.array.type = type_of_safetensors(tensor.array.type_name);
-            by_place.push_back(&tensor);
-        }
-        std::sort(by_place.begin(), by_place.end(), [](const Tensor* a, const Tensor* b) {
-            return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+    void check_places() const {
+        std::vector<const StoredArray*> by_place;
+        for (const StoredArray& array : tensors_) by_place.push_back(&array);
+        std::sort(by_place.begin(), by_place.end(), [](const StoredArray* a, const StoredArray* b) {
+            return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
         });
-        std::uint64_t end = 0;
+        std::uint64_t end = header_end_;
         std::string before = "the header";
-        for (const Tensor* tensor : by_place) {
-            const std::string name = quoted_name(tensor->array.name);
-            if (tensor->begin < end)
+        for (const StoredArray* array : by_place) {
+            const std::string name = quoted_name(array->name);
+            if (array->offset < end)
                 fail(before + " and " + name + " overlap; expected tensors side by side");
-            if (tensor->begin > end)
-                fail(std::to_string(tensor->begin - end) + " bytes between " + before + " and " +
+            if (array->offset > end)
+                fail(std::to_string(array->offset - end) + " bytes between " + before + " and " +
                      name + ", as writers leave that align tensors; expected none");
-            end = tensor->end;
+            end += array->size;
             before = name;
         }
-        if (end != data)
-            fail(std::to_string(data - end) + " bytes after " + before +
+        if (end != bytes_->size())
+            fail(std::to_string(bytes_->size() - end) + " bytes after " + before +
                  ", as writers leave that pad the file; expected none");
     }
 
     std::shared_ptr<const Bytes> bytes_;
     std::uint64_t header_end_ = 0;
-    std::vector<Tensor> tensors_;
+    std::vector<StoredArray> tensors_;
     std::string metadata_;
 };
 

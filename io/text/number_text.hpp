@@ -29,11 +29,11 @@ char* write_number(char* at, float value, std::optional<int> decimals);
 char* write_number(char* at, double value, std::optional<int> decimals);
 char* write_number(char* at, std::int64_t value, std::optional<int> decimals);
 
-/// The same, appended.
+/// The same as a string.
 template <class T>
-void append_number(std::string& out, T value, std::optional<int> decimals) {
+std::string number_text(T value, std::optional<int> decimals = {}) {
     std::array<char, max_number_length> text;
-    out.append(text.data(), write_number(text.data(), value, decimals));
+    return {text.data(), write_number(text.data(), value, decimals)};
 }
 
 /// Python's '{:.{decimals}e}': at least two digits in the exponent.

@@ -88,4 +88,15 @@ std::string markup_text(std::string_view text) {
     return safe;
 }
 
+std::string c_name(std::string_view name) {
+    std::string made;
+    for (const char c : name) {
+        const bool is_digit = c >= '0' && c <= '9';
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (is_digit && made.empty()) made += '_';
+        made += is_digit || is_letter ? c : '_';
+    }
+    return made;
+}
+
 }  // namespace attn::io

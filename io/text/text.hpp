@@ -1,4 +1,5 @@
-// Text for people: aligned columns, widths on a terminal, wrapped lines, markup, lists.
+// Text for people: aligned columns, widths on a terminal, wrapped lines, markup, lists; and names
+// for C.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,9 @@ std::string wrapped(std::string_view text, std::size_t columns, std::size_t inde
 
 /// The text with &, < and > escaped, for SVG and HTML. Only for text, not for attributes.
 std::string markup_text(std::string_view text);
+
+/// A name with '_' for each character that C does not allow in names, and before a first digit.
+std::string c_name(std::string_view name);
 
 /// "a, b, c" of the items, or of what `text_of` gives for each.
 template <class Items, class TextOf = std::identity>

@@ -93,57 +93,9 @@ bool is_seen_between(char32_t code, char32_t before, char32_t after) {
     return false;
 }
 
-}  // namespace
-
-void for_each_character(std::string_view text, FunctionRef<void(const Character&)> take) {
-    char32_t before = 0;  // 0 if that one is not shown
-    while (!text.empty()) {
-        Character character;
-        const std::size_t size = character_size(text);
-        character.bytes = text.substr(0, std::max<std::size_t>(1, size));
-        character.code = take_character(text);
-        if (size == 0) {
-            character.is_shown = false;
-        } else if (character.code < 0x7f) {
-            character.is_shown = character.code >= 0x20;
-        } else if (is_hidden(character.code)) {
-            std::string_view rest = text;
-            const char32_t after = rest.empty() ? 0 : take_character(rest);
-            character.is_shown = is_seen_between(character.code, before, after);
-        }
-        before = character.is_shown ? character.code : 0;
-        take(character);
-    }
-}
-
-namespace {
-
 void append_hex(std::string& text, char32_t number, std::size_t digits) {
     for (std::size_t i = digits; i-- > 0;) text += "0123456789abcdef"[number >> (4 * i) & 15];
 }
-
-}  // namespace
-
-void append_unicode_escape(std::string& text, char32_t code) {
-    append_hex(text += "\\u", code, 4);
-}
-
-std::string printable(std::string_view text) {
-    std::string line;
-    for_each_character(text, [&](const Character& one) {
-        if (one.is_shown)
-            line += one.bytes;
-        else if (one.bytes.size() == 1)
-            append_hex(line += "\\x", static_cast<unsigned char>(one.bytes.front()), 2);
-        else if (one.code < 0x10000)
-            append_unicode_escape(line, one.code);
-        else
-            append_hex(line += "\\U", one.code, 8);
-    });
-    return line;
-}
-
-namespace {
 
 constexpr char32_t first_unprintable = 0x100;
 
@@ -169,6 +121,46 @@ constexpr std::array<unsigned short, 0x144> bytes_of_letters = [] {
 }();
 
 }  // namespace
+
+void for_each_character(std::string_view text, FunctionRef<void(const Character&)> take) {
+    char32_t before = 0;  // 0 if that one is not shown
+    while (!text.empty()) {
+        Character character;
+        const std::size_t size = character_size(text);
+        character.bytes = text.substr(0, std::max<std::size_t>(1, size));
+        character.code = take_character(text);
+        if (size == 0) {
+            character.is_shown = false;
+        } else if (character.code < 0x7f) {
+            character.is_shown = character.code >= 0x20;
+        } else if (is_hidden(character.code)) {
+            std::string_view rest = text;
+            const char32_t after = rest.empty() ? 0 : take_character(rest);
+            character.is_shown = is_seen_between(character.code, before, after);
+        }
+        before = character.is_shown ? character.code : 0;
+        take(character);
+    }
+}
+
+void append_unicode_escape(std::string& text, char32_t code) {
+    append_hex(text += "\\u", code, 4);
+}
+
+std::string printable(std::string_view text) {
+    std::string line;
+    for_each_character(text, [&](const Character& one) {
+        if (one.is_shown)
+            line += one.bytes;
+        else if (one.bytes.size() == 1)
+            append_hex(line += "\\x", static_cast<unsigned char>(one.bytes.front()), 2);
+        else if (one.code < 0x10000)
+            append_unicode_escape(line, one.code);
+        else
+            append_hex(line += "\\U", one.code, 8);
+    });
+    return line;
+}
 
 std::string in_byte_alphabet(std::string_view bytes) {
     std::string text;

@@ -4,8 +4,6 @@
 #include <queue>
 #include <utility>
 
-#include "core/base/error.hpp"
-#include "io/file/source.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
@@ -93,10 +91,7 @@ public:
 
 private:
     std::uint32_t unknown_id() const {
-        if (!unknown_)
-            throw Error(ErrorKind::input, settings_.place,
-                        "the vocabulary does not have unk_token, \"" +
-                            one_line(shortened(*settings_.unknown)) + "\"; expected it there");
+        if (!unknown_) fail_unknown_token(settings_.place, *settings_.unknown);
         return *unknown_;
     }
 
@@ -113,10 +108,10 @@ private:
             const std::size_t size = std::max<std::size_t>(character_size(rest), 1);
             std::string_view character = rest.substr(0, size);
             const bool is_first = rest.size() == word.size(), is_last = rest.size() == size;
-            if ((settings_.prefix && !is_first) || (settings_.suffix && is_last)) {
-                spelled = settings_.prefix && !is_first ? *settings_.prefix : "";
-                spelled += character;
-                if (settings_.suffix && is_last) spelled += *settings_.suffix;
+            const std::string_view prefix = is_first ? "" : std::string_view(settings_.prefix),
+                                   suffix = is_last ? std::string_view(settings_.suffix) : "";
+            if (!prefix.empty() || !suffix.empty()) {
+                ((spelled = prefix) += character) += suffix;
                 character = spelled;
             }
             rest.remove_prefix(size);

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "io/file/bytes.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
-
 namespace {
 
 constexpr std::array<CodeRange, 10> white_space{{{0x0009, 0x000d},
@@ -96,6 +96,81 @@ void append_form(std::string& result, std::vector<utf8proc_int32_t>& codes, Norm
         append_utf8(result, static_cast<char32_t>(whole[static_cast<std::size_t>(i)]));
     codes.clear();
 }
+
+/// All of Unicode 14 but the three that count as one. Source: Scripts.txt.
+constexpr std::string_view script_names =
+    "Latin Common Inherited Greek Cyrillic Arabic Devanagari Hangul Thai Hebrew Armenian "
+    "Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Lao Tibetan Myanmar "
+    "Georgian Ethiopic Cherokee Canadian_Aboriginal Ogham Runic Khmer Mongolian Bopomofo Yi "
+    "Old_Italic Gothic Deseret Tagalog Hanunoo Buhid Tagbanwa Limbu Tai_Le Linear_B Ugaritic "
+    "Shavian Osmanya Cypriot Braille Buginese Coptic New_Tai_Lue Glagolitic Tifinagh "
+    "Syloti_Nagri Old_Persian Kharoshthi Balinese Cuneiform Phoenician Phags_Pa Nko Sundanese "
+    "Lepcha Ol_Chiki Vai Saurashtra Kayah_Li Rejang Lycian Carian Lydian Cham Tai_Tham Tai_Viet "
+    "Avestan Egyptian_Hieroglyphs Samaritan Lisu Bamum Javanese Meetei_Mayek Imperial_Aramaic "
+    "Old_South_Arabian Inscriptional_Parthian Inscriptional_Pahlavi Old_Turkic Kaithi Batak "
+    "Brahmi Mandaic Chakma Meroitic_Cursive Meroitic_Hieroglyphs Miao Sharada Sora_Sompeng "
+    "Takri Syriac Thaana Caucasian_Albanian Bassa_Vah Duployan Elbasan Grantha Pahawh_Hmong "
+    "Khojki Linear_A Mahajani Manichaean Mende_Kikakui Modi Mro Old_North_Arabian Nabataean "
+    "Palmyrene Pau_Cin_Hau Old_Permic Psalter_Pahlavi Siddham Khudawadi Tirhuta Warang_Citi "
+    "Ahom Anatolian_Hieroglyphs Hatran Multani Old_Hungarian SignWriting Adlam Bhaiksuki "
+    "Marchen Newa Osage Tangut Masaram_Gondi Nushu Soyombo Zanabazar_Square Dogra Gunjala_Gondi "
+    "Hanifi_Rohingya Makasar Medefaidrin Old_Sogdian Sogdian Elymaic Nandinagari "
+    "Nyiakeng_Puachue_Hmong Wancho Chorasmian Dives_Akuru Khitan_Small_Script Yezidi "
+    "Cypro_Minoan Old_Uyghur Tangsa Toto Vithkuqi ";
+
+/// "X[X and what has no script]*" for each script X.
+std::string expression_of_scripts() {
+    const std::string none = "\\x20\\p{Cn}\\p{Co}";
+    // The mark of length belongs to Japanese.
+    const std::string mark = "\\x{30fc}", han = "\\p{Han}\\p{Hiragana}\\p{Katakana}" + mark;
+    std::string text = "(?![" + none + "])(?:[" + han + "][" + han + none + "]*";
+    for (std::string_view rest = script_names; !rest.empty();) {
+        const std::size_t end = rest.find(' ');
+        const std::string script = "\\p{" + std::string(rest.substr(0, end)) + "}";
+        text += "|(?!" + mark + ")" + script + "(?:(?!" + mark + ")[" + script + none + "])*";
+        rest.remove_prefix(end + 1);
+    }
+    return text + ")";
+}
+
+/// With unassigned characters, which have no script, for newer ones.
+std::string without_newer(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const std::string_view character = text.substr(0, character_size(text));
+        if (contains(newer_in_scripts, take_character(text)))
+            append_utf8(result, character.size() == 2   ? U'\u0378'
+                                : character.size() == 3 ? U'\u20f1'
+                                                        : U'\U000e1000');
+        else
+            result += character;
+    }
+    return result;
+}
+
+std::string decoded_base64(const Setting& setting) {
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const std::string whole = setting.string();
+    std::string_view text = whole;
+    std::string bytes;
+    while (text.ends_with('=')) text.remove_suffix(1);
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : text) {
+        const std::size_t value = digits.find(c);
+        if (value == digits.npos)
+            setting.fail("is not base64; expected SentencePiece's table of replacements");
+        bits = bits << 6 | static_cast<std::uint32_t>(value);
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        bytes += static_cast<char>(bits >> count & 0xff);
+    }
+    return bytes;
+}
+
+constexpr std::size_t longest_grapheme = 5;  // that is looked up as a whole
 
 }  // namespace
 
@@ -211,67 +286,75 @@ std::size_t grapheme_size(std::string_view text) {
     return text.size();
 }
 
-namespace {
-
-/// All of Unicode 14 but the three that count as one. Source: Scripts.txt.
-constexpr std::string_view script_names =
-    "Latin Common Inherited Greek Cyrillic Arabic Devanagari Hangul Thai Hebrew Armenian "
-    "Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Lao Tibetan Myanmar "
-    "Georgian Ethiopic Cherokee Canadian_Aboriginal Ogham Runic Khmer Mongolian Bopomofo Yi "
-    "Old_Italic Gothic Deseret Tagalog Hanunoo Buhid Tagbanwa Limbu Tai_Le Linear_B Ugaritic "
-    "Shavian Osmanya Cypriot Braille Buginese Coptic New_Tai_Lue Glagolitic Tifinagh "
-    "Syloti_Nagri Old_Persian Kharoshthi Balinese Cuneiform Phoenician Phags_Pa Nko Sundanese "
-    "Lepcha Ol_Chiki Vai Saurashtra Kayah_Li Rejang Lycian Carian Lydian Cham Tai_Tham Tai_Viet "
-    "Avestan Egyptian_Hieroglyphs Samaritan Lisu Bamum Javanese Meetei_Mayek Imperial_Aramaic "
-    "Old_South_Arabian Inscriptional_Parthian Inscriptional_Pahlavi Old_Turkic Kaithi Batak "
-    "Brahmi Mandaic Chakma Meroitic_Cursive Meroitic_Hieroglyphs Miao Sharada Sora_Sompeng "
-    "Takri Syriac Thaana Caucasian_Albanian Bassa_Vah Duployan Elbasan Grantha Pahawh_Hmong "
-    "Khojki Linear_A Mahajani Manichaean Mende_Kikakui Modi Mro Old_North_Arabian Nabataean "
-    "Palmyrene Pau_Cin_Hau Old_Permic Psalter_Pahlavi Siddham Khudawadi Tirhuta Warang_Citi "
-    "Ahom Anatolian_Hieroglyphs Hatran Multani Old_Hungarian SignWriting Adlam Bhaiksuki "
-    "Marchen Newa Osage Tangut Masaram_Gondi Nushu Soyombo Zanabazar_Square Dogra Gunjala_Gondi "
-    "Hanifi_Rohingya Makasar Medefaidrin Old_Sogdian Sogdian Elymaic Nandinagari "
-    "Nyiakeng_Puachue_Hmong Wancho Chorasmian Dives_Akuru Khitan_Small_Script Yezidi "
-    "Cypro_Minoan Old_Uyghur Tangsa Toto Vithkuqi ";
-
-/// "X[X and what has no script]*" for each script X.
-std::string expression_of_scripts() {
-    const std::string none = "\\x20\\p{Cn}\\p{Co}";
-    // The mark of length belongs to Japanese.
-    const std::string mark = "\\x{30fc}", han = "\\p{Han}\\p{Hiragana}\\p{Katakana}" + mark;
-    std::string text = "(?![" + none + "])(?:[" + han + "][" + han + none + "]*";
-    for (std::string_view rest = script_names; !rest.empty();) {
-        const std::size_t end = rest.find(' ');
-        const std::string script = "\\p{" + std::string(rest.substr(0, end)) + "}";
-        text += "|(?!" + mark + ")" + script + "(?:(?!" + mark + ")[" + script + none + "])*";
-        rest.remove_prefix(end + 1);
-    }
-    return text + ")";
-}
-
-/// With unassigned characters, which have no script, for newer ones.
-std::string without_newer(std::string_view text) {
-    std::string result;
-    while (!text.empty()) {
-        const std::string_view character = text.substr(0, character_size(text));
-        if (contains(newer_in_scripts, take_character(text)))
-            append_utf8(result, character.size() == 2   ? U'\u0378'
-                                : character.size() == 3 ? U'\u20f1'
-                                                        : U'\U000e1000');
-        else
-            result += character;
-    }
-    return result;
-}
-
-}  // namespace
-
 Matches find_scripts(std::string_view text) {
     static const Pattern scripts = Pattern::regex(expression_of_scripts(), "UnicodeScripts");
     Matches matches = scripts.find(without_newer(text));
     // What is left over is at the start, and is dropped.
     for (Match& match : matches) match.is_match = !match.is_match;
     return matches;
+}
+
+Charsmap::Charsmap(const Setting& base64) : Charsmap(decoded_base64(base64), base64) {}
+
+Charsmap::Charsmap(const std::string& bytes, const Setting& setting) {
+    if (bytes.size() < 4) setting.fail("has fewer than 4 bytes; expected a trie and its texts");
+    const std::size_t size = number_at(bytes, 0, 4);
+    if (size > bytes.size() - 4 || size % 4 != 0)
+        setting.fail("has " + std::to_string(bytes.size() - 4) + " bytes; expected a trie of " +
+                     std::to_string(size) + " bytes, as its start says");
+    for (std::size_t at = 4; at < 4 + size; at += 4)
+        units_.push_back(static_cast<std::uint32_t>(number_at(bytes, at, 4)));
+    texts_ = bytes.substr(4 + size);
+    if (!texts_.empty() && texts_.back() != '\0') texts_ += '\0';
+    for (std::string_view rest = texts_; !rest.empty();) {
+        const std::size_t next = character_size(rest);
+        if (next == 0) setting.fail("has texts that are not UTF-8");
+        rest.remove_prefix(next);
+    }
+}
+
+std::optional<std::string_view> Charsmap::find(std::string_view text) const {
+    const auto offset = [](std::uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); };
+    if (units_.empty()) return {};
+    std::size_t at = offset(units_[0]);
+    for (const char c : text) {
+        if (c == '\0') return {};
+        const auto label = static_cast<unsigned char>(c);
+        at ^= label;
+        if (at >= units_.size()) return {};
+        const std::uint32_t unit = units_[at];
+        if ((unit & (1u << 31 | 0xffu)) != label) return {};
+        at ^= offset(unit);
+        if ((unit >> 8 & 1) == 0) continue;
+        if (at >= units_.size()) return {};
+        const std::size_t begin = units_[at] & 0x7fffffffu;
+        if (begin >= texts_.size()) return {};
+        // A location within a character would give what is not UTF-8.
+        if ((static_cast<unsigned char>(texts_[begin]) & 0xc0u) == 0x80u) return {};
+        return std::string_view(texts_).substr(begin, texts_.find('\0', begin) - begin);
+    }
+    return {};
+}
+
+void Charsmap::normalize(TextPart& part) const {
+    PartBuilder builder(part, part.text.size());
+    std::size_t at = 0;
+    const auto append = [&](std::size_t size) {
+        const std::string_view text = std::string_view(part.text).substr(at, size);
+        builder.append(find(text).value_or(text), at < part.from_start);
+        at += size;
+    };
+    while (at < part.text.size()) {
+        const std::string_view rest = std::string_view(part.text).substr(at);
+        const std::size_t size = grapheme_size(rest);
+        if (size <= longest_grapheme && find(rest.substr(0, size))) {
+            append(size);
+            continue;
+        }
+        const std::size_t end = at + size;  // `append` moves `at`
+        while (at < end) append(character_size(std::string_view(part.text).substr(at)));
+    }
+    part = builder.take();
 }
 
 }  // namespace attn::io

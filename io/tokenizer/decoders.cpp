@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/pattern.hpp"
 
@@ -136,16 +137,8 @@ DecodedWords decode_byte_level(const DecodedWords& words, std::size_t) {
 /// The byte of "<0xE2>".
 std::optional<char> byte_of(std::string_view piece) {
     if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return {};
-    unsigned value = 0;
-    for (const char c : piece.substr(3, 2)) {
-        if (c >= '0' && c <= '9')
-            value = value * 16 + static_cast<unsigned>(c - '0');
-        else if ((c >= 'A' && c <= 'F') || (c >= 'a' && c <= 'f'))
-            value = value * 16 + static_cast<unsigned>((c | 0x20) - 'a') + 10;
-        else
-            return {};
-    }
-    return static_cast<char>(value);
+    const auto value = number_of_text<unsigned>(piece.substr(3, 2), 16);
+    return value ? std::optional(static_cast<char>(*value)) : std::nullopt;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The tokenizer in a GGUF file. Source of the keys, of the types of tokens and of the expressions
 // of words: ggml-org/llama.cpp, docs and llama-vocab.cpp.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -257,9 +256,7 @@ private:
         std::vector<float> scores;
         for (const Setting& score : for_tokens("scores"))
             scores.push_back(static_cast<float>(score.number()));
-        std::optional<std::uint32_t> unknown;
-        if (has("unknown_token_id")) unknown = id("unknown_token_id");
-        parts_->model = make_scored_bpe(pieces_, std::move(scores), unknown);
+        parts_->model = make_scored_bpe(pieces_, std::move(scores), id_of({"unknown_token_id"}));
         const bool prepends = boolean("add_space_prefix", true);
         parts_->pre_tokenizer = [prepends](std::vector<TextPart>& words) {
             for (TextPart& word : words) {
@@ -287,7 +284,14 @@ private:
             throw Error(
                 ErrorKind::unsupported, value("pre").place(),
                 quoted_name(name) + " is not supported; expected one of " + names_of_rules());
-        parts_->pre_tokenizer = byte_level_words(found->expressions);
+        nlohmann::json steps = nlohmann::json::array();
+        for (const std::string_view expression : found->expressions)
+            steps.push_back({{"type", "Split"},
+                             {"pattern", {{"Regex", expression}}},
+                             {"behavior", "Isolated"}});
+        steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}});
+        const nlohmann::json words{{"type", "Sequence"}, {"pretokenizers", steps}};
+        parts_->pre_tokenizer = read_pre_tokenizer({words, place_});
         std::vector<Merge> merges;
         for (const Setting& item : value("merges").items()) merges.push_back(read_merge(item));
         BpeSettings settings;

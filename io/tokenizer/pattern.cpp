@@ -203,6 +203,10 @@ void split_parts(std::vector<TextPart>& parts, Behavior behavior,
     parts = std::move(result);
 }
 
+void split_parts(std::vector<TextPart>& parts, Behavior behavior, const Pattern& pattern) {
+    split_parts(parts, behavior, [&](std::string_view text) { return pattern.find(text); });
+}
+
 Matches find_characters(std::string_view text, bool (*is_match)(char32_t)) {
     Matches matches;
     std::size_t end = 0;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,6 +98,7 @@ void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matc
 /// Splits all parts that are not added tokens.
 void split_parts(std::vector<TextPart>& parts, Behavior behavior,
                  const std::function<Matches(std::string_view)>& find);
+void split_parts(std::vector<TextPart>& parts, Behavior behavior, const Pattern& pattern);
 
 /// The characters that satisfy a condition, each as a match.
 Matches find_characters(std::string_view text, bool (*is_match)(char32_t));

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <utility>
 
 #include "core/base/error.hpp"

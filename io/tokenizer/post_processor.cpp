@@ -1,7 +1,6 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -101,30 +100,16 @@ PostProcessor read_templates(const Setting& setting) {
     };
 }
 
-PostProcessor read_bert_processing(const Setting& setting) {
-    setting.allow({"sep", "cls"});
+/// BERT's ends, [CLS] A [SEP] B [SEP], where B is of type 1; or RoBERTa's, <s> A </s> </s> B </s>.
+PostProcessor read_ends(const Setting& setting, bool is_roberta) {
     const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
     return [=](Encodings texts, bool add_special, std::size_t) {
-        if (!add_special) return texts;
-        for (std::size_t i = 0; i < texts.size(); ++i) {
-            const std::uint32_t type = i == 0 ? 0 : 1;
+        for (std::size_t i = 0; i < texts.size() && (add_special || is_roberta); ++i) {
+            const std::uint32_t type = i == 0 || is_roberta ? 0 : 1;
             for (TypedToken& token : texts[i]) token.type = type;
-            if (i == 0) texts[i].insert(texts[i].begin(), {cls, type});
-            texts[i].push_back({sep, type});
-        }
-        return texts;
-    };
-}
-
-PostProcessor read_roberta(const Setting& setting) {
-    setting.allow({"sep", "cls", "trim_offsets", "add_prefix_space"});
-    const Token sep = read_pair(setting.at("sep")), cls = read_pair(setting.at("cls"));
-    return [=](Encodings texts, bool add_special, std::size_t) {
-        for (Encoding& text : texts) {
-            for (TypedToken& token : text) token.type = 0;
             if (!add_special) continue;
-            text.insert(text.begin(), {&text == &texts.front() ? cls : sep, 0});
-            text.push_back({sep, 0});
+            if (i == 0 || is_roberta) texts[i].insert(texts[i].begin(), {i == 0 ? cls : sep, type});
+            texts[i].push_back({sep, type});
         }
         return texts;
     };
@@ -135,8 +120,14 @@ PostProcessor read_roberta(const Setting& setting) {
 PostProcessor read_post_processor(const Setting& setting) {
     const std::string type = setting.type();
     if (type == "TemplateProcessing") return read_templates(setting);
-    if (type == "BertProcessing") return read_bert_processing(setting);
-    if (type == "RobertaProcessing") return read_roberta(setting);
+    if (type == "BertProcessing") {
+        setting.allow({"sep", "cls"});
+        return read_ends(setting, false);
+    }
+    if (type == "RobertaProcessing") {
+        setting.allow({"sep", "cls", "trim_offsets", "add_prefix_space"});
+        return read_ends(setting, true);
+    }
     if (type == "ByteLevel") {  // changes offsets alone
         setting.allow({"add_prefix_space", "trim_offsets", "use_regex"});
         return [](Encodings texts, bool, std::size_t) { return texts; };

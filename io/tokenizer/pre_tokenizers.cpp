@@ -1,8 +1,5 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
@@ -34,9 +31,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
             change_parts(parts, [](TextPart& part) {
                 if (!part.text.starts_with(' ')) prepend(part, " ");
             });
-        if (splits)
-            split_parts(parts, Behavior::isolated,
-                        [&](std::string_view text) { return words.find(text); });
+        if (splits) split_parts(parts, Behavior::isolated, words);
         change_parts(parts, to_byte_alphabet);
     };
 }
@@ -61,9 +56,7 @@ PreTokenizer read_metaspace(const Setting& setting) {
             const bool wanted = scheme == "always" || (scheme == "first" && part.is_at_start());
             if (wanted && !part.text.starts_with(mark)) prepend(part, mark);
         });
-        if (splits)
-            split_parts(parts, Behavior::merged_with_next,
-                        [&](std::string_view text) { return marks.find(text); });
+        if (splits) split_parts(parts, Behavior::merged_with_next, marks);
     };
 }
 
@@ -138,29 +131,13 @@ PreTokenizer read_delimiter(const Setting& setting) {
     std::string delimiter;
     append_utf8(delimiter, setting.at("delimiter").character());
     const Pattern pattern = Pattern::literal(delimiter);
-    return [pattern](Parts& parts) {
-        split_parts(parts, Behavior::removed,
-                    [&](std::string_view text) { return pattern.find(text); });
-    };
+    return [pattern](Parts& parts) { split_parts(parts, Behavior::removed, pattern); };
 }
 
 }  // namespace
 
 const char* const gpt2_words =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-
-PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions) {
-    std::vector<Pattern> patterns;
-    patterns.reserve(expressions.size());
-    for (const std::string_view expression : expressions)
-        patterns.push_back(Pattern::regex(expression, "words"));
-    return [patterns](Parts& parts) {
-        for (const Pattern& pattern : patterns)
-            split_parts(parts, Behavior::isolated,
-                        [&](std::string_view text) { return pattern.find(text); });
-        change_parts(parts, to_byte_alphabet);
-    };
-}
 
 PreTokenizer read_pre_tokenizer(const Setting& setting) {
     const std::string type = setting.type();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +25,6 @@ public:
     [[noreturn]] void fail(const std::string& message) const;
 
     bool is_object() const { return value_->is_object(); }
-    bool is_null() const { return value_->is_null(); }
 
     /// Whether the member exists and is not null.
     bool has(const char* key) const;

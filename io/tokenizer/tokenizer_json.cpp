@@ -189,10 +189,8 @@ private:
         BpeSettings bpe;
         bpe.place = settings.place();
         if (settings.has("unk_token")) bpe.unknown = settings.at("unk_token").string();
-        if (settings.has("continuing_subword_prefix"))
-            bpe.prefix = settings.at("continuing_subword_prefix").string();
-        if (settings.has("end_of_word_suffix"))
-            bpe.suffix = settings.at("end_of_word_suffix").string();
+        bpe.prefix = settings.string("continuing_subword_prefix", "");
+        bpe.suffix = settings.string("end_of_word_suffix", "");
         bpe.fuses_unknown = settings.boolean("fuse_unk", false);
         bpe.falls_back_to_bytes = settings.boolean("byte_fallback", false);
         bpe.ignores_merges = settings.boolean("ignore_merges", false);
@@ -202,7 +200,7 @@ private:
         if (!model.holds_array(*member)) fail("/model/merges", "is not a list; expected one");
         std::vector<Merge> merges;
         std::vector<std::string> strings;
-        const std::size_t prefix = bpe.prefix ? bpe.prefix->size() : 0;
+        const std::size_t prefix = bpe.prefix.size();
         std::size_t number = 0;
         model.for_each_entry(*member, [&](const JsonMember& entry) {
             read_strings(model, entry, strings);

@@ -143,9 +143,6 @@ private:
 /// Errors: kind input for invalid settings, kind unsupported for unknown ones.
 PreTokenizer read_pre_tokenizer(const Setting& setting);
 
-/// Splits with a regular expression for words, and writes bytes in GPT-2's alphabet.
-PreTokenizer byte_level_words(const std::vector<std::string_view>& expressions);
-
 /// GPT-2's regular expression for words.
 extern const char* const gpt2_words;
 
@@ -173,6 +170,9 @@ private:
 
 using WordModelOwner = std::unique_ptr<const WordModel>;
 
+/// Always throws kind input: a word is unknown, and so is the token for unknown words.
+[[noreturn]] void fail_unknown_token(const std::string& place, const std::string& unknown);
+
 /// "<0x0A>".
 std::string byte_piece(unsigned char byte);
 
@@ -183,7 +183,8 @@ struct Merge {
 
 struct BpeSettings {
     std::string place;  ///< for errors
-    std::optional<std::string> unknown, prefix, suffix;
+    std::optional<std::string> unknown;
+    std::string prefix, suffix;  ///< of pieces that continue a word, and that end it
     bool fuses_unknown = false, falls_back_to_bytes = false, ignores_merges = false;
 };
 WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,

@@ -1,6 +1,5 @@
 // The models that need no merges.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -12,12 +11,6 @@
 
 namespace attn::io {
 namespace {
-
-[[noreturn]] void fail_unknown_token(const std::string& place, const std::string& unknown) {
-    throw Error(ErrorKind::input, place,
-                "a word is unknown, and the vocabulary does not have unk_token, \"" +
-                    one_line(shortened(unknown)) + "\"; expected it there");
-}
 
 class WordPiece final : public WordModel {
 public:
@@ -171,6 +164,12 @@ private:
 };
 
 }  // namespace
+
+void fail_unknown_token(const std::string& place, const std::string& unknown) {
+    throw Error(ErrorKind::input, place,
+                "a word is unknown, and the vocabulary does not have unk_token, " +
+                    quoted_name(unknown) + "; expected it there");
+}
 
 WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings) {
     pieces->sort();

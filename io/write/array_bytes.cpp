@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/low_precision.hpp"
 #include "core/base/threads.hpp"
+#include "io/read/array_file.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/write/report.hpp"
@@ -20,9 +21,7 @@
 namespace attn::io {
 
 std::uint64_t ArrayBytes::size() const {
-    std::uint64_t bytes = size_of(element);
-    for (std::size_t extent : shape) bytes *= extent;
-    return bytes;
+    return elements_of(shape, size_of(element)).value();
 }
 
 namespace {
@@ -41,14 +40,6 @@ ElementType type_of(const NamedArray& array, const std::optional<StoredArrays>& 
                           *array.stream);
     return std::visit([]<class T>(const Array<T>&) { return element_type<T>; }, array.values);
 }
-
-}  // namespace
-
-ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
-    return {type_of(array, stored), shape_of(array)};
-}
-
-namespace {
 
 template <class T>
 std::string_view bytes_of(const Array<T>& values) {
@@ -115,21 +106,6 @@ void write_stored(const Array<T>& values, const StoredType& type,
     }
 }
 
-}  // namespace
-
-void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
-                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
-    if (stored && is_real(array))
-        return for_each_piece(
-            array, [&](const auto& values) { write_stored(values, stored->type, take); });
-    if (array.stream && workers != nullptr && workers->threads() > 1)
-        return std::visit([&](const auto& stream) { write_in_background(stream, take); },
-                          *array.stream);
-    for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
-}
-
-namespace {
-
 WordType word_type(const NamedArray& array, const std::optional<StoredArrays>& stored) {
     if (stored && is_real(array)) {
         const StoredType& type = stored->type;
@@ -144,16 +120,49 @@ std::string meaning_of(const WordType& words) {
     if (!words.stored) return (words.is_float ? "float" : "int") + width;
     const StoredType& type = *words.stored;
     if (words.is_bits) return "bits of " + text_of(type);
-    if (type.kind == StoredKind::int8) {
-        std::string scale;
-        append_number(scale, type.scale, {});
-        return "int8, number = word * " + scale;
-    }
+    if (type.kind == StoredKind::int8) return "int8, number = word * " + number_text(type.scale);
     return "two's complement of " + width + " bits, number = word * 2^" +
            std::to_string(-type.fraction);
 }
 
+constexpr double least_scale = 1e-300, largest_scale = 1e300;
+constexpr int bit_limit = 64, fraction_limit = 1022;
+
+constexpr const char* expected_types =
+    "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
+
+template <class T>
+std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
+                              const StoredType& type) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto number = static_cast<double>(values.data()[i]);
+        if (type.is_integer() && std::isnan(number))
+            throw SettingError(ErrorKind::input, "store",
+                               name + index_text(i, values.shape()) +
+                                   " is NaN, which no integer holds; expected float16 or "
+                                   "bfloat16, or --emit with other arrays");
+        if (stored(number, type).saturated) ++count;
+    }
+    return count;
+}
+
 }  // namespace
+
+ArrayBytes describe(const NamedArray& array, const std::optional<StoredArrays>& stored) {
+    return {type_of(array, stored), shape_of(array)};
+}
+
+void write_bytes(const NamedArray& array, const std::optional<StoredArrays>& stored,
+                 const ThreadPool* workers, FunctionRef<void(std::string_view)> take) {
+    if (stored && is_real(array))
+        return for_each_piece(
+            array, [&](const auto& values) { write_stored(values, stored->type, take); });
+    if (array.stream && workers != nullptr && workers->threads() > 1)
+        return std::visit([&](const auto& stream) { write_in_background(stream, take); },
+                          *array.stream);
+    for_each_piece(array, [&](const auto& values) { take(bytes_of(values)); });
+}
 
 std::vector<WordType> word_types(const Report& report) {
     std::vector<WordType> types;
@@ -179,33 +188,6 @@ char* write_hex(char* at, std::int64_t word, int bits) {
         *--digit = "0123456789abcdef"[rest & 15];
     return end;
 }
-
-namespace {
-
-constexpr double least_scale = 1e-300, largest_scale = 1e300;
-constexpr int bit_limit = 64, fraction_limit = 1022;
-
-constexpr const char* expected_types =
-    "not a type of stored numbers; expected float16, bfloat16, int8:SCALE or fixed:BITS,FRACTION";
-
-template <class T>
-std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
-                              const StoredType& type) {
-    std::uint64_t count = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto number = static_cast<double>(values.data()[i]);
-        if (type.is_integer() && std::isnan(number))
-            throw SettingError(ErrorKind::input, "store",
-                               name +
-                                   index_text(i, {values.shape().begin(), values.shape().end()}) +
-                                   " is NaN, which no integer holds; expected float16 or "
-                                   "bfloat16, or --emit with other arrays");
-        if (stored(number, type).saturated) ++count;
-    }
-    return count;
-}
-
-}  // namespace
 
 StoredWord stored(double number, const StoredType& type) {
     const auto of_float = [number](std::uint16_t bits, std::uint16_t infinity) {
@@ -256,10 +238,7 @@ std::string parse_stored_type(std::string_view text, StoredType& type) {
 
 std::string text_of(const StoredType& type) {
     std::string text(stored_kind_names[static_cast<std::size_t>(type.kind)]);
-    if (type.kind == StoredKind::int8) {
-        text += ':';
-        append_number(text, type.scale, {});
-    }
+    if (type.kind == StoredKind::int8) text += ":" + number_text(type.scale);
     if (type.kind == StoredKind::fixed)
         text += ":" + std::to_string(type.bits) + "," + std::to_string(type.fraction);
     return text;

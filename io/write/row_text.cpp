@@ -152,11 +152,7 @@ private:
 std::vector<std::size_t> shape_of(const NamedArray& array) {
     if (array.stream)
         return std::visit([](const auto& stream) { return stream.shape; }, *array.stream);
-    return std::visit(
-        [](const auto& values) {
-            return std::vector<std::size_t>(values.shape().begin(), values.shape().end());
-        },
-        array.values);
+    return std::visit([](const auto& values) { return values.shape(); }, array.values);
 }
 
 std::string axes_text(const NamedArray& array) {

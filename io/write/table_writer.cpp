@@ -42,66 +42,47 @@ constexpr std::size_t gap = 2;  // blanks between columns
 
 class TableWriter {
 public:
-    TableWriter(Output& out, const Report& report, const NumberStyle& style)
-        : out_(out), report_(report), decimals_(style.decimals), limits_(style.limits) {}
-
-    void write(const NamedArray& array) {
-        array_ = &array;
-        is_masked_.emplace(array, masked_cells_of(report_, array), report_.first_query);
-        const std::vector<std::size_t> shape = shape_of(array);
-        labels_.clear();
-        labels_.reserve(shape.size());
-        for (std::size_t axis = 0; axis < shape.size(); ++axis)
-            labels_.push_back(labels_of(report_, array, axis));
-        std::visit([&](const auto& values) { write_matrices(values); }, array.values);
+    TableWriter(Output& out, const Report& report, const NumberStyle& style,
+                const NamedArray& array)
+        : out_(out), report_(report), array_(array), decimals_(style.decimals),
+          limits_(style.limits),
+          is_masked_(array, masked_cells_of(report, array), report.first_query),
+          shape_(shape_of(array)), is_vector_(shape_.size() == 1),
+          rows_(is_vector_ ? 1 : shape_[shape_.size() - 2]), columns_(shape_.back()) {
+        for (std::size_t axis = 0; axis < shape_.size(); ++axis)
+            labels_.push_back(labels_of(report, array, axis));
     }
 
-private:
-    template <class T>
-    void write_matrices(const Array<T>& values) {
-        const std::size_t rank = values.dimension();
-        is_vector_ = rank == 1;
-        const std::size_t all_rows = is_vector_ ? 1 : values.shape(rank - 2);
-        const std::size_t all_columns = values.shape(rank - 1);
-        const std::size_t size = all_rows * all_columns;
-        const Ends matrices = ends_of(values.size() / size, limits_.matrices);
-        const Ends rows = ends_of(all_rows, limits_.rows);
-        const Ends columns = fitted(all_columns, rows, [&](std::size_t column) {
+    void write() {
+        const std::size_t size = std::visit([](const auto& v) { return v.size(); }, array_.values);
+        const Ends matrices = ends_of(size / (rows_ * columns_), limits_.matrices);
+        const Ends rows = ends_of(rows_, limits_.rows);
+        const Ends columns = fitted(rows, [&](std::size_t column) {
             std::size_t width = 0;
-            const auto nothing = [] {};
             matrices.for_each(
-                [&](std::size_t matrix) {
-                    width = std::max(width, column_width(Matrix<T>{values.data() + matrix * size,
-                                                                   matrix, all_columns},
-                                                         rows, column));
-                },
-                nothing);
+                [&](std::size_t m) { width = std::max(width, column_width(m, rows, column)); },
+                [] {});
             return width;
         });
-        write_line(array_->name + " (" + axes_text(*array_) + ")");
+        write_line(array_.name + " (" + axes_text(array_) + ")");
         write_note({{{columns, "columns"}, {rows, "rows"}, {matrices, "matrices"}}});
         matrices.for_each(
             [&](std::size_t matrix) {
-                const std::string title = matrix_title(values, matrix);
+                const std::string title = matrix_title(matrix);
                 if (!title.empty()) write_line(title);
-                write_matrix(Matrix<T>{values.data() + matrix * size, matrix, all_columns}, rows,
-                             columns);
+                write_matrix(matrix, rows, columns);
             },
             [&] { out_ << dots << "\n"; });
     }
 
-    /// One matrix of the array, and its place in row-major order.
-    template <class T>
-    struct Matrix {
-        const T* values;
-        std::size_t place, columns;
-    };
-
-    /// A number, or a dot where the mask excludes the key, whatever the number.
-    template <class T>
-    std::string cell(const Matrix<T>& matrix, std::size_t row, std::size_t column) const {
-        if ((*is_masked_)(matrix.place, row, column)) return std::string(masked_cell);
-        return number(matrix.values[row * matrix.columns + column]);
+private:
+    /// A number, or a dot where the mask excludes the key, whatever the number. Matrices are
+    /// counted in row-major order.
+    std::string cell(std::size_t matrix, std::size_t row, std::size_t column) const {
+        if (is_masked_(matrix, row, column)) return std::string(masked_cell);
+        const std::size_t place = (matrix * rows_ + row) * columns_ + column;
+        return std::visit([&](const auto& values) { return number(values.data()[place]); },
+                          array_.values);
     }
 
     void write_line(const std::string& words) {
@@ -119,21 +100,21 @@ private:
 
     /// As many columns as fit next to the labels, taken from both ends in turn; always the first.
     template <class WidthOf>
-    Ends fitted(std::size_t count, const Ends& rows, WidthOf width_of) const {
-        if (limits_.width == 0) return ends_of(count, 0);
+    Ends fitted(const Ends& rows, WidthOf width_of) const {
+        if (limits_.width == 0) return ends_of(columns_, 0);
         std::vector<std::size_t> widths;  // in that turn
         std::size_t used = label_width(rows);
-        while (widths.size() < count && used <= limits_.width) {
+        while (widths.size() < columns_ && used <= limits_.width) {
             const std::size_t i = widths.size();
-            widths.push_back(gap + width_of(i % 2 == 0 ? i / 2 : count - 1 - i / 2));
+            widths.push_back(gap + width_of(i % 2 == 0 ? i / 2 : columns_ - 1 - i / 2));
             used += widths.back();
         }
-        if (widths.size() == count && used <= limits_.width) return ends_of(count, 0);
+        if (widths.size() == columns_ && used <= limits_.width) return ends_of(columns_, 0);
         while (widths.size() > 1 && used + gap + dots.size() > limits_.width) {
             used -= widths.back();
             widths.pop_back();
         }
-        return ends_of(count, std::max<std::size_t>(1, widths.size()));
+        return ends_of(columns_, std::max<std::size_t>(1, widths.size()));
     }
 
     std::size_t label_width(const Ends& rows) const {
@@ -143,9 +124,8 @@ private:
         return width;
     }
 
-    template <class T>
-    std::size_t column_width(const Matrix<T>& matrix, const Ends& rows, std::size_t column) const {
-        std::size_t width = display_width(label(array_->axes.size() - 1, column));
+    std::size_t column_width(std::size_t matrix, const Ends& rows, std::size_t column) const {
+        std::size_t width = display_width(label(shape_.size() - 1, column));
         rows.for_each(
             [&](std::size_t r) { width = std::max(width, cell(matrix, r, column).size()); },
             [&] { width = std::max(width, dots.size()); });
@@ -153,8 +133,7 @@ private:
     }
 
     /// Text is made twice, so that the table need not be stored.
-    template <class T>
-    void write_matrix(const Matrix<T>& matrix, const Ends& rows, const Ends& columns) {
+    void write_matrix(std::size_t matrix, const Ends& rows, const Ends& columns) {
         const std::size_t labels = label_width(rows);
         std::vector<std::size_t> widths;  // of the shown columns
         columns.for_each([&](std::size_t c) { widths.push_back(column_width(matrix, rows, c)); },
@@ -173,8 +152,7 @@ private:
                 });
             out_ << line << "\n";
         };
-        const std::size_t last = array_->axes.size() - 1;
-        write_row("", [&](std::size_t c) { return label(last, c); });
+        write_row("", [&](std::size_t c) { return label(shape_.size() - 1, c); });
         rows.for_each(
             [&](std::size_t r) {
                 write_row(row_label(r), [&](std::size_t c) { return cell(matrix, r, c); });
@@ -188,21 +166,20 @@ private:
     }
 
     std::string row_label(std::size_t row) const {
-        return is_vector_ ? "" : label(array_->axes.size() - 2, row);
+        return is_vector_ ? "" : label(shape_.size() - 2, row);
     }
 
     /// "batch 0, head 1" of the matrix-th matrix in row-major order, without the only batch entry.
-    template <class T>
-    std::string matrix_title(const Array<T>& values, std::size_t matrix) const {
+    std::string matrix_title(std::size_t matrix) const {
         std::string title;
-        for (std::size_t i = std::max<std::size_t>(values.dimension(), 2) - 2; i-- > 0;) {
-            if (array_->axes[i] == "batch" && values.shape(i) == 1) continue;
-            const std::string axis(array_->axes[i] == "heads" ? "head" : array_->axes[i]);
-            std::size_t entry = matrix % values.shape(i);
-            if (axis == "head" && has_chosen_heads(report_, *array_)) entry = report_.heads[entry];
+        for (std::size_t i = std::max<std::size_t>(shape_.size(), 2) - 2; i-- > 0;) {
+            if (array_.axes[i] == "batch" && shape_[i] == 1) continue;
+            const std::string axis(array_.axes[i] == "heads" ? "head" : array_.axes[i]);
+            std::size_t entry = matrix % shape_[i];
+            if (axis == "head" && has_chosen_heads(report_, array_)) entry = report_.heads[entry];
             const std::string part = axis + " " + std::to_string(entry);
             title = title.empty() ? part : part + ", " + title;
-            matrix /= values.shape(i);
+            matrix /= shape_[i];
         }
         return title;
     }
@@ -210,7 +187,7 @@ private:
     std::string label(std::size_t dimension, std::size_t index) const {
         const std::span<const std::string> labels = labels_[dimension];
         if (index < labels.size()) return fitted_label(printable(labels[index]));
-        if (array_->axes[dimension] == "q_len") index += report_.first_query;
+        if (array_.axes[dimension] == "q_len") index += report_.first_query;
         return std::to_string(index);
     }
 
@@ -245,12 +222,14 @@ private:
 
     Output& out_;
     const Report& report_;
-    std::optional<int> decimals_;
+    const NamedArray& array_;
+    const std::optional<int> decimals_;
     const TableLimits& limits_;
-    const NamedArray* array_ = nullptr;
-    std::optional<MaskedCells> is_masked_;
+    const MaskedCells is_masked_;
+    const std::vector<std::size_t> shape_;
+    const bool is_vector_;
+    const std::size_t rows_, columns_;
     std::vector<std::span<const std::string>> labels_;  // by axis
-    bool is_vector_ = false;
 };
 
 }  // namespace
@@ -259,7 +238,7 @@ void write_table(Output& out, const Report& report, const NumberStyle& style) {
     bool first = true;
     for (const NamedArray& array : report.arrays) {
         if (!first) out << "\n";
-        TableWriter(out, report, style).write(array);
+        TableWriter(out, report, style, array).write();
         first = false;
     }
 }

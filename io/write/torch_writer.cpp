@@ -16,19 +16,6 @@ constexpr std::size_t summary_threshold = 1000;  // elements
 constexpr std::size_t edge_items = 3;
 constexpr int torch_decimals = 4;
 
-struct Values {
-    std::vector<std::size_t> shape;
-    std::vector<double> data;
-    bool floating = true;
-};
-
-template <class T>
-Values values_of(const Array<T>& array) {
-    return {{array.shape().begin(), array.shape().end()},
-            {array.begin(), array.end()},
-            std::is_floating_point_v<T>};
-}
-
 /// One notation and one width for the whole tensor.
 class Formatter {
 public:
@@ -82,16 +69,18 @@ private:
 
 class Printer {
 public:
-    Printer(const Values& values, int decimals)
-        : values_(values), summarize_(values.data.size() > summary_threshold),
-          formatter_(shown_values(), values.floating, decimals) {}
+    template <class T>
+    Printer(const Array<T>& array, int decimals)
+        : shape_(array.shape()), data_(array.begin(), array.end()),
+          summarize_(data_.size() > summary_threshold),
+          formatter_(shown_values(), std::is_floating_point_v<T>, decimals) {}
 
     std::string print(std::size_t indent) const { return print_level(0, 0, indent); }
 
 private:
     /// The shown indices of a dimension; a gap follows the first three.
     std::vector<std::size_t> shown_indices(std::size_t dimension) const {
-        const std::size_t size = values_.shape[dimension];
+        const std::size_t size = shape_[dimension];
         std::vector<std::size_t> indices;
         for (std::size_t i = 0; i < size; ++i)
             if (!has_gap(dimension) || i < edge_items || i >= size - edge_items)
@@ -100,13 +89,12 @@ private:
     }
 
     bool has_gap(std::size_t dimension) const {
-        return summarize_ && values_.shape[dimension] > 2 * edge_items;
+        return summarize_ && shape_[dimension] > 2 * edge_items;
     }
 
     std::size_t stride(std::size_t dimension) const {
         std::size_t product = 1;
-        for (std::size_t i = dimension + 1; i < values_.shape.size(); ++i)
-            product *= values_.shape[i];
+        for (std::size_t i = dimension + 1; i < shape_.size(); ++i) product *= shape_[i];
         return product;
     }
 
@@ -119,25 +107,25 @@ private:
     void collect(std::size_t dimension, std::size_t offset, std::vector<double>& shown) const {
         for (std::size_t i : shown_indices(dimension)) {
             const std::size_t at = offset + i * stride(dimension);
-            if (dimension + 1 == values_.shape.size())
-                shown.push_back(values_.data[at]);
+            if (dimension + 1 == shape_.size())
+                shown.push_back(data_[at]);
             else
                 collect(dimension + 1, at, shown);
         }
     }
 
     std::string print_level(std::size_t dimension, std::size_t offset, std::size_t indent) const {
-        const bool innermost = dimension + 1 == values_.shape.size();
+        const bool innermost = dimension + 1 == shape_.size();
         std::vector<std::string> parts;
         for (std::size_t i : shown_indices(dimension)) {
             if (parts.size() == edge_items && has_gap(dimension))
                 parts.emplace_back(innermost ? " ..." : "...");
             const std::size_t at = offset + i * stride(dimension);
-            parts.push_back(innermost ? formatter_.padded(values_.data[at])
+            parts.push_back(innermost ? formatter_.padded(data_[at])
                                       : print_level(dimension + 1, at, indent + 1));
         }
         return innermost ? join_numbers(parts, indent)
-                         : join_rows(parts, values_.shape.size() - dimension, indent);
+                         : join_rows(parts, shape_.size() - dimension, indent);
     }
 
     std::string join_numbers(const std::vector<std::string>& parts, std::size_t indent) const {
@@ -160,7 +148,8 @@ private:
         return text + "]";
     }
 
-    const Values& values_;
+    const std::vector<std::size_t> shape_;
+    const std::vector<double> data_;
     bool summarize_;
     Formatter formatter_;
 };
@@ -169,8 +158,10 @@ private:
 
 std::string torch_text(const AnyArray& array, int decimals) {
     const std::string prefix = "tensor(";
-    const Values values = std::visit([](const auto& typed) { return values_of(typed); }, array);
-    std::string text = prefix + Printer(values, decimals).print(prefix.size());
+    std::string text =
+        prefix +
+        std::visit([&](const auto& typed) { return Printer(typed, decimals).print(prefix.size()); },
+                   array);
     if (std::holds_alternative<Array<double>>(array)) {
         const std::string suffix = "dtype=torch.float64";
         // npos + 1 is 0: PyTorch counts a single line as two characters longer than it is.

@@ -12,7 +12,7 @@
 #include "io/read/csv.hpp"
 #include "io/read/input_file.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/json_array.hpp"
+#include "io/read/json_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/support.hpp"

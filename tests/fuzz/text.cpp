@@ -69,8 +69,7 @@ std::size_t json_number_length(std::string_view text) {
 template <class T>
 void require_shortest(T value) {
     if (!std::isfinite(value)) return;
-    std::string text;
-    io::append_number(text, value, std::nullopt);
+    const std::string text = io::number_text(value);
     T again{};
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), again);
     require(problem == std::errc{} && end == text.data() + text.size() && same_bits(again, value),
@@ -150,8 +149,7 @@ void read_decimal(std::string_view bytes) {
     const double shown = draw.bits<double>();
     const int decimals = static_cast<int>(draw.size(0, 40));
     if (!std::isfinite(shown)) return;
-    std::string text;
-    io::append_number(text, shown, decimals);
+    const std::string text = io::number_text(shown, decimals);
     char expected[512];
     std::snprintf(expected, sizeof expected, "%.*f", decimals, shown);
     require(text == expected, "decimals are printf's: " + text + " and " + expected);

@@ -50,13 +50,6 @@ bool is_shortest(float value) {
     return shortest(value) == expected;
 }
 
-template <class T>
-std::string text_of(T value, std::optional<int> decimals = {}) {
-    std::string text;
-    append_number(text, value, decimals);
-    return text;
-}
-
 }  // namespace
 
 TEST_CASE("decimals: random numbers in every spelling agree with from_chars") {
@@ -132,13 +125,13 @@ TEST_CASE("shortest: random bits, and numbers of few digits") {
 }
 
 TEST_CASE("precision is digits after the point, rounded from the exact value") {
-    CHECK(text_of(0.125, 2) == "0.12");
-    CHECK(text_of(0.375, 2) == "0.38");
-    CHECK(text_of(2.675, 2) == "2.67");  // the double is below 2.675
-    CHECK(text_of(-1e-9f, 4) == "-0.0000");
-    CHECK(text_of(3.0f, 0) == "3");
-    CHECK(text_of(std::int64_t{-7}, 4) == "-7");
-    CHECK(text_of(1.7976931348623157e308, 20).size() == 309 + 21);
+    CHECK(number_text(0.125, 2) == "0.12");
+    CHECK(number_text(0.375, 2) == "0.38");
+    CHECK(number_text(2.675, 2) == "2.67");  // the double is below 2.675
+    CHECK(number_text(-1e-9f, 4) == "-0.0000");
+    CHECK(number_text(3.0f, 0) == "3");
+    CHECK(number_text(std::int64_t{-7}, 4) == "-7");
+    CHECK(number_text(1.7976931348623157e308, 20).size() == 309 + 21);
 }
 
 TEST_CASE("loose numbers: what Python's float() takes") {

@@ -6,7 +6,7 @@
 #include "io/read/csv.hpp"
 #include "io/read/csv_parts.hpp"
 #include "io/read/input_formats.hpp"
-#include "io/read/json_array.hpp"
+#include "io/read/json_document.hpp"
 #include "tests/support/support.hpp"
 
 namespace regular_text_test {

@@ -1,4 +1,5 @@
-// A result as safetensors: its arrays, and the rest of the result as JSON in the file's metadata.
+// NumPy's npy, one array; npz, a zip file of npy files with the config as metadata; and
+// safetensors, whose header holds the rest of the result.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -7,13 +8,14 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "io/file/zip.hpp"
 #include "io/read/array_file.hpp"
+#include "io/read/input_formats.hpp"
 #include "io/text/json_text.hpp"
 #include "io/write/array_bytes.hpp"
 #include "io/write/output_formats.hpp"
 
 namespace attn::io {
-
 namespace {
 
 constexpr std::size_t length_size = 8;  // the length of the header comes before it
@@ -63,6 +65,48 @@ void write_entries(Output& out, std::string metadata, std::span<ArchiveEntry> en
 }
 
 }  // namespace
+
+void write_npy(Output& out, const Report& report, const NumberStyle&) {
+    const NamedArray& array = report.arrays.front();
+    const ArrayBytes bytes = describe(array, report.stored);
+    out << npy_header(descr_of(bytes.element), bytes.shape);
+    write_bytes(array, report.stored, report.workers,
+                [&](std::string_view piece) { out << piece; });
+}
+
+std::vector<ArchiveEntry> entries_of(const Report& report) {
+    std::vector<ArchiveEntry> entries;
+    for (const NamedArray& array : report.arrays) {
+        ArchiveEntry& entry = entries.emplace_back();
+        entry.name = array.name;
+        entry.type = describe(array, report.stored);
+        entry.write = [&](FunctionRef<void(std::string_view)> take) {
+            write_bytes(array, report.stored, report.workers, take);
+        };
+    }
+    return entries;
+}
+
+void write_npz(Output& out, const Report& report, const NumberStyle&) {
+    std::vector<ArchiveEntry> entries = entries_of(report);
+    const std::string head = report.head.empty() ? "" : metadata_text(report);
+    if (!head.empty())
+        entries.push_back({std::string(npz_metadata), {ElementType::uint8, {head.size()}}, head});
+    write_npz_archive(out, entries);
+}
+
+void write_npz_archive(Output& out, std::span<ArchiveEntry> entries) {
+    ZipWriter zip(out);
+    for (ArchiveEntry& entry : entries) {
+        const std::string header = npy_header(descr_of(entry.type.element), entry.type.shape);
+        zip.begin(entry.name + ".npy", header.size() + entry.type.size());
+        zip.write(header);
+        entry.offset = zip.position();
+        entry.write_to([&](std::string_view piece) { zip.write(piece); });
+        zip.end();
+    }
+    zip.finish();
+}
 
 void write_safetensors(Output& out, const Report& report, const NumberStyle&) {
     std::string metadata = "{";
