@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "core/base/error.hpp"
-#include "core/base/picked.hpp"
+#include "core/base/layout.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/text/text.hpp"

@@ -24,14 +24,14 @@ HeadRows<T> rows_of(Tensor4<T>& x) {
 template <class T>
 Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
     if (plan.rows == plan.q_len) return queries;
-    return rows_of_heads(queries, plan.first_query, plan.rows);
+    return sliced(queries, 2, plan.first_query, plan.rows);
 }
 
 /// Only the rows of keys or values that are used.
 template <class T>
 Tensor4<T> key_rows(const KeyRange& used, Tensor4<T> rows) {
     if (used.end - used.first == rows.shape(2)) return rows;
-    return rows_of_heads(rows, used.first, used.end - used.first);
+    return sliced(rows, 2, used.first, used.end - used.first);
 }
 
 template <class T>
@@ -166,7 +166,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
     const KeyRange used = plan.past_keys();
     const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
         fresh =
-            join_rows(key_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
+            joined(2, key_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
     };
     if (used.end != used.first) {
         prepend(std::move(past_key), call.key);
