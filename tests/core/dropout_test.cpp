@@ -122,35 +122,34 @@ TEST_CASE("an element is kept where its uniform is below 1 - p, and not where th
 TEST_CASE("dropout: the mask of PyTorch for every seed on file") {
     const auto golden = test::load_data("golden/torch_random.json");
     for (const auto& recorded : golden["seeds"]) {
-        TorchGenerator generator(test::seed_bits(recorded["seed"]));
-        const auto mask =
-            dropout_mask<float>(0.2, DropoutStream::mt19937, {1, 1, 4, 5, 0, 4}, generator);
+        const TorchGenerator generator(test::seed_bits(recorded["seed"]));
+        const auto mask = dropout_mask<float>(
+            Dropout{0.2, DropoutStream::mt19937, false, 4, generator}, 0, {1, 1, 4, 5});
         const std::vector<double> expected = test::flat(recorded["dropout"]);
         for (std::size_t i = 0; i < expected.size(); ++i)
             CHECK(static_cast<double>(mask.data()[i]) == expected[i]);
     }
 }
 
-TEST_CASE("dropout: probabilities 0 and 1 draw nothing") {
+TEST_CASE("dropout: probabilities 0 and 1 need no generator") {
     for (double p : {0.0, 1.0})
-        for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
-            TorchGenerator used(9), fresh(9);
-            const auto mask = dropout_mask<double>(p, stream, {2, 1, 3, 3, 0, 3}, used);
-            for (double value : mask) CHECK(value == 1 - p);
-            CHECK(used.draw32() == fresh.draw32());
-        }
+        for (DropoutStream stream : streams)
+            for (double value : dropout_mask<double>(Dropout{p, stream, false, 3}, 0, {2, 1, 3, 3}))
+                CHECK(value == 1 - p);
 }
 
 TEST_CASE("dropout: the mkl stream takes one draw of the generator, however many elements") {
-    TorchGenerator used(5), fresh(5);
-    const auto mask = dropout_mask<float>(0.3, DropoutStream::mkl, {1, 1, 1, 4, 0, 1}, used);
-    std::uint64_t x = fresh.draw32() % 2147483647u;
-    for (float value : mask) {
-        const bool kept = static_cast<double>(x) / 2147483647.0 < 0.7;
-        CHECK(value == (kept ? 1.0f / 0.7f : 0.0f));
-        x = x * 1132489760u % 2147483647u;
+    TorchGenerator fresh(5);
+    const auto mask = dropout_mask<float>(
+        Dropout{0.3, DropoutStream::mkl, true, 1, TorchGenerator(5)}, 0, {1, 2, 1, 4});
+    for (std::size_t head = 0; head < 2; ++head) {
+        std::uint64_t x = fresh.draw32() % 2147483647u;
+        for (std::size_t key = 0; key < 4; ++key) {
+            const bool kept = static_cast<double>(x) / 2147483647.0 < 0.7;
+            CHECK(mask.data()[4 * head + key] == (kept ? 1.0f / 0.7f : 0.0f));
+            x = x * 1132489760u % 2147483647u;
+        }
     }
-    CHECK(used.draw32() == fresh.draw32());
 }
 
 }  // namespace dropout_test
