@@ -1,5 +1,5 @@
 // One call of the operator by a fused kernel: its division into tiles, what they share, and the
-// buffers of its workers. attend_fused.cpp runs it; stream_rows.cpp runs it in pieces.
+// buffers of its workers. stream_rows.cpp runs it in pieces.
 #pragma once
 
 #include <cstddef>
@@ -71,7 +71,6 @@ private:
                              : kernels::scratch_size(entries_.lanes, d_k(), d_v());
     }
 
-    // fused_call.cpp
     void allocate(FusedWorker<T>& worker, bool weights) const;
     void allocate_splits();
     bool query_is_in_range(double factor) const;
@@ -83,7 +82,6 @@ private:
     /// The first row of a tile's keys and values, in rows of (batch, heads, kv_len).
     std::size_t first_key_row(const TilePlace& place) const;
 
-    // attend_fused.cpp
     void merge_splits();
     /// `next`: the item that this worker probably gets next.
     void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);

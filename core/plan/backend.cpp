@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/fused/attend_fused.hpp"
-#include "core/fused/fused_statistics.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
