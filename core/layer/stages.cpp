@@ -14,12 +14,6 @@
 namespace attn {
 namespace {
 
-template <class T>
-HeadRows<T> rows_of(Tensor4<T>& x) {
-    const std::size_t row = x.shape(3), head = x.shape(2) * row;
-    return {x.data(), x.shape(1) * head, head, row};
-}
-
 /// Only the query rows that are computed.
 template <class T>
 Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
@@ -112,9 +106,10 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     call.query = allocate(x, heads, plan.d_k);
     call.key = allocate(source, kv_heads, plan.d_k);
     call.value = allocate(source, kv_heads, plan.d_v);
-    const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
-                                   {weights->key, kv_heads, rows_of(call.key)},
-                                   {weights->value, kv_heads, rows_of(call.value)}};
+    const ProjectionTo<T> all[] = {
+        {weights->query, heads, rows_of_heads(call.query.data(), call.query.shape())},
+        {weights->key, kv_heads, rows_of_heads(call.key.data(), call.key.shape())},
+        {weights->value, kv_heads, rows_of_heads(call.value.data(), call.value.shape())}};
     const std::span<const ProjectionTo<T>> to(all);
     const std::size_t of_x = &x == &source ? 3 : 1;
     project_rows(x, to.first(of_x));
@@ -187,7 +182,7 @@ Tensor4<T> Stages<T>::attend(AttentionCall<T> call) const {
     Tensor4<T> context =
         Tensor4<T>::from_shape(separate ? std::array{plan.batch, plan.heads, plan.rows, plan.d_v}
                                         : std::array{plan.batch, std::size_t{1}, plan.rows, row});
-    HeadRows<T> rows = rows_of(context);
+    HeadRows<T> rows = rows_of_heads(context.data(), context.shape());
     if (!separate) rows.head = plan.d_v;
     attn::attend(plan, std::move(call), rows, recorder, pool);
     return context;
@@ -198,7 +193,7 @@ Tensor4<T> Stages<T>::project_out(const Projection<T>& projection, Tensor4<T> he
     const std::array shape{heads.shape(0), heads.shape(2), heads.shape(3)};
     const Tensor3<T> x(std::move(heads), shape);
     Tensor4<T> out = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(1), projection.d_out()});
-    const ProjectionTo<T> to{projection, 1, rows_of(out)};
+    const ProjectionTo<T> to{projection, 1, rows_of_heads(out.data(), out.shape())};
     project_rows(x, std::span(&to, 1));
     return out;
 }
