@@ -58,7 +58,6 @@ public:
     /// call draws two 53-bit uniforms, the call after it returns the pair's other half.
     double normal();
 
-    Mt19937& engine() { return engine_; }
     const Mt19937& engine() const { return engine_; }
 
 private:

@@ -110,8 +110,7 @@ States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput
         if (!input.valid[t]) clear_rows(x, t, 1);
     project_if(projects_last);
     if (spec.replaced) replace_token(*spec.replaced, input.ids, x);
-    return std::visit([&](const auto& last) { return run_stage(compute, last, std::move(x)); },
-                      spec.last);
+    return run_stage(compute, spec.last, std::move(x));
 }
 
 }  // namespace attn

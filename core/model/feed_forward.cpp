@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/model/activation.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {

@@ -178,7 +178,10 @@ void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder
     };
     for (const auto& [allowed, rule] : call.mask.rules())
         if (allowed)
-            record(*allowed, [&rule = *rule](auto... place) { return rule.allows(place...); });
+            record(*allowed, [&rule = *rule, &call](std::size_t b, std::size_t h, std::size_t q,
+                                                    std::size_t k) {
+                return rule.allows(b, h, q, call.mask.first_key() + k);
+            });
     for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
         record(allowed_by_biases[i],
                [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
