@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <stdexcept>
 
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/score_steps.hpp"
@@ -67,8 +66,6 @@ FusedCall<T>::FusedCall(const kernels::Kernel& kernel, const AttentionCall<T>& c
                *kernel.draws),
       steps_(steps_taken(call, call.biases.size())),
       workers_(std::min(threads.threads(), grid_.items())) {
-    if (!step_beyond_kernels(call).empty())
-        throw std::logic_error("a step of the scores that fused kernels do not have");
     const ScoreRow any{call, call.scale, nullptr, grid_.sizes.heads, d_k(), 0, 0, 0, 0};
     for (const StepUse& taken : steps_)
         if (taken.step.input_divisor != nullptr) divisor_ = taken.step.input_divisor(any);
@@ -165,7 +162,7 @@ void FusedCall<T>::fill_tile(const TilePlace& place, std::size_t i, FusedWorker<
     tile.steps = steps.data();
     tile.step_count = steps.size();
     for (std::size_t step = 0; step < steps_.size(); ++step) {
-        steps[step].kind = *steps_[step].step.kernel;
+        steps[step].kind = steps_[step].step.kernel;
         steps[step].divisor = static_cast<T>(divisor_);
     }
     for (std::size_t l = 0; l < kernels::max_lanes; ++l) fill_lane(place, l, tile, steps);

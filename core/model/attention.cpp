@@ -111,9 +111,9 @@ void keep_chosen(Array<double>& allowed, Array<double> chosen) {
     allowed = std::move(chosen);
 }
 
-/// `source` is null but for cross-attention.
-States run_attention(BlockRun& run, const AttentionPart& part, const States& x,
-                     const States* source) {
+}  // namespace
+
+States run_part(BlockRun& run, const AttentionPart& part, const States& x, const States* source) {
     const Compute& compute = run.compute;
     const bool is_cross = source != nullptr, after = part.norms_after_rotation;
     const bool is_cached = is_cross && run.cache != nullptr && !run.cache->cross.key.empty();
@@ -156,16 +156,6 @@ States run_attention(BlockRun& run, const AttentionPart& part, const States& x,
     if (part.out) context = apply(compute, part.out, context);
     if (!is_cross) run.record("context_vectors", context, {"q_len", "d_out"});
     return context;
-}
-
-}  // namespace
-
-States run_part(BlockRun& run, const AttentionPart& part, const States& x) {
-    return run_attention(run, part, x, nullptr);
-}
-
-States run_cross_attention(BlockRun& run, const AttentionPart& part, const States& x) {
-    return run_attention(run, part, x, run.encoder);
 }
 
 }  // namespace attn

@@ -68,7 +68,7 @@ States run_parts(BlockRun& run, States x) {
     add_part(block, block.attention_scale, x, y, block.attention_skip);
     x = normed(compute, block.attention_sum_norm, std::move(x));
     if (block.cross) {
-        y = run_cross_attention(run, *block.cross, normed(compute, block.cross_norm, x));
+        y = run_part(run, *block.cross, normed(compute, block.cross_norm, x), run.encoder);
         y = normed(compute, block.cross_post_norm, std::move(y));
         add_part(block, {}, x, y);
         x = normed(compute, block.cross_sum_norm, std::move(x));

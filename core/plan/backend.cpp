@@ -14,7 +14,6 @@
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
 #include "core/operator/merge.hpp"
-#include "core/operator/score_steps.hpp"
 #include "core/plan/resolve.hpp"
 
 namespace attn {
@@ -109,11 +108,6 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     if (averages) recorder.record_chosen("attention_weights", averaged);
 }
 
-/// The portable kernel's products take longer than the steps that they replace.
-bool is_chunked(const Backend& backend) {
-    return backend.is_fused() && backend.name != "generic";
-}
-
 template <class T>
 void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
                    Recorder& recorder, ThreadPool& pool) {
@@ -127,7 +121,7 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
     outputs.states = states.data();
     outputs.present_state =
         recorder.allocate<T>("present_state", std::array{q[0], kv_heads, d_k, plan.d_v});
-    if (is_chunked(*plan.backend))
+    if (plan.backend->is_chunked())
         attend_chunked(*plan.backend->kernel, call, outputs, pool);
     else
         attend_sequential(call, outputs, pool);
@@ -152,9 +146,6 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
 std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
-    if (const std::string_view step = step_beyond_kernels(plan.config);
-        !plan.config.rule && !step.empty())
-        return "has " + std::string(step);
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;
