@@ -20,7 +20,6 @@ class TorchGenerator {
 public:
     explicit TorchGenerator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
 
-    /// One output of MT19937.
     std::uint32_t draw32() { return engine_.draw(); }
 
     /// Two outputs, the first one in the high half.

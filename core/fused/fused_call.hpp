@@ -65,7 +65,6 @@ private:
     /// 0 if no context is requested: then values are not read.
     std::size_t d_v() const { return out_.context.data == nullptr ? 0 : call_.value.shape(3); }
 
-    /// Elements of scratch of each tile.
     std::size_t tile_scratch() const {
         return grid_.by_rows ? kernels::row_scratch_size(d_k())
                              : kernels::scratch_size(entries_.lanes, d_k(), d_v());

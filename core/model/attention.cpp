@@ -48,7 +48,6 @@ void apply_gate(const Compute& compute, const ContextGate& part, const States& x
     });
 }
 
-/// Scales the queries by the factor of their token.
 void scale_queries(const BlockRun& run, const AttentionPart& part, std::size_t past,
                    States& query) {
     if (!part.query_factor) return;

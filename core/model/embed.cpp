@@ -46,7 +46,6 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, Dtype dty
     return x;
 }
 
-/// Adds segments, positions and first rows to the token's row.
 template <class T>
 void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t position,
                 std::int64_t first_position, T* row, std::size_t width) {

@@ -94,7 +94,6 @@ struct PatchInput {
     std::optional<NormSpec> norm;
 };
 
-/// A convolution, its norm and its activation.
 struct SoundStage {
     Convolution convolution;
     std::optional<NormSpec> norm;

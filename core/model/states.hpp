@@ -21,7 +21,6 @@ class States {
 public:
     States() = default;
     States(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
-    /// Zeros.
     static States zeros(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
     template <class T, class Shape>
     States(ShapedArray<T, Shape> x, const std::array<std::size_t, 3>& shape)

@@ -220,14 +220,12 @@ constexpr std::optional<ArrayId> find_array(std::string_view name,
     return place < rows.size() ? std::optional(ArrayId(place)) : std::nullopt;
 }
 
-/// The names that settings can have.
 inline std::vector<std::string> names_of_arrays() {
     std::vector<std::string> names;
     for (const ArrayRow& array : emitted_arrays) names.emplace_back(array.name);
     return names;
 }
 
-/// Some of the arrays.
 class ArraySet {
 public:
     constexpr ArraySet() = default;

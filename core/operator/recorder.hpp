@@ -30,7 +30,6 @@ public:
     /// Whether it is recorded as its mean over the heads.
     bool averages(ArrayId array) const { return records(array) && shown_.averages(array); }
 
-    /// The names of the axes that the array shows.
     std::vector<std::string_view> axes_of(ArrayId array) const { return shown_.names(array); }
 
     /// The heads that the array has, or null if it has all; see ShownAxes.
@@ -66,7 +65,6 @@ public:
     /// Records an array in its final shape; the last two axes are swapped if it is transposed.
     void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
 
-    /// Records an array with these axes.
     void keep_as_is(ArrayId array, AnyArray values, std::vector<std::string_view> axes);
 
     /// Records a stream of (batch, heads, rows, columns), without the axes that the array does not

@@ -153,7 +153,6 @@ void check_top(const Plan& plan, const Settings& s) {
                           std::to_string(std::max(plan.kv_len, always)));
 }
 
-/// The keys that are used.
 void choose_keys(Plan& plan, const PlanOptions& options) {
     const KeyRange range = options.keys.value_or(KeyRange{0, plan.kv_len});
     if (range.first >= range.end || range.end > plan.kv_len)
@@ -165,7 +164,6 @@ void choose_keys(Plan& plan, const PlanOptions& options) {
     plan.keys = range.end - range.first;
 }
 
-/// The query rows that are computed.
 void choose_rows(Plan& plan, const Settings& s) {
     const std::string queries = std::to_string(plan.q_len);
     if (s.token && !s.rows.empty()) refuse("rows", "conflicts with --token; expected one of them");
