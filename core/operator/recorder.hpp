@@ -10,21 +10,9 @@
 
 namespace attn {
 
-/// Sees the steps of the reference path, in order, and may replace their values.
-class StepObserver {
-public:
-    StepObserver() = default;
-    StepObserver(const StepObserver&) = delete;
-    StepObserver& operator=(const StepObserver&) = delete;
-    virtual ~StepObserver() = default;
-    virtual void step(ArrayId array, Tensor4<float>& values) = 0;
-    virtual void step(ArrayId array, Tensor4<double>& values) = 0;
-};
-
 class Recorder {
 public:
-    Recorder(const ArraySet& wanted, const ShownAxes& shown, StepObserver* observer = nullptr)
-        : wanted_(wanted), shown_(shown), observer_(observer) {}
+    Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
 
     bool records(ArrayId array) const { return wanted_.has(array); }
     /// Whether it is recorded as its mean over the heads.
@@ -45,13 +33,6 @@ public:
     /// The same for values of the chosen heads alone.
     template <class T>
     void record_chosen(ArrayId array, const Tensor4<T>& values);
-
-    /// The same as `record` for a step that an observer may replace first.
-    template <class T>
-    void step(ArrayId array, Tensor4<T>& values) {
-        if (observer_ != nullptr) observer_->step(array, values);
-        record(array, values);
-    }
 
     /// The same for (batch, rows, columns), if the array has no heads.
     template <class T>
@@ -85,7 +66,6 @@ private:
 
     ArraySet wanted_;
     ShownAxes shown_;
-    StepObserver* observer_;
     std::vector<Kept> recorded_;
 };
 

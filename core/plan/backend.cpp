@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,49 +11,10 @@
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
-#include "core/operator/merge.hpp"
 #include "core/plan/resolve.hpp"
 
 namespace attn {
 namespace {
-
-/// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
-/// softmax's own is not finite, it is that.
-class WideLogsumexp : public StepObserver {
-public:
-    explicit WideLogsumexp(double* logsumexp) : logsumexp_(logsumexp) {}
-    void step(ArrayId array, Tensor4<float>& values) override { see(array, values); }
-    void step(ArrayId array, Tensor4<double>& values) override { see(array, values); }
-
-private:
-    template <class T>
-    void see(ArrayId array, const Tensor4<T>& values) {
-        const bool are_scores = array == ArrayId("biased_scores");
-        if (is_dry_run() || (!are_scores && array != ArrayId("logsumexp"))) return;
-        const std::size_t keys = values.shape(3);
-        for (std::size_t row = 0; row < values.size() / keys; ++row) {
-            const std::span of_row(values.data() + row * keys, keys);
-            if (are_scores)
-                logsumexp_[row] = of_scores(of_row);
-            else if (!std::isfinite(of_row[0]) && logsumexp_[row] != lowest)
-                logsumexp_[row] = static_cast<double>(of_row[0]);
-        }
-    }
-
-    template <class T>
-    static double of_scores(std::span<const T> scores) {
-        const bool are_lowest =
-            std::all_of(scores.begin(), scores.end(), [](T score) { return score == T(lowest); });
-        if (are_lowest) return lowest;
-        const auto shift = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
-        double sum = 0;
-        for (const T score : scores) sum += std::exp(static_cast<double>(score) - shift);
-        return logsumexp_of(shift, sum);
-    }
-
-    static constexpr double lowest = -std::numeric_limits<double>::infinity();
-    double* logsumexp_;
-};
 
 template <class T>
 void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder& recorder,
@@ -208,9 +167,8 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
         outputs.wide_logsumexp = logsumexp;
         return attend_fused(*backend.kernel, call, outputs, pool);
     }
-    WideLogsumexp observer(logsumexp);
-    Recorder recorder({}, {}, &observer);
-    const Tensor4<T> heads = attend(call, recorder);
+    Recorder nothing({}, {});
+    const Tensor4<T> heads = attend(call, nothing, logsumexp);
     copy_heads(heads.data(), heads.shape(), context);
 }
 
