@@ -14,16 +14,9 @@
 namespace attn {
 namespace {
 
-/// Only the query rows that are computed.
+/// Only these rows of queries, keys or values.
 template <class T>
-Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
-    if (plan.rows == plan.q_len) return queries;
-    return sliced(queries, 2, plan.first_query, plan.rows);
-}
-
-/// Only the rows of keys or values that are used.
-template <class T>
-Tensor4<T> key_rows(const KeyRange& used, Tensor4<T> rows) {
+Tensor4<T> used_rows(const KeyRange& used, Tensor4<T> rows) {
     if (used.end - used.first == rows.shape(2)) return rows;
     return sliced(rows, 2, used.first, used.end - used.first);
 }
@@ -95,7 +88,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
                                     const Tensor3<T>& source) const {
     AttentionCall<T> call;
     if (weights == nullptr) {
-        call.query = query_rows(plan, heads_of_tokens(plan, x));
+        call.query = used_rows(plan.query_rows(), heads_of_tokens(plan, x));
         call.key = call.value = heads_of_tokens(plan, source);
         return call;
     }
@@ -114,7 +107,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     const std::size_t of_x = &x == &source ? 3 : 1;
     project_rows(x, to.first(of_x));
     if (of_x == 1) project_rows(source, to.last(2));
-    call.query = query_rows(plan, std::move(call.query));
+    call.query = used_rows(plan.query_rows(), std::move(call.query));
     normalise_heads(weights->query_norm, call.query);
     normalise_heads(weights->key_norm, call.key);
     return call;
@@ -123,10 +116,11 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
 template <class T>
 AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) const {
     AttentionCall<T> call;
-    call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
+    call.query =
+        used_rows(plan.query_rows(), unpack(std::move(query), plan, plan.heads, plan.packed));
     const KeyRange used = plan.new_keys();
-    call.key = key_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
-    call.value = key_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
+    call.key = used_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
+    call.value = used_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
     return call;
 }
 
@@ -161,7 +155,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
     const KeyRange used = plan.past_keys();
     const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
         fresh =
-            joined(2, key_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
+            joined(2, used_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
     };
     if (used.end != used.first) {
         prepend(std::move(past_key), call.key);

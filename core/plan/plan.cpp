@@ -109,11 +109,10 @@ void resolve_scores(Settings& s, const Plan& plan) {
 }
 
 std::string missing_array(const std::string& name, const ArraySet& available) {
-    std::vector<std::string> names;
-    available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
-    std::string text = name + " does not exist with these settings; there are ";
-    for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
-    return text;
+    std::string names;
+    available.for_each(
+        [&](ArrayId id) { names += (names.empty() ? "" : ", ") + std::string(id.row().name); });
+    return name + " does not exist with these settings; there are " + names;
 }
 
 /// Sorts the names of arrays, without repetitions, and replaces `all` by all of them. `rotates`:
