@@ -90,6 +90,9 @@ struct BlockRun {
 /// The hidden states after the block, given x, (1, tokens, width) or its streams.
 States run_block(BlockRun& run, States x);
 
+/// Errors: kind input unless y, the output of `what`, has so many columns.
+void check_width(const std::string& what, const States& y, std::size_t width);
+
 /// The parts of a block keep the shape of x, (1, tokens, width).
 /// `source` is null but for cross-attention, whose keys and values it gives.
 States run_part(BlockRun& run, const AttentionPart& part, const States& x,
