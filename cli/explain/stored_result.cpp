@@ -9,7 +9,7 @@
 
 #include "cli/question/operands.hpp"
 #include "core/base/error.hpp"
-#include "core/base/picked.hpp"
+#include "core/base/layout.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "core/operator/attention.hpp"
 #include "io/file/path.hpp"

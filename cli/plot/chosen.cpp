@@ -9,7 +9,7 @@
 
 #include "cli/request/field.hpp"
 #include "core/base/error.hpp"
-#include "core/base/picked.hpp"
+#include "core/base/layout.hpp"
 #include "core/base/tensor.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"

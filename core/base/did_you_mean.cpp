@@ -29,30 +29,24 @@ std::string plain(std::string_view word) {
     return text;
 }
 
-/// Whether `part` is one or more of the words that make up `whole`, separated by '-'.
-bool is_made_of(const std::string& whole, const std::string& part) {
-    return part.size() > 3 && ("-" + whole + "-").find("-" + part + "-") != std::string::npos;
-}
-
-/// One edit in a short name, another for every four letters of a longer one; none in a single
-/// letter.
-std::size_t max_edits(std::size_t letters) {
-    return letters < 2 ? 0 : std::max<std::size_t>(1, letters / 4);
-}
-
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
     const std::string meant = plain(word);
     const bool is_long = meant.size() > 3;
     std::string best;
-    std::pair<std::size_t, std::size_t> nearest{max_edits(meant.size()) + 1, 0};
+    // One edit in a short name, another for every four letters of a longer one; none in a single
+    // letter.
+    const std::size_t max_edits = meant.size() < 2 ? 0 : std::max<std::size_t>(1, meant.size() / 4);
+    std::pair<std::size_t, std::size_t> nearest{max_edits + 1, 0};
     for (const std::string& candidate : candidates) {
         const std::string known = plain(candidate);
         // "weights" is more likely a part of a name than a typo.
         const std::size_t edits = distance(meant, known);
         std::size_t d = edits;
-        if (is_made_of(meant, known)) d = std::min<std::size_t>(d, 2);
+        // One or more of the words that make up the name, separated by '-'.
+        if (known.size() > 3 && ("-" + meant + "-").find("-" + known + "-") != std::string::npos)
+            d = std::min<std::size_t>(d, 2);
         if (is_long && known.find(meant) != std::string::npos) d = std::min<std::size_t>(d, 1);
         if (std::pair(d, edits) < nearest) {
             best = candidate;

@@ -8,11 +8,6 @@
 namespace attn {
 namespace {
 
-bool same_kind(double a, double b, bool equal_nan) {
-    if (std::isnan(a) || std::isnan(b)) return equal_nan && std::isnan(a) && std::isnan(b);
-    return a == b;
-}
-
 std::vector<std::size_t> index_of(std::size_t flat, const Array<double>& array) {
     std::vector<std::size_t> index(array.dimension());
     for (std::size_t i = index.size(); i-- > 0; flat /= array.shape(i))
@@ -43,7 +38,7 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
     for (std::size_t i = 0; i < a.values.size(); ++i) {
         const double x = a.values.data()[i], y = b.values.data()[i];
         if (!std::isfinite(x) || !std::isfinite(y)) {
-            if (same_kind(x, y, t.equal_nan)) continue;
+            if (x == y || (t.equal_nan && std::isnan(x) && std::isnan(y))) continue;
             if (d.nonfinite_mismatches++ == 0) worst = i;
             ++d.outside;
             continue;

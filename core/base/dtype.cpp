@@ -43,14 +43,6 @@ std::int64_t place_among_numbers(double x, const PrecisionRow& type) {
 
 }  // namespace
 
-double rounded_to_float64(double x) {
-    return x;
-}
-
-double rounded_to_float32(double x) {
-    return static_cast<double>(static_cast<float>(x));
-}
-
 double rounded_to_float16(double x) {
     return static_cast<double>(float_of_half(half_of_double(x)));
 }

@@ -2,7 +2,6 @@
 // files.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -12,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include "core/base/names.hpp"
 
@@ -41,18 +39,9 @@ inline constexpr std::array<DtypeRow, 2> dtype_rows{{
 constexpr const DtypeRow& row_of(Dtype dtype) {
     return dtype_rows[static_cast<std::size_t>(dtype)];
 }
-static_assert(std::all_of(dtype_rows.begin(), dtype_rows.end(),
-                          [](const DtypeRow& row) { return &row == &row_of(row.dtype); }),
-              "rows are in the order of their types");
+static_assert(are_in_order(dtype_rows, &DtypeRow::dtype));
 
-inline constexpr Names<Dtype, dtype_rows.size()> dtype_names = [] {
-    Names<Dtype, dtype_rows.size()> names{};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        names[i].first = dtype_rows[i].dtype;
-        names[i].second = dtype_rows[i].name;
-    }
-    return names;
-}();
+inline constexpr auto dtype_names = names_of_rows(dtype_rows, &DtypeRow::dtype);
 
 /// The type's own name in the table.
 template <class T>
@@ -93,34 +82,25 @@ struct PrecisionRow {
     double (*round)(double x);  ///< to nearest, ties to even
 };
 
-double rounded_to_float64(double x);
-double rounded_to_float32(double x);
 double rounded_to_float16(double x);
 double rounded_to_bfloat16(double x);
 
 inline constexpr std::array<PrecisionRow, 5> precision_rows{
     {{Precision::float64, "float64", 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max(), 0,
-      rounded_to_float64},
+      row_of(Dtype::float64).round},
      {Precision::float32, "float32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0,
-      rounded_to_float32},
+      row_of(Dtype::float32).round},
      {Precision::tf32, "tf32", 0x1p-24, 0x1p-149, std::numeric_limits<float>::max(), 0x1p-10,
-      rounded_to_float32},
+      row_of(Dtype::float32).round},
      {Precision::float16, "float16", 0x1p-11, 0x1p-24, 65504, 0, rounded_to_float16},
      {Precision::bfloat16, "bfloat16", 0x1p-8, 0x1p-133, 0x1.fep127, 0, rounded_to_bfloat16}}};
 
 constexpr const PrecisionRow& row_of(Precision precision) {
     return precision_rows[static_cast<std::size_t>(precision)];
 }
-static_assert(std::all_of(precision_rows.begin(), precision_rows.end(),
-                          [](const PrecisionRow& row) { return &row == &row_of(row.precision); }),
-              "rows are in the order of their types");
+static_assert(are_in_order(precision_rows, &PrecisionRow::precision));
 
-inline constexpr Names<Precision, precision_rows.size()> precision_names = [] {
-    Names<Precision, precision_rows.size()> names{};
-    for (std::size_t i = 0; i < names.size(); ++i)
-        names[i] = {precision_rows[i].precision, precision_rows[i].name};
-    return names;
-}();
+inline constexpr auto precision_names = names_of_rows(precision_rows, &PrecisionRow::precision);
 
 /// The type with the largest unit roundoff that holds every number exactly; of float16 and
 /// bfloat16, float16. NaN and infinities fit every type.

@@ -4,9 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <string_view>
+#include <string>
 
 namespace attn {
 namespace {
@@ -34,15 +33,6 @@ void lower_by_groups(MemoryLimit& limit, const std::string& mount, std::string p
     }
 }
 
-bool has_controller(std::string_view controllers, std::string_view name) {
-    while (!controllers.empty()) {
-        const std::string_view first = controllers.substr(0, controllers.find(','));
-        if (first == name) return true;
-        controllers.remove_prefix(std::min(first.size() + 1, controllers.size()));
-    }
-    return false;
-}
-
 void lower_by_resource(MemoryLimit& limit, int resource, double processes, const char* words) {
     struct rlimit allowed {};
     if (::getrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &allowed) == 0 &&
@@ -65,7 +55,7 @@ MemoryLimit memory_limit(double processes, const std::string& groups, const std:
         const std::string path = line.substr(second + 1);
         if (controllers.empty())
             for (const char* mount : {"", "/unified"}) lower_by_groups(limit, groups + mount, path);
-        else if (has_controller(controllers, "memory"))
+        else if (("," + controllers + ",").find(",memory,") != std::string::npos)
             lower_by_groups(limit, groups + "/memory", path);
     }
     lower_by_resource(limit, RLIMIT_AS, processes,

@@ -21,6 +21,22 @@ constexpr std::string_view name_of(const Names<E, N>& names, E value) {
     return "?";
 }
 
+/// The names of a table's rows, `value` being what each row is for.
+template <class E, class Row, std::size_t N>
+constexpr Names<E, N> names_of_rows(const std::array<Row, N>& rows, E Row::*value) {
+    Names<E, N> names{};
+    for (std::size_t i = 0; i < N; ++i) names[i] = {rows[i].*value, rows[i].name};
+    return names;
+}
+
+/// Whether each row's place in a table is the number of its value.
+template <class E, class Row, std::size_t N>
+constexpr bool are_in_order(const std::array<Row, N>& rows, E Row::*value) {
+    for (std::size_t i = 0; i < N; ++i)
+        if (static_cast<std::size_t>(rows[i].*value) != i) return false;
+    return true;
+}
+
 /// Whether the rows of a table have these keys, in this order.
 template <class Rows, class Keys>
 constexpr bool same_keys(const Rows& rows, const Keys& keys) {

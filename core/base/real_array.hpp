@@ -28,7 +28,6 @@ public:
     std::size_t shape(std::size_t axis) const { return shape()[axis]; }
     std::size_t dimension() const { return shape().size(); }
 
-    /// The size of all elements, in bytes.
     double bytes() const {
         return std::visit(
             []<class T>(const Array<T>& x) { return sizeof(T) * static_cast<double>(x.size()); },

@@ -20,7 +20,6 @@ class TorchGenerator {
 public:
     explicit TorchGenerator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
 
-    /// One output of MT19937.
     std::uint32_t draw32() { return engine_.draw(); }
 
     /// Two outputs, the first one in the high half.
@@ -58,7 +57,6 @@ public:
     /// call draws two 53-bit uniforms, the call after it returns the pair's other half.
     double normal();
 
-    Mt19937& engine() { return engine_; }
     const Mt19937& engine() const { return engine_; }
 
 private:

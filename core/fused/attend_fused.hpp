@@ -8,6 +8,7 @@
 #include "core/base/thread_pool.hpp"
 #include "core/kernels/kernel.hpp"
 #include "core/operator/attention.hpp"
+#include "core/operator/row_statistics.hpp"
 
 namespace attn {
 
@@ -40,5 +41,13 @@ template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
                             const std::vector<std::size_t>* heads, ThreadPool& threads);
+
+/// Computes the statistics that `arrays` has, up to rounding those of all weights. Values and
+/// dropout are not used. Requires memory for a bounded number of rows of kv_len elements, and for
+/// O(threads * arrays.top()). The result does not depend on the number of threads. mask_method must
+/// be neg_inf. Errors: std::bad_alloc.
+template <class T>
+void fused_statistics(const kernels::Kernel& kernel, const AttentionCall<T>& call,
+                      StatisticArrays<T>& arrays, ThreadPool& threads);
 
 }  // namespace attn

@@ -1,5 +1,5 @@
 // One call of the operator by a fused kernel: its division into tiles, what they share, and the
-// buffers of its workers. attend_fused.cpp runs it; stream_rows.cpp runs it in pieces.
+// buffers of its workers. stream_rows.cpp runs it in pieces.
 #pragma once
 
 #include <cstddef>
@@ -65,13 +65,11 @@ private:
     /// 0 if no context is requested: then values are not read.
     std::size_t d_v() const { return out_.context.data == nullptr ? 0 : call_.value.shape(3); }
 
-    /// Elements of scratch of each tile.
     std::size_t tile_scratch() const {
         return grid_.by_rows ? kernels::row_scratch_size(d_k())
                              : kernels::scratch_size(entries_.lanes, d_k(), d_v());
     }
 
-    // fused_call.cpp
     void allocate(FusedWorker<T>& worker, bool weights) const;
     void allocate_splits();
     bool query_is_in_range(double factor) const;
@@ -83,7 +81,6 @@ private:
     /// The first row of a tile's keys and values, in rows of (batch, heads, kv_len).
     std::size_t first_key_row(const TilePlace& place) const;
 
-    // attend_fused.cpp
     void merge_splits();
     /// `next`: the item that this worker probably gets next.
     void attend_item(std::size_t item, std::size_t next, FusedWorker<T>& worker);

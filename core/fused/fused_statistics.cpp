@@ -1,4 +1,4 @@
-#include "core/fused/fused_statistics.hpp"
+#include "core/fused/attend_fused.hpp"
 
 #include <algorithm>
 #include <cmath>

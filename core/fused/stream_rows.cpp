@@ -21,17 +21,7 @@ public:
         at_once_ = std::max(2 * threads.threads(), bytes / tile);
     }
 
-    static RowStream<T> stream(const kernels::Kernel& kernel,
-                               std::shared_ptr<const AttentionCall<T>> call, bool scores,
-                               const std::vector<std::size_t>* heads, ThreadPool& threads) {
-        const auto& q = call->query.shape();
-        const std::vector<std::size_t> shape{q[0], heads == nullptr ? q[1] : heads->size(), q[2],
-                                             call->key.shape(2)};
-        auto rows = std::make_shared<StreamedRows>(kernel, std::move(call), scores, heads, threads);
-        return {shape, [rows] { return rows->next(); }};
-    }
-
-private:
+    /// The next rows of a stream.
     Array<T> next() {
         const TileRange range = next_tiles();
         tile_ += range.count;
@@ -43,6 +33,7 @@ private:
         return rows;
     }
 
+private:
     /// Without chosen heads in the order of the grid, else at most the rest of a head.
     TileRange next_tiles() const {
         const TileGrid& grid = fused_.grid();
@@ -77,7 +68,12 @@ template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,
                             std::shared_ptr<const AttentionCall<T>> call, bool scores,
                             const std::vector<std::size_t>* heads, ThreadPool& threads) {
-    return StreamedRows<T>::stream(kernel, std::move(call), scores, heads, threads);
+    const auto& q = call->query.shape();
+    const std::vector<std::size_t> shape{q[0], heads == nullptr ? q[1] : heads->size(), q[2],
+                                         call->key.shape(2)};
+    const auto rows =
+        std::make_shared<StreamedRows<T>>(kernel, std::move(call), scores, heads, threads);
+    return {shape, [rows] { return rows->next(); }};
 }
 
 template RowStream<float> stream_weights(const kernels::Kernel&,

@@ -11,9 +11,9 @@ TileDropout::TileDropout(const Dropout& dropout, const TileSizes& sizes, std::si
     : dropout_(dropout), sizes_(sizes), first_query_(first_query) {
     if (!drops() || dropout.p == 1 || is_dry_run()) return;
     const bool one_a_head = dropout.head_by_head && dropout.stream == DropoutStream::mkl;
-    streams_.emplace_back(dropout.p, dropout.stream, *dropout.generator, draws);
-    while (one_a_head && streams_.size() < sizes.heads)
-        streams_.emplace_back(dropout.p, dropout.stream, streams_.back().generator(), draws);
+    TorchGenerator generator = *dropout.generator;
+    for (std::size_t head = 0; head < (one_a_head ? sizes.heads : 1); ++head)
+        streams_.emplace_back(dropout.p, dropout.stream, generator, draws);
 }
 
 std::uint64_t TileDropout::drawn_rows_before(const TilePlace& place) const {
@@ -97,16 +97,16 @@ std::uint64_t lowest(std::size_t count) {
 
 }  // namespace
 
-KeepBits::KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
+KeepBits::KeepBits(double p, DropoutStream stream, TorchGenerator& generator,
                    const kernels::Draws& draws)
-    : draws_(&draws), generator_(generator) {
+    : draws_(&draws) {
     const double keep_probability = 1 - p;
     if (stream == DropoutStream::mkl) {
-        mkl_.emplace(generator_.draw32());
+        mkl_.emplace(generator.draw32());
         limit_ = mkl_limit(keep_probability);
     } else {
         limit_ = static_cast<std::uint64_t>(std::ceil(keep_probability * 0x1p53));
-        std::ranges::copy(generator_.engine().next_words(), words_.begin());
+        std::ranges::copy(generator.engine().next_words(), words_.begin());
     }
 }
 
@@ -157,16 +157,6 @@ void KeepBits::skip(std::uint64_t count) {
         jump(std::span(words_).first<kernels::draw_words>(), blocks * kernels::draw_words);
     else
         draws_->step(words_.data(), static_cast<std::size_t>(blocks));
-}
-
-TorchGenerator KeepBits::generator() const {
-    TorchGenerator reached = generator_;
-    if (!mkl_) {
-        Mt19937Words words;
-        std::copy_n(words_.begin(), words.size(), words.begin());
-        reached.engine() = Mt19937(words, 2 * passed_);
-    }
-    return reached;
 }
 
 // Swaps the two off-diagonal quarters of the whole, then of each quarter, down to single bits

@@ -21,8 +21,9 @@ namespace attn {
 /// of `dropout_mask`.
 class KeepBits {
 public:
-    /// 0 < p < 1. Every kernel's draws are the same.
-    KeepBits(double p, DropoutStream stream, const TorchGenerator& generator,
+    /// 0 < p < 1. Every kernel's draws are the same. The stream mkl takes its seed from the
+    /// generator; mt19937 continues it, and leaves it as it is.
+    KeepBits(double p, DropoutStream stream, TorchGenerator& generator,
              const kernels::Draws& draws);
 
     /// The next `count` decisions: bit i % 64 of bits[i / 64] is 1 where element i is kept; the
@@ -32,16 +33,12 @@ public:
     /// Skips `count` decisions: by steps if they are few, otherwise by a jump.
     void skip(std::uint64_t count);
 
-    /// The generator after the draws so far.
-    TorchGenerator generator() const;
-
 private:
     static constexpr std::size_t block_decisions = kernels::draw_words / 2;
 
     void next_of_mkl(std::uint64_t* bits, std::size_t count);
 
     const kernels::Draws* draws_;
-    TorchGenerator generator_;
     std::optional<Mcg31> mkl_;
     std::uint64_t limit_;  // an element is kept where its draw, as an integer, is below
 

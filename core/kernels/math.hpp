@@ -91,7 +91,6 @@ inline V tanh(V x) {
     return V::where_above(V::abs(x), V::set(T(0.625)), signed_large, small);
 }
 
-/// See Magnitudes.
 template <class V, class T = typename V::Scalar>
 Magnitudes<T> magnitudes(const T* numbers, std::size_t count) noexcept {
     constexpr T infinity = T(__builtin_huge_val());

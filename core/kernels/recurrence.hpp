@@ -68,7 +68,6 @@ void unscale(const Scaling<T>& s) noexcept {
     scale_each<V, false>(s, [](V x, V factor) { return V::div(x, factor); });
 }
 
-/// See Entries::running_products.
 template <class V, class T = typename V::Scalar>
 std::size_t running_products(const T* factors, std::size_t rows, std::size_t columns, T range,
                              T* out) noexcept {
@@ -222,14 +221,12 @@ inline void multiply_triangle(std::size_t vectors, std::size_t row, std::size_t 
     }
 }
 
-/// See Entries::substitute.
 template <class V, class T = typename V::Scalar>
 void substitute(const ChunkPanel<T>& p, const T* rates) noexcept {
     multiply_triangle<V>((p.columns + V::lanes - 1) / V::lanes, 0, p.tokens, p,
                          Substitute<V>{p, rates});
 }
 
-/// See Entries::read.
 template <class V, class T = typename V::Scalar>
 void read(const ChunkPanel<T>& p, std::size_t begin, std::size_t end, T scale, T* out,
           std::size_t stride) noexcept {
@@ -263,7 +260,6 @@ struct Update {
     }
 };
 
-/// See Entries::update.
 template <class V, class T = typename V::Scalar>
 void update(const ChunkPanel<T>& p, const T* keys, const T* before, const T* after) noexcept {
     constexpr std::size_t L = V::lanes * V::tile_vectors;

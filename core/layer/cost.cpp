@@ -22,20 +22,6 @@ double flops_of(const Plan& plan) {
     return 2 * (projections + multiply_adds(plan));
 }
 
-namespace {
-
-/// Reads two pieces: the first is freed once the second is there.
-void read_some(const AnyStream& stream) {
-    std::visit(
-        [](const auto& rows) {
-            auto piece = rows.next();
-            piece = rows.next();
-        },
-        stream);
-}
-
-}  // namespace
-
 Cost measure(const Plan& plan, std::size_t threads) {
     Cost cost;
     cost.flops = flops_of(plan);
@@ -47,8 +33,15 @@ Cost measure(const Plan& plan, std::size_t threads) {
     Result result = compute(plan, std::move(operands), pool);
     result.weights.reset();
     cost.answer_memory = meter.bytes();
+    // Two pieces of each stream: the first is freed once the second is there.
     for (const NamedArray& array : result.arrays)
-        if (array.stream) read_some(*array.stream);
+        if (array.stream)
+            std::visit(
+                [](const auto& rows) {
+                    auto piece = rows.next();
+                    piece = rows.next();
+                },
+                *array.stream);
     cost.memory = meter.peak();
     return cost;
 }

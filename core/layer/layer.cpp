@@ -134,7 +134,7 @@ AttentionCall<T> project_tokens(const Stages<T>& stages, Operands& operands,
     const std::size_t count = used.end - used.first;
     const auto project_keys_of = [&](const Tensor3<T>& source) {
         if (count == source.shape(1)) return stages.project(weights, x, source);
-        return stages.project(weights, x, rows_of_matrices(source, used.first, count));
+        return stages.project(weights, x, sliced(source, 1, used.first, count));
     };
     if (!row_of(stages.plan.config.mode).context) return project_keys_of(x);
     return project_keys_of(as_batch(operands.context.take<T>()));

@@ -14,7 +14,6 @@ namespace attn {
 
 struct Operands;
 
-/// The masks of a question.
 struct Masks {
     Mask rules;                     ///< all boolean masks
     std::vector<Broadcast> biases;  ///< additive masks; -Infinity masks
@@ -35,7 +34,6 @@ inline constexpr std::string_view mask_keys[] = {"mask", "key_padding_mask", "ca
 
 std::span<const MaskRow> mask_rows();
 
-/// All masks of the question.
 Masks take_masks(const Plan& plan, Operands& operands);
 
 /// The rules that follow from settings alone.

@@ -21,16 +21,6 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
 }
 
 template <class T>
-Projection<T> allocated(const ProjectionShape& s) {
-    Projection<T> p;
-    p.in_out = s.in_out;
-    p.weight = Tensor3<T>::from_shape(
-        {s.groups, s.in_out ? s.d_in : s.d_out, s.in_out ? s.d_out : s.d_in});
-    p.bias = Tensor2<T>::from_shape({s.has_bias ? s.groups : 0, s.d_out});
-    return p;
-}
-
-template <class T>
 AnyLayerWeights allocated(const WeightShapes& s) {
     LayerWeights<T> weights{
         allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}, {}, {}};

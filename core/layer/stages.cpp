@@ -14,24 +14,11 @@
 namespace attn {
 namespace {
 
+/// Only these rows of queries, keys or values.
 template <class T>
-HeadRows<T> rows_of(Tensor4<T>& x) {
-    const std::size_t row = x.shape(3), head = x.shape(2) * row;
-    return {x.data(), x.shape(1) * head, head, row};
-}
-
-/// Only the query rows that are computed.
-template <class T>
-Tensor4<T> query_rows(const Plan& plan, Tensor4<T> queries) {
-    if (plan.rows == plan.q_len) return queries;
-    return rows_of_heads(queries, plan.first_query, plan.rows);
-}
-
-/// Only the rows of keys or values that are used.
-template <class T>
-Tensor4<T> key_rows(const KeyRange& used, Tensor4<T> rows) {
+Tensor4<T> used_rows(const KeyRange& used, Tensor4<T> rows) {
     if (used.end - used.first == rows.shape(2)) return rows;
-    return rows_of_heads(rows, used.first, used.end - used.first);
+    return sliced(rows, 2, used.first, used.end - used.first);
 }
 
 template <class T>
@@ -101,7 +88,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
                                     const Tensor3<T>& source) const {
     AttentionCall<T> call;
     if (weights == nullptr) {
-        call.query = query_rows(plan, heads_of_tokens(plan, x));
+        call.query = used_rows(plan.query_rows(), heads_of_tokens(plan, x));
         call.key = call.value = heads_of_tokens(plan, source);
         return call;
     }
@@ -112,14 +99,15 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     call.query = allocate(x, heads, plan.d_k);
     call.key = allocate(source, kv_heads, plan.d_k);
     call.value = allocate(source, kv_heads, plan.d_v);
-    const ProjectionTo<T> all[] = {{weights->query, heads, rows_of(call.query)},
-                                   {weights->key, kv_heads, rows_of(call.key)},
-                                   {weights->value, kv_heads, rows_of(call.value)}};
+    const ProjectionTo<T> all[] = {
+        {weights->query, heads, rows_of_heads(call.query.data(), call.query.shape())},
+        {weights->key, kv_heads, rows_of_heads(call.key.data(), call.key.shape())},
+        {weights->value, kv_heads, rows_of_heads(call.value.data(), call.value.shape())}};
     const std::span<const ProjectionTo<T>> to(all);
     const std::size_t of_x = &x == &source ? 3 : 1;
     project_rows(x, to.first(of_x));
     if (of_x == 1) project_rows(source, to.last(2));
-    call.query = query_rows(plan, std::move(call.query));
+    call.query = used_rows(plan.query_rows(), std::move(call.query));
     normalise_heads(weights->query_norm, call.query);
     normalise_heads(weights->key_norm, call.key);
     return call;
@@ -128,10 +116,11 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
 template <class T>
 AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) const {
     AttentionCall<T> call;
-    call.query = query_rows(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
+    call.query =
+        used_rows(plan.query_rows(), unpack(std::move(query), plan, plan.heads, plan.packed));
     const KeyRange used = plan.new_keys();
-    call.key = key_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
-    call.value = key_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
+    call.key = used_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
+    call.value = used_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));
     return call;
 }
 
@@ -166,7 +155,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
     const KeyRange used = plan.past_keys();
     const auto prepend = [&](Array<T> past, Tensor4<T>& fresh) {
         fresh =
-            join_rows(key_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
+            joined(2, used_rows(used, unpack(std::move(past), plan, plan.kv_heads, false)), fresh);
     };
     if (used.end != used.first) {
         prepend(std::move(past_key), call.key);
@@ -187,7 +176,7 @@ Tensor4<T> Stages<T>::attend(AttentionCall<T> call) const {
     Tensor4<T> context =
         Tensor4<T>::from_shape(separate ? std::array{plan.batch, plan.heads, plan.rows, plan.d_v}
                                         : std::array{plan.batch, std::size_t{1}, plan.rows, row});
-    HeadRows<T> rows = rows_of(context);
+    HeadRows<T> rows = rows_of_heads(context.data(), context.shape());
     if (!separate) rows.head = plan.d_v;
     attn::attend(plan, std::move(call), rows, recorder, pool);
     return context;
@@ -198,7 +187,7 @@ Tensor4<T> Stages<T>::project_out(const Projection<T>& projection, Tensor4<T> he
     const std::array shape{heads.shape(0), heads.shape(2), heads.shape(3)};
     const Tensor3<T> x(std::move(heads), shape);
     Tensor4<T> out = Tensor4<T>::from_shape({x.shape(0), 1, x.shape(1), projection.d_out()});
-    const ProjectionTo<T> to{projection, 1, rows_of(out)};
+    const ProjectionTo<T> to{projection, 1, rows_of_heads(out.data(), out.shape())};
     project_rows(x, std::span(&to, 1));
     return out;
 }

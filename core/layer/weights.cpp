@@ -10,11 +10,7 @@ namespace {
 template <class T>
 Projection<T> make_projection(const Settings& settings, std::size_t groups, std::size_t fan_in,
                               std::size_t fan_out, bool bias) {
-    Projection<T> p;
-    p.in_out = settings.init == Init::rand;
-    p.weight =
-        Tensor3<T>::from_shape({groups, p.in_out ? fan_in : fan_out, p.in_out ? fan_out : fan_in});
-    p.bias = Tensor2<T>::from_shape({bias ? groups : 0, fan_out});
+    auto p = allocated<T>({groups, fan_in, fan_out, bias, settings.init == Init::rand});
     p.bias.fill(T{0});
     return p;
 }

@@ -8,6 +8,7 @@
 #include "core/base/torch_random.hpp"
 #include "core/layer/norm.hpp"
 #include "core/operator/projection.hpp"
+#include "core/plan/operand_shapes.hpp"
 #include "core/plan/settings.hpp"
 
 namespace attn {
@@ -19,6 +20,17 @@ struct LayerWeights {
     /// Of a head, or of all heads together, by their width; before the rotation.
     std::optional<InputNorm> query_norm = {}, key_norm = {};
 };
+
+/// A projection whose elements are not set.
+template <class T>
+Projection<T> allocated(const ProjectionShape& s) {
+    Projection<T> p;
+    p.in_out = s.in_out;
+    p.weight = Tensor3<T>::from_shape(
+        {s.groups, s.in_out ? s.d_in : s.d_out, s.in_out ? s.d_out : s.d_in});
+    p.bias = Tensor2<T>::from_shape({s.has_bias ? s.groups : 0, s.d_out});
+    return p;
+}
 
 /// A layer's parameters in the precision of its computation.
 using AnyLayerWeights = std::variant<std::shared_ptr<const LayerWeights<float>>,

@@ -17,10 +17,6 @@ void norm_heads(const Compute& compute, const std::optional<NormSpec>& norm, boo
     norm_rows(compute, *norm, width, x);
 }
 
-void norm_split_heads(const Compute& compute, const std::optional<NormSpec>& norm, States& x) {
-    if (norm) norm_rows(compute, *norm, x.columns(), x);
-}
-
 /// Values of heads i and i + half next to each other, in heads i and i + half.
 States in_pairs(const States& x) {
     const std::size_t half = x.depth() / 2;
@@ -48,7 +44,6 @@ void apply_gate(const Compute& compute, const ContextGate& part, const States& x
     });
 }
 
-/// Scales the queries by the factor of their token.
 void scale_queries(const BlockRun& run, const AttentionPart& part, std::size_t past,
                    States& query) {
     if (!part.query_factor) return;
@@ -62,10 +57,6 @@ void scale_queries(const BlockRun& run, const AttentionPart& part, std::size_t p
     map(query, [&](double x, std::size_t i) { return x * factors[i / d % tokens]; });
 }
 
-void append(States& past, const States& fresh) {
-    past = joined(1, past, fresh);
-}
-
 /// The keys and values of this layer's own projections, after those of earlier tokens.
 void make_keys(BlockRun& run, const AttentionPart& part, const Projected& p, bool is_cross,
                HeadInputs& heads) {
@@ -77,13 +68,13 @@ void make_keys(BlockRun& run, const AttentionPart& part, const Projected& p, boo
     if (!is_cross) record_heads(run, "unrotated_keys", key, part.heads, "kv_len");
     if (part.rotation && !is_cross) rotate(*part.rotation, run.positions, key);
     if (part.rotation && part.rotates_values) rotate(*part.rotation, run.positions, value);
-    if (part.norms_after_rotation) norm_split_heads(run.compute, part.key_norm, key);
+    if (part.norms_after_rotation && part.key_norm)
+        norm_rows(run.compute, *part.key_norm, key.columns(), key);
     if (run.cache != nullptr && is_cross) run.cache->cross = {key, value};
     if (run.cache != nullptr && !is_cross) {
-        append(run.cache->attention.key, key);
-        append(run.cache->attention.value, value);
-        key = run.cache->attention.key;
-        value = run.cache->attention.value;
+        KeysAndValues& past = run.cache->attention;
+        key = past.key = joined(1, past.key, key);
+        value = past.value = joined(1, past.value, value);
     }
     if (part.is_shared && run.shared != nullptr) (*run.shared)[run.block.layer] = {key, value};
 }
@@ -111,9 +102,9 @@ void keep_chosen(Array<double>& allowed, Array<double> chosen) {
     allowed = std::move(chosen);
 }
 
-/// `source` is null but for cross-attention.
-States run_attention(BlockRun& run, const AttentionPart& part, const States& x,
-                     const States* source) {
+}  // namespace
+
+States run_part(BlockRun& run, const AttentionPart& part, const States& x, const States* source) {
     const Compute& compute = run.compute;
     const bool is_cross = source != nullptr, after = part.norms_after_rotation;
     const bool is_cached = is_cross && run.cache != nullptr && !run.cache->cross.key.empty();
@@ -132,7 +123,8 @@ States run_attention(BlockRun& run, const AttentionPart& part, const States& x,
     // The arrays of cross-attention would have the names of the decoder's own.
     if (!is_cross) record_heads(run, "unrotated_queries", heads.query, part.heads, "q_len");
     if (part.rotation) rotate(*part.rotation, run.positions, heads.query);
-    if (after) norm_split_heads(compute, part.query_norm, heads.query);
+    if (after && part.query_norm)
+        norm_rows(compute, *part.query_norm, heads.query.columns(), heads.query);
     scale_queries(run, part, is_cross ? 0 : run.past, heads.query);
     if (is_cached || part.shared_from) {
         const KeysAndValues& made = is_cached ? run.cache->cross : run.made_by(*part.shared_from);
@@ -156,16 +148,6 @@ States run_attention(BlockRun& run, const AttentionPart& part, const States& x,
     if (part.out) context = apply(compute, part.out, context);
     if (!is_cross) run.record("context_vectors", context, {"q_len", "d_out"});
     return context;
-}
-
-}  // namespace
-
-States run_part(BlockRun& run, const AttentionPart& part, const States& x) {
-    return run_attention(run, part, x, nullptr);
-}
-
-States run_cross_attention(BlockRun& run, const AttentionPart& part, const States& x) {
-    return run_attention(run, part, x, run.encoder);
 }
 
 }  // namespace attn

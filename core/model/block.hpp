@@ -4,14 +4,31 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "core/model/activation.hpp"
 #include "core/model/attention_part.hpp"
 #include "core/model/parameter.hpp"
 
 namespace attn {
+
+/// The activation functions of feed-forward layers, one row each, by their names in transformers.
+struct Activation {
+    std::string_view name;
+    double (*of)(double x);
+};
+
+/// All functions, in the order in which errors list them.
+std::span<const Activation> activations();
+
+/// The function with this name, or null.
+const Activation* find_activation(std::string_view name);
+
+double sigmoid(double x);
+double silu(double x);
+double softplus(double x);  ///< log(1 + e^x); x if x > 20, as in torch.nn.functional.softplus
 
 /// A gated or plain feed-forward layer: down(act(gate x) * up x), or down(act(up x)).
 struct FeedForward {

@@ -46,7 +46,6 @@ States rows_of_ids(const EmbeddingSpec& spec, const ModelInput& input, Dtype dty
     return x;
 }
 
-/// Adds segments, positions and first rows to the token's row.
 template <class T>
 void add_tables(const EmbeddingSpec& spec, std::uint64_t segment, std::int64_t position,
                 std::int64_t first_position, T* row, std::size_t width) {
@@ -110,8 +109,7 @@ States embed(const Compute& compute, const EmbeddingSpec& spec, const ModelInput
         if (!input.valid[t]) clear_rows(x, t, 1);
     project_if(projects_last);
     if (spec.replaced) replace_token(*spec.replaced, input.ids, x);
-    return std::visit([&](const auto& last) { return run_stage(compute, last, std::move(x)); },
-                      spec.last);
+    return run_stage(compute, spec.last, std::move(x));
 }
 
 }  // namespace attn

@@ -2,10 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <utility>
 
-#include "core/base/error.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -95,13 +93,6 @@ std::vector<Choice> choose(const Experts& part, std::vector<double> scores,
     return chosen;
 }
 
-void check_width(const States& out, std::size_t width) {
-    if (out.columns() != width)
-        throw Error(ErrorKind::input, "model",
-                    "the output of an expert has " + std::to_string(out.columns()) +
-                        " columns; expected " + std::to_string(width));
-}
-
 /// The tokens of an expert, and their weights in the type of the hidden states.
 struct ExpertShare {
     std::vector<std::size_t> rows;
@@ -147,7 +138,7 @@ States run_experts(const BlockRun& run, const Experts& part, const States& x,
         States own = pick(x, 1, share.rows);
         if (part.scales_input) weigh(own);
         own = run_feed_forward(compute, part.expert(expert), own);
-        check_width(own, width);
+        check_width("an expert", own, width);
         if (!part.scales_input) weigh(own);
         numbers_of(y, std::as_const(own))([&]<class T>(T* to, const T* from) {
             for (const std::size_t row : share.rows)
@@ -156,7 +147,7 @@ States run_experts(const BlockRun& run, const Experts& part, const States& x,
     }
     if (!part.shared) return y;
     States shared = run_feed_forward(compute, *part.shared, x);
-    check_width(shared, width);
+    check_width("an expert", shared, width);
     std::vector<double> factors(x.rows(), part.shared_factor);
     if (part.shared_gate) {
         const States gate = apply(compute, part.shared_gate, x);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/model/activation.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {
@@ -24,11 +23,13 @@ double quick_gelu(double x) {
 double relu(double x) {
     return x > 0 || std::isnan(x) ? x : 0.0;
 }
-/// Huang et al. 2024, arXiv 2411.13010, with the numbers that training begins with.
-double xielu(double x) {
-    if (x > 0) return 0.8 * x * x + 0.5 * x;
-    return (std::expm1(std::min(x, -1e-6)) - x) * 0.8 + 0.5 * x;
+/// Huang et al. 2024, arXiv 2411.13010. `n`: alpha above 0, alpha below 0, beta, eps.
+double xielu(double x, const double* n) {
+    if (x > 0) return n[0] * x * x + n[2] * x;
+    return (std::expm1(std::min(x, n[3])) - x) * n[1] + n[2] * x;
 }
+/// The numbers that training begins with.
+constexpr double first_xielu[] = {0.8, 0.8, 0.5, -1e-6};
 double relu_squared(double x) {
     return relu(x) * relu(x);
 }
@@ -50,7 +51,7 @@ constexpr Activation activation_rows[] = {
     {"sigmoid", sigmoid},
     {"linear", [](double x) { return x; }},
     {"gelu_10", [](double x) { return std::clamp(gelu(x), -10.0, 10.0); }},
-    {"xielu", xielu},
+    {"xielu", [](double x) { return xielu(x, first_xielu); }},
     {"mish", [](double x) { return x * std::tanh(softplus(x)); }},
     {"gelu_python_tanh", gelu_tanh},
     {"hardswish", [](double x) { return x * std::min(relu(x + 3), 6.0) / 6; }},
@@ -89,10 +90,7 @@ namespace {
 double activate(const FeedForward& part, double x) {
     if (part.alpha != 0) return x * sigmoid(part.alpha * x);
     if (part.activation_numbers.empty()) return part.activation->of(x);
-    // xIELU: {alpha above 0, alpha below 0, beta, eps}. Huang et al. 2024, arXiv 2411.13010.
-    const std::vector<double>& n = part.activation_numbers;
-    if (x > 0) return n[0] * x * x + n[2] * x;
-    return (std::expm1(std::min(x, n[3])) - x) * n[1] + n[2] * x;
+    return xielu(x, part.activation_numbers.data());
 }
 
 /// Where the gate and the up part of a column are in a row of both.

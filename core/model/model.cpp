@@ -12,11 +12,6 @@
 namespace attn {
 namespace {
 
-States run_stage_of(const Compute& compute, const HiddenStage& stage, States x) {
-    return std::visit([&](const auto& part) { return run_stage(compute, part, std::move(x)); },
-                      stage);
-}
-
 /// The most probable ids with their probabilities; among equal ones the lower id first.
 std::vector<std::pair<std::uint64_t, double>> best_of(const States& logits) {
     constexpr std::size_t best_tokens = 10;
@@ -251,10 +246,10 @@ private:
     }
 
     States finish(States x) const {
-        x = run_stage_of(compute_, model_->before_norm, std::move(x));
+        x = run_stage(compute_, model_->before_norm, std::move(x));
         x = normed(compute_, model_->final_norm, std::move(x));
         if (model_->final_projection) x = apply(compute_, model_->final_projection, x);
-        return run_stage_of(compute_, model_->after_norm, std::move(x));
+        return run_stage(compute_, model_->after_norm, std::move(x));
     }
 
     /// Finds it at the first call.

@@ -76,7 +76,6 @@ struct ModelSpec {
 /// Null if it is not given.
 using SharedArray = std::shared_ptr<const RealArray>;
 
-/// The input of a model.
 struct ModelInput {
     std::vector<std::uint64_t> ids;
     std::vector<std::uint64_t> segments;  ///< empty: all 0

@@ -6,7 +6,6 @@
 
 #include "core/base/error.hpp"
 #include "core/model/model.hpp"
-#include "core/model/resize.hpp"
 #include "core/model/stages.hpp"
 
 namespace attn {
@@ -101,7 +100,6 @@ States patches_of(const PatchInput& spec, const ModelInput& input, Dtype dtype, 
     return out;
 }
 
-/// The positions of patches, for this grid of them.
 std::vector<double> positions_of(const PatchInput& spec, const std::vector<double>& table,
                                  std::size_t before, const Grid& grid, bool is_square) {
     const std::size_t width = spec.width, count = table.size() / width - before;
@@ -117,7 +115,6 @@ std::vector<double> positions_of(const PatchInput& spec, const std::vector<doubl
     return resized(own, side, side, grid[0], grid[1], spec.resize);
 }
 
-/// Rows of a table in this type.
 States rows_of(const std::vector<double>& table, Dtype dtype, std::size_t width) {
     States x(dtype, 1, table.size() / width, width);
     map(x, [&](double, std::size_t i) { return table[i]; });

@@ -29,15 +29,10 @@ std::vector<T> row_of(const Parameter& parameter, std::size_t first, std::size_t
 }  // namespace
 
 const Backend& backend_of_products(std::string_view kernel) {
-    const std::span<const Backend> all = backends();
-    if (kernel == "auto") {
-        const auto best =
-            std::find_if(all.rbegin(), all.rend(), [](const Backend& b) { return b.runs_here(); });
-        return *best;
-    }
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Backend& b) { return b.name == kernel; });
-    if (found == all.end() || !found->runs_here())
+    const Backend* found = nullptr;
+    for (const Backend& backend : backends())
+        if (backend.runs_here() && (kernel == "auto" || backend.name == kernel)) found = &backend;
+    if (found == nullptr)
         throw SettingError(ErrorKind::unsupported, "kernel",
                            "not supported by this processor; expected auto");
     return *found;

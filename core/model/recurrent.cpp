@@ -132,7 +132,7 @@ States attend(BlockRun& run, const DeltaPart& part, States query, States key, St
         outputs.context = HeadRows<T>{context.data<T>(), tokens * heads * d_v, d_v, heads * d_v};
         outputs.present_state = state.data<T>();
         const Backend& products = *run.compute.products;
-        if (products.is_fused() && products.name != "generic")
+        if (products.is_chunked())
             attend_chunked(*products.kernel, call, outputs, run.compute.pool);
         else
             attend_sequential(call, outputs, run.compute.pool);

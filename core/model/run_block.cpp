@@ -11,12 +11,8 @@ namespace attn {
 namespace {
 
 /// What parts of a block give is as wide as what it takes.
-void check_width(const TransformerBlock& block, const States& y, std::size_t width) {
-    if (y.columns() != width)
-        throw Error(ErrorKind::input, "model",
-                    "the output of a part of layer " + std::to_string(block.layer) + " has " +
-                        std::to_string(y.columns()) + " columns; expected " +
-                        std::to_string(width));
+void check_part(const TransformerBlock& block, const States& y, std::size_t width) {
+    check_width("a part of layer " + std::to_string(block.layer), y, width);
 }
 
 States feed(BlockRun& run, const States& x, const States& unnormed) {
@@ -31,7 +27,7 @@ States feed(BlockRun& run, const States& x, const States& unnormed) {
     if (!block.dense) return y;
     const States dense =
         normed(run.compute, block.dense_post_norm, run_feed_forward(run.compute, *block.dense, x));
-    check_width(block, dense, y.columns());
+    check_part(block, dense, y.columns());
     add(y, dense);
     return y;
 }
@@ -39,7 +35,7 @@ States feed(BlockRun& run, const States& x, const States& unnormed) {
 /// x = skip_factor skip x + residual_factor scale y.
 void add_part(const TransformerBlock& block, const std::vector<double>& factors, States& x,
               States& y, const std::vector<double>& skip = {}) {
-    check_width(block, y, x.columns());
+    check_part(block, y, x.columns());
     scale(y, factors);
     if (block.residual_factor != 1) scale(y, block.residual_factor);
     if (block.skip_factor != 1) scale(x, block.skip_factor);
@@ -59,7 +55,7 @@ States run_parts(BlockRun& run, States x) {
         const States ffn_input =
             block.ffn_shares_norm ? std::move(attention_input) : normed(compute, block.ffn_norm, x);
         const States z = normed(compute, block.ffn_post_norm, feed(run, ffn_input, x));
-        check_width(block, z, y.columns());
+        check_part(block, z, y.columns());
         add(y, z);
         add_part(block, block.attention_scale, x, y);
         return x;
@@ -68,7 +64,7 @@ States run_parts(BlockRun& run, States x) {
     add_part(block, block.attention_scale, x, y, block.attention_skip);
     x = normed(compute, block.attention_sum_norm, std::move(x));
     if (block.cross) {
-        y = run_cross_attention(run, *block.cross, normed(compute, block.cross_norm, x));
+        y = run_part(run, *block.cross, normed(compute, block.cross_norm, x), run.encoder);
         y = normed(compute, block.cross_post_norm, std::move(y));
         add_part(block, {}, x, y);
         x = normed(compute, block.cross_sum_norm, std::move(x));
@@ -119,6 +115,13 @@ States run_block(BlockRun& run, States x) {
     if (block.layer_input) add(x, term_of(run, *block.layer_input, x));
     if (block.output_scale != 1) scale(x, block.output_scale);
     return x;
+}
+
+void check_width(const std::string& what, const States& y, std::size_t width) {
+    if (y.columns() != width)
+        throw Error(ErrorKind::input, "model",
+                    "the output of " + what + " has " + std::to_string(y.columns()) +
+                        " columns; expected " + std::to_string(width));
 }
 
 void BlockRun::record(std::string_view name, const States& x, std::vector<std::string_view> axes) {

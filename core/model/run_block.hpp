@@ -90,8 +90,13 @@ struct BlockRun {
 /// The hidden states after the block, given x, (1, tokens, width) or its streams.
 States run_block(BlockRun& run, States x);
 
+/// Errors: kind input unless y, the output of `what`, has so many columns.
+void check_width(const std::string& what, const States& y, std::size_t width);
+
 /// The parts of a block keep the shape of x, (1, tokens, width).
-States run_part(BlockRun& run, const AttentionPart& part, const States& x);
+/// `source` is null but for cross-attention, whose keys and values it gives.
+States run_part(BlockRun& run, const AttentionPart& part, const States& x,
+                const States* source = nullptr);
 States run_part(BlockRun& run, const DeltaPart& part, const States& given);
 States run_part(BlockRun& run, const ShortConvolutionPart& part, const States& x);
 States run_part(BlockRun& run, const StateSpacePart& part, const States& given);
@@ -101,9 +106,6 @@ States run_feed_forward(const Compute& compute, const FeedForward& part, const S
 /// `router_input` is the input of the router, which may differ from the input x of the experts.
 States run_experts(const BlockRun& run, const Experts& part, const States& x,
                    const States& router_input);
-
-/// Attention of x to the encoder's states, with the output projection.
-States run_cross_attention(BlockRun& run, const AttentionPart& part, const States& x);
 
 /// What a per-layer input adds to x.
 States term_of(const BlockRun& run, const LayerInput& part, const States& x);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/model/position_bias.hpp"
 #include "core/model/run_block.hpp"
 
 namespace attn {

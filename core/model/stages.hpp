@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/model/block.hpp"
 #include "core/model/products.hpp"
-#include "core/model/resize.hpp"
 
 namespace attn {
 
@@ -55,12 +55,24 @@ States run_stage(const Compute& compute, const ProjectedStreams& part, const Sta
 States run_stage(const Compute& compute, const MeanOfStreams& part, const States& x);
 States run_stage(const Compute& compute, const SumOfStreams& stage, const States& x);
 States run_stage(const Compute& compute, const SoundAdapter& part, States x);
+inline States run_stage(const Compute& compute, const HiddenStage& stage, States x) {
+    return std::visit([&](const auto& part) { return run_stage(compute, part, std::move(x)); },
+                      stage);
+}
 
 /// Replaces the row of a token that is embedded separately.
 struct ReplacedToken {
     std::uint64_t id = 0;
     Parameter vector;
 };
+
+/// Resizes tables of positions to another grid, like torch.nn.functional.interpolate with
+/// align_corners=False; `smooth`: with antialias=True.
+enum class Resize { none, bilinear, bilinear_smooth, bicubic, bicubic_smooth };
+
+/// `table` and the result are (rows, columns, width) in row-major order.
+std::vector<double> resized(const std::vector<double>& table, std::size_t rows, std::size_t columns,
+                            std::size_t new_rows, std::size_t new_columns, Resize kind);
 
 /// Patches of an image, or of a spectrogram.
 struct PatchInput {
@@ -82,7 +94,6 @@ struct PatchInput {
     std::optional<NormSpec> norm;
 };
 
-/// A convolution, its norm and its activation.
 struct SoundStage {
     Convolution convolution;
     std::optional<NormSpec> norm;

@@ -1,27 +1,10 @@
 #include "core/model/states.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "core/base/layout.hpp"
 
 namespace attn {
-namespace {
-
-/// The runs of numbers of an axis: `outer` of them, each of shape(axis) blocks of `inner` numbers.
-struct Runs {
-    Runs(const States& x, std::size_t axis) {
-        for (std::size_t i = 0; i < 3; ++i)
-            if (i != axis) (i < axis ? outer : inner) *= x.shape(i);
-    }
-    std::size_t outer = 1, inner = 1;
-};
-
-States with_length(const States& x, std::size_t axis, std::size_t length) {
-    std::size_t shape[3] = {x.depth(), x.rows(), x.columns()};
-    shape[axis] = length;
-    return {x.dtype(), shape[0], shape[1], shape[2]};
-}
-
-}  // namespace
 
 States::States(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns) {
     for_dtype(dtype, [&]<class T>(T) { x_ = Tensor3<T>::from_shape({depth, rows, columns}); });
@@ -80,44 +63,22 @@ void clip(States& x, double limit) {
 }
 
 States pick(const States& x, std::size_t axis, const std::vector<std::size_t>& indices) {
-    const Runs runs(x, axis);
-    const std::size_t length = x.shape(axis), count = indices.size();
-    States out = with_length(x, axis, count);
-    numbers_of(out, x)([&]<class T>(T* to, const T* from) {
-        for (std::size_t run = 0; run < runs.outer; ++run, from += length * runs.inner)
-            for (std::size_t i = 0; i < count;) {
-                std::size_t end = i + 1;  // neighbours are copied at once
-                while (end < count && indices[end] == indices[end - 1] + 1) ++end;
-                to = std::copy_n(from + indices[i] * runs.inner, (end - i) * runs.inner, to);
-                i = end;
-            }
-    });
-    return out;
+    return x.with([&](const auto& numbers) { return picked(numbers, axis, indices); });
 }
 
 States slice(const States& x, std::size_t axis, std::size_t first, std::size_t count) {
-    std::vector<std::size_t> indices(count);
-    std::iota(indices.begin(), indices.end(), first);
-    return pick(x, axis, indices);
+    return x.with([&](const auto& numbers) { return sliced(numbers, axis, first, count); });
 }
 
 void put(States& x, std::size_t axis, std::size_t first, const States& part) {
-    const Runs runs(x, axis);
-    const std::size_t length = x.shape(axis), count = part.shape(axis) * runs.inner;
-    numbers_of(x, part)([&]<class T>(T* to, const T* from) {
-        to += first * runs.inner;
-        for (std::size_t run = 0; run < runs.outer; ++run, from += count)
-            std::copy_n(from, count, to + run * length * runs.inner);
-    });
+    for_dtype(x.dtype(), [&]<class T>(T) { put(x.numbers<T>(), axis, first, part.numbers<T>()); });
 }
 
 States joined(std::size_t axis, const States& first, const States& last) {
     if (first.empty()) return last;
     if (last.empty()) return first;
-    States all = with_length(first, axis, first.shape(axis) + last.shape(axis));
-    put(all, axis, 0, first);
-    put(all, axis, first.shape(axis), last);
-    return all;
+    return first.with(
+        [&]<class T>(const Tensor3<T>& x) { return joined(axis, x, last.numbers<T>()); });
 }
 
 void clear_rows(States& x, std::size_t first, std::size_t count) {
@@ -127,10 +88,8 @@ void clear_rows(States& x, std::size_t first, std::size_t count) {
 States split(const States& x, std::size_t heads) {
     const std::size_t tokens = x.rows(), d = x.columns() / heads;
     States out(x.dtype(), heads, tokens, d);
-    numbers_of(out, x)([&]<class T>(T* to, const T* from) {
-        for (std::size_t h = 0; h < heads; ++h)
-            for (std::size_t t = 0; t < tokens; ++t)
-                to = std::copy_n(from + (t * heads + h) * d, d, to);
+    numbers_of(out, x)([&](auto* to, const auto* from) {
+        copy_swapped(from, {1, tokens, heads, d}, to);
     });
     return out;
 }
@@ -138,10 +97,8 @@ States split(const States& x, std::size_t heads) {
 States merged(const States& x) {
     const std::size_t heads = x.depth(), tokens = x.rows(), d = x.columns();
     States out(x.dtype(), 1, tokens, heads * d);
-    numbers_of(out, x)([&]<class T>(T* to, const T* from) {
-        for (std::size_t t = 0; t < tokens; ++t)
-            for (std::size_t h = 0; h < heads; ++h)
-                to = std::copy_n(from + (h * tokens + t) * d, d, to);
+    numbers_of(out, x)([&](auto* to, const auto* from) {
+        copy_swapped(from, {1, heads, tokens, d}, to);
     });
     return out;
 }

@@ -21,11 +21,12 @@ class States {
 public:
     States() = default;
     States(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
-    /// Zeros.
     static States zeros(Dtype dtype, std::size_t depth, std::size_t rows, std::size_t columns);
     template <class T, class Shape>
     States(ShapedArray<T, Shape> x, const std::array<std::size_t, 3>& shape)
         : x_(Tensor3<T>(std::move(x), shape)) {}
+    template <class T>
+    explicit States(Tensor3<T> x) : x_(std::move(x)) {}
     /// Takes the numbers as `dtype`.
     States(RealArray x, Dtype dtype, const std::array<std::size_t, 3>& shape);
 
@@ -51,6 +52,20 @@ public:
     const T* data() const {
         const auto* const x = std::get_if<Tensor3<T>>(&x_);
         return x == nullptr ? nullptr : x->data();
+    }
+    /// The numbers, which must be of this type.
+    template <class T>
+    Tensor3<T>& numbers() {
+        return std::get<Tensor3<T>>(x_);
+    }
+    template <class T>
+    const Tensor3<T>& numbers() const {
+        return std::get<Tensor3<T>>(x_);
+    }
+    /// work(numbers), which gives an array of their type.
+    template <class Work>
+    States with(const Work& work) const {
+        return std::visit([&](const auto& x) { return States(work(x)); }, x_);
     }
     /// A number as a double.
     double at(std::size_t i) const {

@@ -1,6 +1,7 @@
 // Every array that a computation can record: one table of names, axes and conditions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -186,53 +187,45 @@ inline constexpr ArrayRow rows[] = {
     {"masked_total", per_query, softmax, trace},
 };
 
-constexpr std::size_t count_emitted() {
-    std::size_t count = 0;
-    while (rows[count].from != trace) ++count;
-    return count;
-}
-
 }  // namespace arrays_detail
 
 /// All rows, and those that a setting can name.
 inline constexpr std::span<const ArrayRow> all_arrays(arrays_detail::rows);
-inline constexpr std::span<const ArrayRow> emitted_arrays =
-    all_arrays.first(arrays_detail::count_emitted());
+inline constexpr std::span<const ArrayRow> emitted_arrays = all_arrays.first(
+    std::ranges::find(all_arrays, From::trace, &ArrayRow::from) - all_arrays.begin());
+
+/// The index of the row of this name; all_arrays.size() if there is none.
+constexpr std::size_t place_of_array(std::string_view name) {
+    return static_cast<std::size_t>(std::ranges::find(all_arrays, name, &ArrayRow::name) -
+                                    all_arrays.begin());
+}
 
 /// The index of a row in `all_arrays`. A string literal is looked up, and checked, at compile time.
 struct ArrayId {
     std::size_t index;
 
     constexpr explicit ArrayId(std::size_t place) : index(place) {}
-    consteval ArrayId(const char* name) : index(place_of(name)) {}
+    consteval ArrayId(const char* name) : index(place_of_array(name)) {
+        if (index == all_arrays.size()) throw std::logic_error("no such array");
+    }
 
     constexpr const ArrayRow& row() const { return all_arrays[index]; }
     constexpr bool operator==(const ArrayId&) const = default;
-
-private:
-    static constexpr std::size_t place_of(std::string_view name) {
-        for (std::size_t place = 0; place < all_arrays.size(); ++place)
-            if (all_arrays[place].name == name) return place;
-        throw std::logic_error("no such array");
-    }
 };
 
 /// The row of this name among `rows`, a prefix of `all_arrays`; or nothing.
 constexpr std::optional<ArrayId> find_array(std::string_view name,
                                             std::span<const ArrayRow> rows = emitted_arrays) {
-    for (std::size_t place = 0; place < rows.size(); ++place)
-        if (rows[place].name == name) return ArrayId(place);
-    return std::nullopt;
+    const std::size_t place = place_of_array(name);
+    return place < rows.size() ? std::optional(ArrayId(place)) : std::nullopt;
 }
 
-/// The names that settings can have.
 inline std::vector<std::string> names_of_arrays() {
     std::vector<std::string> names;
     for (const ArrayRow& array : emitted_arrays) names.emplace_back(array.name);
     return names;
 }
 
-/// Some of the arrays.
 class ArraySet {
 public:
     constexpr ArraySet() = default;

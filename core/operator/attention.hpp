@@ -57,13 +57,16 @@ void number_keys_from(AttentionCall<T>& call, std::size_t first_key, std::size_t
 /// recorder under their names in `all_arrays`. A query whose keys are all masked has weights 0 and
 /// context 0, and a logsumexp of -Infinity, or of the sink. Values of masked keys are not read. All
 /// arithmetic is in T, in PyTorch's order (torch_math.hpp). Source: Vaswani et al. 2017, section
-/// 3.2.1; ONNX Attention, opset 25.
+/// 3.2.1; ONNX Attention, opset 25. `wide_logsumexp`, if not null, is set to the logsumexp not
+/// rounded to T, (batch, heads, q_len), if the mask method is neg_inf.
 template <class T>
-Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder);
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder,
+                  double* wide_logsumexp = nullptr);
 
 /// The same from scores, (batch, heads, q_len, kv_len). Of the queries only d_k counts, so they may
 /// have no rows; the keys are not used.
 template <class T>
-Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder);
+Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder,
+                              double* wide_logsumexp = nullptr);
 
 }  // namespace attn

@@ -1,67 +1,46 @@
 #include "core/operator/dropout.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace attn {
-
-template <class T>
-Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& extent,
-                        TorchGenerator& generator) {
-    Tensor4<T> mask =
-        Tensor4<T>::from_shape({extent.outer, extent.inner, extent.kept_rows, extent.kept_columns});
-    if (p == 0 || p == 1) {
-        mask.fill(p == 0 ? T{1} : T{0});
-        return mask;
-    }
-    if (is_dry_run()) return mask;
-    // PyTorch divides the mask of ones by 1 - p in the tensor's type.
-    const T kept_value = T{1} / static_cast<T>(1 - p);
-    std::optional<Mcg31> mkl;
-    if (stream == DropoutStream::mkl) mkl.emplace(generator.draw32());
-    const auto uniform = [&] { return mkl ? mkl->next() : generator.uniform01<double>(); };
-    const auto skip = [&](std::uint64_t count) {
-        if (count != 0) mkl ? mkl->skip(count) : generator.skip(2 * count);
-    };
-    const std::uint64_t columns = extent.columns;
-    const std::size_t after = extent.columns - extent.first_column - extent.kept_columns;
-    T* out = mask.data();
-    for (std::size_t matrix = 0; matrix < extent.outer * extent.inner; ++matrix) {
-        skip(extent.first_row * columns);
-        for (std::size_t row = 0; row < extent.kept_rows; ++row, out += extent.kept_columns) {
-            skip(extent.first_column);
-            std::generate_n(out, extent.kept_columns,
-                            [&] { return uniform() < 1 - p ? kept_value : T{0}; });
-            skip(after);
-        }
-        skip((extent.rows - extent.first_row - extent.kept_rows) * columns);
-    }
-    return mask;
-}
 
 template <class T>
 Tensor4<T> dropout_mask(const Dropout& d, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape) {
     const auto [batch, heads, rows, keys] = shape;
-    static const TorchGenerator unused(0);  // if p is 0, and in a dry run
-    TorchGenerator generator = d.generator ? *d.generator : unused;
-    DropoutExtent extent{batch,       heads, d.q_len,     d.columns(keys),
-                         first_query, rows,  d.first_key, keys};
-    if (!d.head_by_head) return dropout_mask<T>(d.p, d.stream, extent, generator);
     Tensor4<T> mask = Tensor4<T>::from_shape(shape);
-    extent.inner = 1;
-    const std::size_t matrix = rows * keys;
-    for (std::size_t head = 0; head < heads; ++head) {
-        const Tensor4<T> one = dropout_mask<T>(d.p, d.stream, extent, generator);
-        if (is_dry_run()) break;
-        for (std::size_t b = 0; b < batch; ++b)
-            std::copy_n(one.data() + b * matrix, matrix, mask.data() + (b * heads + head) * matrix);
+    if (d.p == 0 || d.p == 1) {
+        mask.fill(d.p == 0 ? T{1} : T{0});
+        return mask;
+    }
+    if (is_dry_run()) return mask;
+    // PyTorch divides the mask of ones by 1 - p in the tensor's type.
+    const double keep_probability = 1 - d.p;
+    const T kept_value = T{1} / static_cast<T>(keep_probability);
+    TorchGenerator generator = *d.generator;
+    std::optional<Mcg31> mkl;
+    const auto uniform = [&] { return mkl ? mkl->next() : generator.uniform01<double>(); };
+    const auto skip = [&](std::uint64_t count) {
+        if (count != 0) mkl ? mkl->skip(count) : generator.skip(2 * count);
+    };
+    const std::uint64_t columns = d.columns(keys);
+    const std::size_t dropouts = d.head_by_head ? heads : 1, matrices = batch * heads / dropouts;
+    for (std::size_t dropout = 0; dropout < dropouts; ++dropout) {
+        if (d.stream == DropoutStream::mkl) mkl.emplace(generator.draw32());
+        for (std::size_t matrix = 0; matrix < matrices; ++matrix) {
+            T* out = mask.data() + (matrix * dropouts + dropout) * rows * keys;
+            skip(first_query * columns);
+            for (std::size_t row = 0; row < rows; ++row, out += keys) {
+                skip(d.first_key);
+                std::generate_n(out, keys,
+                                [&] { return uniform() < keep_probability ? kept_value : T{0}; });
+                skip(columns - d.first_key - keys);
+            }
+            skip((d.q_len - first_query - rows) * columns);
+        }
     }
     return mask;
 }
-
-template Tensor4<float> dropout_mask(double, DropoutStream, const DropoutExtent&, TorchGenerator&);
-template Tensor4<double> dropout_mask(double, DropoutStream, const DropoutExtent&, TorchGenerator&);
 
 template Tensor4<float> dropout_mask(const Dropout&, std::size_t,
                                      const std::array<std::size_t, 4>&);

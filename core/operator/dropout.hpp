@@ -12,23 +12,6 @@
 
 namespace attn {
 
-/// The weights that one dropout runs over, in the order of its draws: (outer, inner, rows,
-/// columns), row-major. Rows outside [first_row, first_row + kept_rows) and columns outside
-/// [first_column, first_column + kept_columns) are drawn but not stored.
-struct DropoutExtent {
-    std::size_t outer, inner, rows, columns;
-    std::size_t first_row, kept_rows;
-    std::size_t first_column = 0, kept_columns = columns;
-};
-
-/// The keep mask times 1/(1-p) in T: (outer, inner, kept_rows, kept_columns). An element is kept
-/// where its uniform is below 1 - p: mt19937 draws one draw64 per element; mkl draws a single
-/// draw32, the seed of an MCG31 stream, at once. p = 0 gives ones and p = 1 zeros, and neither
-/// draws anything.
-template <class T>
-Tensor4<T> dropout_mask(double p, DropoutStream stream, const DropoutExtent& extent,
-                        TorchGenerator& generator);
-
 /// The dropout of one question's weights (batch, heads, q_len, kv_len).
 struct Dropout {
     double p = 0;
@@ -43,8 +26,11 @@ struct Dropout {
     std::size_t columns(std::size_t keys) const { return kv_len == 0 ? keys : kv_len; }
 };
 
-/// The scaled keep mask of rows [first_query, first_query + rows): `shape` is (batch, heads, rows,
-/// keys of the call).
+/// The keep mask times 1/(1-p) in T of rows [first_query, first_query + rows): `shape` is (batch,
+/// heads, rows, keys of the call). An element is kept where its uniform is below 1 - p: mt19937
+/// draws one draw64 per element; mkl draws a single draw32, the seed of an MCG31 stream, at once.
+/// Other rows and columns are drawn but not stored. p = 0 gives ones and p = 1 zeros, and neither
+/// draws anything.
 template <class T>
 Tensor4<T> dropout_mask(const Dropout& dropout, std::size_t first_query,
                         const std::array<std::size_t, 4>& shape);

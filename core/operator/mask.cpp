@@ -10,36 +10,6 @@ std::int64_t as_signed(std::size_t value) {
     return static_cast<std::int64_t>(value);
 }
 
-/// A rule whose key 0 is `first_key` of another.
-class MovedRule : public MaskRule {
-public:
-    MovedRule(std::shared_ptr<const MaskRule> rule, std::size_t first_key)
-        : rule_(std::move(rule)), first_key_(first_key) {}
-
-    bool allows(std::size_t batch, std::size_t head, std::size_t query,
-                std::size_t key) const override {
-        return rule_->allows(batch, head, query, key + first_key_);
-    }
-    Coverage cover(const Block& block) const override { return rule_->cover(moved(block)); }
-    KeyRange range(const Block& block) const override {
-        const KeyRange keys = rule_->range(moved(block));
-        return {keys.first - first_key_, keys.end - first_key_};
-    }
-    void block_unseen(const Block& block, std::size_t first_lane,
-                      std::uint64_t* seen) const override {
-        rule_->block_unseen(moved(block), first_lane, seen);
-    }
-
-private:
-    Block moved(Block block) const {
-        block.first_key += first_key_;
-        return block;
-    }
-
-    std::shared_ptr<const MaskRule> rule_;
-    std::size_t first_key_;
-};
-
 }  // namespace
 
 void MaskRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_t* seen) const {
@@ -166,15 +136,20 @@ bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
 }
 
 bool Mask::allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const {
-    for (const auto& [allowed, rule] : rules_)
-        if (!rule->allows(batch, head, query, key)) return false;
-    return true;
+    return std::all_of(rules_.begin(), rules_.end(), [&](const NamedRule& named) {
+        return named.rule->allows(batch, head, query, key + first_key_);
+    });
+}
+
+Block Mask::moved(Block block) const {
+    block.first_key += first_key_;
+    return block;
 }
 
 Coverage Mask::cover(const Block& block) const {
     Coverage joined = Coverage::all;
     for (const auto& [allowed, rule] : rules_) {
-        const Coverage one = rule->cover(block);
+        const Coverage one = rule->cover(moved(block));
         if (one == Coverage::none) return Coverage::none;
         if (one == Coverage::some) joined = Coverage::some;
     }
@@ -184,21 +159,21 @@ Coverage Mask::cover(const Block& block) const {
 KeyRange Mask::range(const Block& block) const {
     KeyRange joined{block.first_key, block.first_key + block.keys};
     for (const auto& [allowed, rule] : rules_) {
-        const KeyRange one = rule->range(block);
-        joined.first = std::max(joined.first, one.first);
-        joined.end = std::min(joined.end, one.end);
+        const KeyRange one = rule->range(moved(block));
+        joined.first = std::max(joined.first, one.first - first_key_);
+        joined.end = std::min(joined.end, one.end - first_key_);
     }
     return {joined.first, std::max(joined.first, joined.end)};
 }
 
 void Mask::block_unseen(const Block& block, std::size_t first_lane, std::uint64_t* seen) const {
-    for (const auto& [allowed, rule] : rules_) rule->block_unseen(block, first_lane, seen);
+    for (const auto& [allowed, rule] : rules_) rule->block_unseen(moved(block), first_lane, seen);
 }
 
 Mask Mask::from_key(std::size_t first_key) const {
-    Mask moved;
-    for (const auto& [allowed, rule] : rules_) moved.add(MovedRule(rule, first_key), allowed);
-    return moved;
+    Mask mask = *this;
+    mask.first_key_ += first_key;
+    return mask;
 }
 
 }  // namespace attn

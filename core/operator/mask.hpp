@@ -186,6 +186,8 @@ public:
     }
 
     const std::vector<NamedRule>& rules() const { return rules_; }
+    /// The rules' number of key 0.
+    std::size_t first_key() const { return first_key_; }
 
     bool allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const;
 
@@ -198,7 +200,10 @@ public:
     Mask from_key(std::size_t first_key) const;
 
 private:
+    Block moved(Block block) const;
+
     std::vector<NamedRule> rules_;
+    std::size_t first_key_ = 0;
 };
 
 }  // namespace attn

@@ -1,12 +1,11 @@
 #include "core/operator/recorder.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "core/base/layout.hpp"
 #include "core/base/torch_sum.hpp"
 
 namespace attn {
@@ -19,18 +18,6 @@ void mean_over_heads(const Tensor4<T>& x, T* mean) {
     for (std::size_t b = 0; b < x.shape(0); ++b)
         sum_over_rows(x.data() + b * heads * matrix, heads, matrix, mean + b * matrix);
     for (std::size_t i = 0; i < x.shape(0) * matrix; ++i) mean[i] /= static_cast<T>(heads);
-}
-
-/// Copies these heads of (batch, heads, ...).
-template <class T>
-void copy_chosen(const T* from, std::span<const std::size_t> shape,
-                 const std::vector<std::size_t>& heads, T* to) {
-    if (is_dry_run()) return;
-    const std::size_t matrix =
-        std::accumulate(shape.begin() + 2, shape.end(), std::size_t{1}, std::multiplies<>());
-    for (std::size_t b = 0; b < shape[0]; ++b)
-        for (const std::size_t head : heads)
-            to = std::copy_n(from + (b * shape[1] + head) * matrix, matrix, to);
 }
 
 }  // namespace
@@ -57,11 +44,8 @@ template <class T>
 void Recorder::record(ArrayId array, const Tensor4<T>& values) {
     if (!records(array)) return;
     const std::vector<std::size_t>* const heads = chosen_heads(array);
-    if (heads == nullptr) return record_chosen(array, values);
-    Tensor4<T> chosen =
-        Tensor4<T>::from_shape({values.shape(0), heads->size(), values.shape(2), values.shape(3)});
-    copy_chosen(values.data(), values.shape(), *heads, chosen.data());
-    record_chosen(array, chosen);
+    heads == nullptr ? record_chosen(array, values)
+                     : record_chosen(array, picked(values, 1, *heads));
 }
 
 template <class T>
@@ -142,7 +126,8 @@ void AllHeads<T>::record() {
     if (data_ == nullptr || heads == nullptr) return;
     std::vector<std::size_t> shape = shape_;
     shape[1] = heads->size();
-    copy_chosen<T>(data_, shape_, *heads, recorder_.allocate<T>(array_, shape));
+    T* const chosen = recorder_.allocate<T>(array_, shape);
+    if (!is_dry_run()) copy_picked(data_, {shape_, 1}, *heads, chosen);
     all_ = {};
     data_ = nullptr;
 }

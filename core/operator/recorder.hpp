@@ -10,27 +10,14 @@
 
 namespace attn {
 
-/// Sees the steps of the reference path, in order, and may replace their values.
-class StepObserver {
-public:
-    StepObserver() = default;
-    StepObserver(const StepObserver&) = delete;
-    StepObserver& operator=(const StepObserver&) = delete;
-    virtual ~StepObserver() = default;
-    virtual void step(ArrayId array, Tensor4<float>& values) = 0;
-    virtual void step(ArrayId array, Tensor4<double>& values) = 0;
-};
-
 class Recorder {
 public:
-    Recorder(const ArraySet& wanted, const ShownAxes& shown, StepObserver* observer = nullptr)
-        : wanted_(wanted), shown_(shown), observer_(observer) {}
+    Recorder(const ArraySet& wanted, const ShownAxes& shown) : wanted_(wanted), shown_(shown) {}
 
     bool records(ArrayId array) const { return wanted_.has(array); }
     /// Whether it is recorded as its mean over the heads.
     bool averages(ArrayId array) const { return records(array) && shown_.averages(array); }
 
-    /// The names of the axes that the array shows.
     std::vector<std::string_view> axes_of(ArrayId array) const { return shown_.names(array); }
 
     /// The heads that the array has, or null if it has all; see ShownAxes.
@@ -47,13 +34,6 @@ public:
     template <class T>
     void record_chosen(ArrayId array, const Tensor4<T>& values);
 
-    /// The same as `record` for a step that an observer may replace first.
-    template <class T>
-    void step(ArrayId array, Tensor4<T>& values) {
-        if (observer_ != nullptr) observer_->step(array, values);
-        record(array, values);
-    }
-
     /// The same for (batch, rows, columns), if the array has no heads.
     template <class T>
     void record(ArrayId array, const Tensor3<T>& values);
@@ -66,7 +46,6 @@ public:
     /// Records an array in its final shape; the last two axes are swapped if it is transposed.
     void keep_as_is(ArrayId array, AnyArray values, bool is_transposed = false);
 
-    /// Records an array with these axes.
     void keep_as_is(ArrayId array, AnyArray values, std::vector<std::string_view> axes);
 
     /// Records a stream of (batch, heads, rows, columns), without the axes that the array does not
@@ -87,7 +66,6 @@ private:
 
     ArraySet wanted_;
     ShownAxes shown_;
-    StepObserver* observer_;
     std::vector<Kept> recorded_;
 };
 

@@ -2,41 +2,22 @@
 // in float32 and float64, and is the reference for every faster path.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
 
-#include <xtensor/xadapt.hpp>
-#include <xtensor/xmath.hpp>
-#include <xtensor/xnoalias.hpp>
-
 #include "core/base/torch_math.hpp"
 #include "core/base/torch_sum.hpp"
 #include "core/operator/attention.hpp"
+#include "core/operator/merge.hpp"
 #include "core/operator/row_statistics.hpp"
 #include "core/operator/score_steps.hpp"
 #include "core/operator/softmax.hpp"
 
 namespace attn {
 namespace {
-
-/// The tensor itself as an xtensor expression.
-template <class T>
-auto in_xt(const Tensor4<T>& x) {
-    return xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
-}
-
-/// The value of an expression of rank 4.
-template <class Expression, class T = typename Expression::value_type>
-Tensor4<T> evaluated(const Expression& expression) {
-    const auto& shape = expression.shape();
-    Tensor4<T> x = Tensor4<T>::from_shape({shape[0], shape[1], shape[2], shape[3]});
-    if (is_dry_run()) return x;
-    auto to = xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
-    xt::noalias(to) = expression;
-    return x;
-}
 
 /// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
@@ -107,7 +88,7 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
             for (std::size_t q = call.first_query; q < call.first_query + scores.shape(2);
                  ++q, row += keys) {
                 const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
-                apply_of<T>(use.step)(
+                std::get<ApplyStep<T>>(use.step.apply)(
                     std::span(row, keys),
                     {call, call.scale, call.biases.data(), scores.shape(1), d_k, b, h, q, position},
                     use.index);
@@ -122,9 +103,9 @@ void modify(Tensor4<T>& scores, const AttentionCall<T>& call, Recorder& recorder
         const std::size_t times = step.times(call, call.biases.size());
         for (std::size_t index = 0; index < times; ++index) {
             take_step({step, index}, scores, call);
-            if (index < std::size(step.emits)) recorder.step(step.emits[index], scores);
+            if (index < std::size(step.emits)) recorder.record(step.emits[index], scores);
         }
-        if (times == 0) recorder.step(step.emits[0], scores);
+        if (times == 0) recorder.record(step.emits[0], scores);
     }
 }
 
@@ -178,7 +159,10 @@ void keep_rules(const AttentionCall<T>& call, const Tensor4<T>& scores, Recorder
     };
     for (const auto& [allowed, rule] : call.mask.rules())
         if (allowed)
-            record(*allowed, [&rule = *rule](auto... place) { return rule.allows(place...); });
+            record(*allowed, [&rule = *rule, &call](std::size_t b, std::size_t h, std::size_t q,
+                                                    std::size_t k) {
+                return rule.allows(b, h, q, call.mask.first_key() + k);
+            });
     for (std::size_t i = 0; i < std::min(call.biases.size(), std::size(allowed_by_biases)); ++i)
         record(allowed_by_biases[i],
                [&](auto... place) { return !blocks(call.biases[i].at(place...)); });
@@ -192,21 +176,45 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
     recorder.record("masked_total", total);
-    const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
-    return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
+    Tensor4<T> weights = direct;
+    const std::size_t keys = weights.shape(3), count = is_dry_run() ? 0 : weights.size();
+    for (std::size_t i = 0; i < count; ++i)
+        if (const T sum = total.data()[i / keys]; sum >= std::numeric_limits<T>::min())
+            weights.data()[i] = masked_weights.data()[i] / sum;
+    return weights;
+}
+
+/// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
+/// softmax's own is not finite, it is that.
+template <class T>
+void widen_logsumexp(const Tensor4<T>& scores, const Tensor4<T>& rounded, double* logsumexp) {
+    constexpr double lowest = -std::numeric_limits<double>::infinity();
+    const std::size_t keys = scores.shape(3), rows = is_dry_run() ? 0 : rounded.size();
+    for (std::size_t row = 0; row < rows; ++row) {
+        const std::span score(scores.data() + row * keys, keys);
+        logsumexp[row] = lowest;
+        if (std::all_of(score.begin(), score.end(), [](T x) { return x == T(lowest); })) continue;
+        const auto shift = static_cast<double>(*std::max_element(score.begin(), score.end()));
+        double sum = 0;
+        for (const T x : score) sum += std::exp(static_cast<double>(x) - shift);
+        logsumexp[row] = logsumexp_of(shift, sum);
+        if (const T own = rounded.data()[row]; !std::isfinite(own) && logsumexp[row] != lowest)
+            logsumexp[row] = static_cast<double>(own);
+    }
 }
 
 }  // namespace
 
 template <class T>
-Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder) {
+Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, Recorder& recorder,
+                              double* wide_logsumexp) {
     const T masked = -std::numeric_limits<T>::infinity();
-    recorder.step("scores", scores);
+    recorder.record("scores", scores);
     Tensor4<T> modified = scores;
     modify(modified, call, recorder);
 
     Tensor4<T> mask = mask_of(call, scores);
-    recorder.step("mask", mask);
+    recorder.record("mask", mask);
     const auto where_allowed = [&](Tensor4<T> values, T otherwise) {
         const std::size_t count = is_dry_run() ? 0 : values.size();
         for (std::size_t i = 0; i < count; ++i)
@@ -216,51 +224,61 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     keep_rules(call, scores, recorder);
     if (recorder.records("masked_scores")) {
         Tensor4<T> masked_scores = where_allowed(scores, masked);
-        recorder.step("masked_scores", masked_scores);
+        recorder.record("masked_scores", masked_scores);
     }
 
     Tensor4<T> weights;
     if (call.mask_method == MaskMethod::neg_inf) {
         Tensor4<T> biased = where_allowed(std::move(modified), masked);
-        recorder.step("biased_scores", biased);
+        recorder.record("biased_scores", biased);
         auto [softmaxed, logsumexp] = softmax(biased, mask, call.sink, &recorder);
-        recorder.step("logsumexp", logsumexp);
+        recorder.record("logsumexp", logsumexp);
+        if (wide_logsumexp != nullptr) widen_logsumexp(biased, logsumexp, wide_logsumexp);
         weights = std::move(softmaxed);
         record_statistics(call, biased, mask, weights, recorder);
     } else {
-        recorder.step("biased_scores", modified);
-        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
+        recorder.record("biased_scores", modified);
+        Tensor4<T> seen = Tensor4<T>::from_shape(modified.shape());
+        if (!is_dry_run())
+            std::transform(modified.begin(), modified.end(), seen.begin(),
+                           [&](T score) { return score != masked ? T{1} : T{0}; });
         auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
-        recorder.step("unmasked_weights", softmaxed);
-        recorder.step("logsumexp", logsumexp);
+        recorder.record("unmasked_weights", softmaxed);
+        recorder.record("logsumexp", logsumexp);
         Tensor4<T> masked_weights = where_allowed(std::move(softmaxed), T{0});
-        recorder.step("masked_weights", masked_weights);
+        recorder.record("masked_weights", masked_weights);
         const Tensor4<T> allowed = where_allowed(modified, masked);
         weights = renormalize(masked_weights, softmax(allowed, mask, {}).weights, recorder);
         record_statistics(call, allowed, mask, weights, recorder);
     }
-    recorder.step("weights_before_dropout", weights);
+    recorder.record("weights_before_dropout", weights);
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
         Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
-        recorder.step("dropout_mask", dropout);
-        weights = evaluated(in_xt(weights) * in_xt(dropout));
+        recorder.record("dropout_mask", dropout);
+        const Tensor4<T> before = std::move(weights);
+        weights = Tensor4<T>::from_shape(before.shape());
+        if (!is_dry_run())
+            std::transform(before.begin(), before.end(), dropout.begin(), weights.begin(),
+                           std::multiplies<>());
     }
-    recorder.step("attention_weights", weights);
+    recorder.record("attention_weights", weights);
 
     Tensor4<T> context = multiply_values(weights, mask, call.value);
-    recorder.step("head_outputs", context);
+    recorder.record("head_outputs", context);
     return context;
 }
 
 template <class T>
-Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder) {
-    return attend_from_scores(call, matmul(call.query, transposed(call.key)), recorder);
+Tensor4<T> attend(const AttentionCall<T>& call, Recorder& recorder, double* wide_logsumexp) {
+    return attend_from_scores(call, matmul(call.query, transposed(call.key)), recorder,
+                              wide_logsumexp);
 }
 
-template Tensor4<float> attend(const AttentionCall<float>&, Recorder&);
-template Tensor4<double> attend(const AttentionCall<double>&, Recorder&);
-template Tensor4<float> attend_from_scores(const AttentionCall<float>&, Tensor4<float>, Recorder&);
+template Tensor4<float> attend(const AttentionCall<float>&, Recorder&, double*);
+template Tensor4<double> attend(const AttentionCall<double>&, Recorder&, double*);
+template Tensor4<float> attend_from_scores(const AttentionCall<float>&, Tensor4<float>, Recorder&,
+                                           double*);
 template Tensor4<double> attend_from_scores(const AttentionCall<double>&, Tensor4<double>,
-                                            Recorder&);
+                                            Recorder&, double*);
 
 }  // namespace attn

@@ -21,6 +21,12 @@ double mean_distance(const RowSums& row) {
     return row.distance_sum * row.factor();
 }
 
+/// What a query has a number of.
+struct RowStatistic {
+    ArrayId array;
+    double (*value)(const RowSums&);
+};
+
 constexpr RowStatistic all_statistics[] = {
     {"max_score", [](const RowSums& row) { return row.peak; }},
     {"entropy", entropy},
@@ -52,10 +58,6 @@ RowSums sums_of(const T* score, const T* allowed, std::size_t keys, std::int64_t
 }
 
 }  // namespace
-
-std::span<const RowStatistic> row_statistics() {
-    return all_statistics;
-}
 
 void RowSums::add(double score, std::int64_t distance) {
     const double below = score - peak, power = std::exp(below);

@@ -1,5 +1,4 @@
-// Statistics of the weights, per query and per key, from sums over each row's scores: a row of
-// `row_statistics()` is one that a query has a number of.
+// Statistics of the weights, per query and per key, from sums over each row's scores.
 #pragma once
 
 #include <cmath>
@@ -41,13 +40,6 @@ struct RowSums {
     double factor() const;
     double weight_of(double score) const;
 };
-
-struct RowStatistic {
-    ArrayId array;
-    double (*value)(const RowSums&);
-};
-
-std::span<const RowStatistic> row_statistics();
 
 /// The largest scores of a row and their keys. The first of equal scores is the larger, and, as for
 /// NumPy and PyTorch, NaN is larger than any number.
@@ -104,7 +96,7 @@ private:
     std::vector<std::size_t> chosen_;  // empty: all
     std::size_t heads_, queries_, keys_, listed_;
     bool has_rows_ = false;
-    std::vector<T*> values_;  // of each row of row_statistics(); null: not wanted
+    std::vector<T*> values_;  // of each statistic by query; null: not wanted
     std::int64_t *argmax_key_, *top_keys_;
     T *top_weights_, *key_mass_, *key_max_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/names.hpp"
@@ -55,17 +56,14 @@ struct ScoreStep {
     std::string_view key;  ///< the setting or operand that enables it
     /// How often it is applied: 0 is off.
     std::size_t (*times)(const ScoreSettings& asked, std::size_t additive_masks);
-    ApplyStep<float> float32;
-    ApplyStep<double> float64;
+    std::pair<ApplyStep<float>, ApplyStep<double>> apply;
     /// The scores after the first and the second application; a step that is off does not change
     /// them.
     ArrayId emits[2];
-    /// Its form in fused kernels; empty: only the reference supports it.
-    std::optional<StepKind> kernel{};
+    StepKind kernel;                                  ///< its form in fused kernels
     double (*number)(const ScoreRow& row) = nullptr;  ///< of the kernels' form; null: none
     bool uses_position = false;                       ///< the alignment of queries and keys matters
     bool adds_terms = false;                          ///< adds a term for each key to the scores
-    bool folds_into_query = false;  ///< kernels may multiply the queries by its number instead
     /// A setting that must be in the range of the type; null: none.
     double (*must_fit_dtype)(const ScoreSettings& asked) = nullptr;
     /// Kernels divide its input by this together with the scale; null: by nothing.
@@ -76,14 +74,6 @@ struct ScoreStep {
 inline constexpr std::string_view score_step_keys[] = {"scale", "softcap", "alibi", "mask"};
 
 std::span<const ScoreStep> score_steps();
-
-template <class T>
-ApplyStep<T> apply_of(const ScoreStep& step) {
-    if constexpr (sizeof(T) == sizeof(float))
-        return step.float32;
-    else
-        return step.float64;
-}
 
 /// One application of a step.
 struct StepUse {
@@ -98,8 +88,5 @@ double alibi_slope(const ScoreSettings& asked, std::size_t heads, std::size_t he
 
 /// Whether a step of the question depends on positions.
 bool uses_position(const ScoreSettings& asked);
-
-/// The key of a step of the question that fused kernels do not support; empty: none.
-std::string_view step_beyond_kernels(const ScoreSettings& asked);
 
 }  // namespace attn

@@ -3,61 +3,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "core/fused/attend_fused.hpp"
-#include "core/fused/fused_statistics.hpp"
 #include "core/fused/project_fused.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/linear/linear.hpp"
-#include "core/operator/merge.hpp"
-#include "core/operator/score_steps.hpp"
 #include "core/plan/resolve.hpp"
 
 namespace attn {
 namespace {
-
-/// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
-/// softmax's own is not finite, it is that.
-class WideLogsumexp : public StepObserver {
-public:
-    explicit WideLogsumexp(double* logsumexp) : logsumexp_(logsumexp) {}
-    void step(ArrayId array, Tensor4<float>& values) override { see(array, values); }
-    void step(ArrayId array, Tensor4<double>& values) override { see(array, values); }
-
-private:
-    template <class T>
-    void see(ArrayId array, const Tensor4<T>& values) {
-        const bool are_scores = array == ArrayId("biased_scores");
-        if (is_dry_run() || (!are_scores && array != ArrayId("logsumexp"))) return;
-        const std::size_t keys = values.shape(3);
-        for (std::size_t row = 0; row < values.size() / keys; ++row) {
-            const std::span of_row(values.data() + row * keys, keys);
-            if (are_scores)
-                logsumexp_[row] = of_scores(of_row);
-            else if (!std::isfinite(of_row[0]) && logsumexp_[row] != lowest)
-                logsumexp_[row] = static_cast<double>(of_row[0]);
-        }
-    }
-
-    template <class T>
-    static double of_scores(std::span<const T> scores) {
-        const bool are_lowest =
-            std::all_of(scores.begin(), scores.end(), [](T score) { return score == T(lowest); });
-        if (are_lowest) return lowest;
-        const auto shift = static_cast<double>(*std::max_element(scores.begin(), scores.end()));
-        double sum = 0;
-        for (const T score : scores) sum += std::exp(static_cast<double>(score) - shift);
-        return logsumexp_of(shift, sum);
-    }
-
-    static constexpr double lowest = -std::numeric_limits<double>::infinity();
-    double* logsumexp_;
-};
 
 template <class T>
 void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder& recorder,
@@ -110,11 +67,6 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
     if (averages) recorder.record_chosen("attention_weights", averaged);
 }
 
-/// The portable kernel's products take longer than the steps that they replace.
-bool is_chunked(const Backend& backend) {
-    return backend.is_fused() && backend.name != "generic";
-}
-
 template <class T>
 void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
                    Recorder& recorder, ThreadPool& pool) {
@@ -128,7 +80,7 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
     outputs.states = states.data();
     outputs.present_state =
         recorder.allocate<T>("present_state", std::array{q[0], kv_heads, d_k, plan.d_v});
-    if (is_chunked(*plan.backend))
+    if (plan.backend->is_chunked())
         attend_chunked(*plan.backend->kernel, call, outputs, pool);
     else
         attend_sequential(call, outputs, pool);
@@ -153,9 +105,6 @@ void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& c
 std::string lacks_of_kernels(const Plan& plan) {
     if (!plan.config.rule && plan.config.mask_method == MaskMethod::renormalize)
         return "has mask_method renormalize";
-    if (const std::string_view step = step_beyond_kernels(plan.config);
-        !plan.config.rule && !step.empty())
-        return "has " + std::string(step);
     std::string lacks;
     plan.emit.for_each([&](ArrayId array) {
         const bool is_beyond = array.row().from == From::reference;
@@ -218,9 +167,8 @@ void attend_part(const Backend& backend, const AttentionCall<T>& call, const Hea
         outputs.wide_logsumexp = logsumexp;
         return attend_fused(*backend.kernel, call, outputs, pool);
     }
-    WideLogsumexp observer(logsumexp);
-    Recorder recorder({}, {}, &observer);
-    const Tensor4<T> heads = attend(call, recorder);
+    Recorder nothing({}, {});
+    const Tensor4<T> heads = attend(call, nothing, logsumexp);
     copy_heads(heads.data(), heads.shape(), context);
 }
 

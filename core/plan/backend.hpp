@@ -21,6 +21,8 @@ struct Backend {
     const kernels::Kernel* kernel;  ///< the fused kernel; null for the reference
 
     bool is_fused() const { return kernel != nullptr; }
+    /// The portable kernel's products take longer than the steps that they replace.
+    bool is_chunked() const { return is_fused() && name != "generic"; }
     bool runs_here() const { return kernel == nullptr || kernel->runs_here(); }
 };
 

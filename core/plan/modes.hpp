@@ -1,10 +1,11 @@
 // The modes, one row each, used by all modules.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
+
+#include "core/base/names.hpp"
 
 namespace attn {
 
@@ -50,9 +51,7 @@ inline constexpr std::array<ModeRow, 6> mode_rows{
 constexpr const ModeRow& row_of(Mode mode) {
     return mode_rows[static_cast<std::size_t>(mode)];
 }
-static_assert(std::all_of(mode_rows.begin(), mode_rows.end(),
-                          [](const ModeRow& row) { return &row == &row_of(row.mode); }),
-              "rows are in the order of their modes");
+static_assert(are_in_order(mode_rows, &ModeRow::mode));
 
 /// The row of this name, or null.
 constexpr const ModeRow* mode_named(std::string_view name) {

@@ -109,11 +109,10 @@ void resolve_scores(Settings& s, const Plan& plan) {
 }
 
 std::string missing_array(const std::string& name, const ArraySet& available) {
-    std::vector<std::string> names;
-    available.for_each([&](ArrayId id) { names.emplace_back(id.row().name); });
-    std::string text = name + " does not exist with these settings; there are ";
-    for (const std::string& other : names) text += (&other == &names[0] ? "" : ", ") + other;
-    return text;
+    std::string names;
+    available.for_each(
+        [&](ArrayId id) { names += (names.empty() ? "" : ", ") + std::string(id.row().name); });
+    return name + " does not exist with these settings; there are " + names;
 }
 
 /// Sorts the names of arrays, without repetitions, and replaces `all` by all of them. `rotates`:
@@ -153,7 +152,6 @@ void check_top(const Plan& plan, const Settings& s) {
                           std::to_string(std::max(plan.kv_len, always)));
 }
 
-/// The keys that are used.
 void choose_keys(Plan& plan, const PlanOptions& options) {
     const KeyRange range = options.keys.value_or(KeyRange{0, plan.kv_len});
     if (range.first >= range.end || range.end > plan.kv_len)
@@ -165,7 +163,6 @@ void choose_keys(Plan& plan, const PlanOptions& options) {
     plan.keys = range.end - range.first;
 }
 
-/// The query rows that are computed.
 void choose_rows(Plan& plan, const Settings& s) {
     const std::string queries = std::to_string(plan.q_len);
     if (s.token && !s.rows.empty()) refuse("rows", "conflicts with --token; expected one of them");

@@ -41,7 +41,6 @@ struct Seed {
 /// Su et al., "RoFormer" (2021), section 3.2.2.
 inline constexpr double default_rope_base = 10000;
 
-/// Settings of linear attention.
 struct LinearSettings {
     std::optional<Rule> rule;
     std::vector<double> decay, beta;  ///< constants: one for all key heads, or one each

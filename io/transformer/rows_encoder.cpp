@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/model/position_bias.hpp"
+#include "core/model/attention_part.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io {

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "core/model/position_bias.hpp"
+#include "core/model/attention_part.hpp"
 #include "core/model/stages.hpp"
 #include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/model/position_bias.hpp"
+#include "core/model/attention_part.hpp"
 #include "core/model/stages.hpp"
 #include "io/transformer/input_reader.hpp"
 #include "io/transformer/model_config.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/resize.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/fused/fused_statistics.hpp"
+#include "core/fused/attend_fused.hpp"
 #include "core/fused/tile_plan.hpp"
 #include "core/kernels/dispatch.hpp"
 #include "core/operator/recorder.hpp"

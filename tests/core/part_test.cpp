@@ -28,8 +28,8 @@ namespace {
 template <class T>
 AttentionCall<T> part_of(const AttentionCall<T>& whole, KeyRange range) {
     AttentionCall<T> part = whole;
-    part.key = rows_of_heads(whole.key, range.first, range.end - range.first);
-    part.value = rows_of_heads(whole.value, range.first, range.end - range.first);
+    part.key = sliced(whole.key, 2, range.first, range.end - range.first);
+    part.value = sliced(whole.value, 2, range.first, range.end - range.first);
     number_keys_from(part, range.first, whole.key.shape(2));
     part.sink.clear();
     return part;

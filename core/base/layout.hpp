@@ -1,0 +1,93 @@
+// Copies of arrays with another layout.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "core/base/memory.hpp"
+#include "core/base/tensor.hpp"
+
+namespace attn {
+
+/// `outer` times `length` elements along an axis, each of `inner` numbers.
+struct AxisRuns {
+    std::size_t outer = 1, length = 1, inner = 1;
+
+    template <class Shape>
+    AxisRuns(const Shape& shape, std::size_t axis) : length(shape[axis]) {
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            if (i != axis) (i < axis ? outer : inner) *= shape[i];
+    }
+};
+
+/// The elements at these indices of an axis, in this order.
+template <class T>
+void copy_picked(const T* from, const AxisRuns& runs, const std::vector<std::size_t>& indices,
+                 T* to) {
+    for (std::size_t run = 0; run < runs.outer; ++run, from += runs.length * runs.inner)
+        for (std::size_t i = 0; i < indices.size();) {
+            std::size_t end = i + 1;  // neighbours are copied at once
+            while (end < indices.size() && indices[end] == indices[end - 1] + 1) ++end;
+            to = std::copy_n(from + indices[i] * runs.inner, (end - i) * runs.inner, to);
+            i = end;
+        }
+}
+
+template <class T, class Shape>
+ShapedArray<T, Shape> picked(const ShapedArray<T, Shape>& all, std::size_t axis,
+                             const std::vector<std::size_t>& indices) {
+    Shape shape = all.shape();
+    shape[axis] = indices.size();
+    auto part = ShapedArray<T, Shape>::from_shape(shape);
+    if (!is_dry_run()) copy_picked(all.data(), {all.shape(), axis}, indices, part.data());
+    return part;
+}
+
+/// `count` elements of an axis.
+template <class T, class Shape>
+ShapedArray<T, Shape> sliced(const ShapedArray<T, Shape>& all, std::size_t axis, std::size_t first,
+                             std::size_t count) {
+    std::vector<std::size_t> indices(count);
+    std::iota(indices.begin(), indices.end(), first);
+    return picked(all, axis, indices);
+}
+
+/// Writes `part` to indices from `first` on of an axis of x.
+template <class T, class Shape>
+void put(ShapedArray<T, Shape>& x, std::size_t axis, std::size_t first,
+         const ShapedArray<T, Shape>& part) {
+    if (is_dry_run()) return;
+    const AxisRuns runs(x.shape(), axis);
+    const std::size_t count = part.shape(axis) * runs.inner;
+    for (std::size_t run = 0; run < runs.outer; ++run)
+        std::copy_n(part.data() + run * count, count,
+                    x.data() + (run * runs.length + first) * runs.inner);
+}
+
+/// One after the other along an axis.
+template <class T, class Shape>
+ShapedArray<T, Shape> joined(std::size_t axis, const ShapedArray<T, Shape>& first,
+                             const ShapedArray<T, Shape>& last) {
+    Shape shape = first.shape();
+    shape[axis] += last.shape(axis);
+    auto all = ShapedArray<T, Shape>::from_shape(shape);
+    put(all, axis, 0, first);
+    put(all, axis, first.shape(axis), last);
+    return all;
+}
+
+/// Numbers of the shape (batch, rows, columns, d) as (batch, columns, rows, d).
+template <class T>
+void copy_swapped(const T* from, const std::array<std::size_t, 4>& shape, T* to) {
+    if (is_dry_run()) return;
+    const auto [batch, rows, columns, d] = shape;
+    for (std::size_t b = 0; b < batch; ++b, from += rows * columns * d)
+        for (std::size_t column = 0; column < columns; ++column)
+            for (std::size_t row = 0; row < rows; ++row)
+                to = std::copy_n(from + (row * columns + column) * d, d, to);
+}
+
+}  // namespace attn
