@@ -2,11 +2,14 @@
 // in float32 and float64, and is the reference for every faster path.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
+
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xmath.hpp>
+#include <xtensor/xnoalias.hpp>
 
 #include "core/base/torch_math.hpp"
 #include "core/base/torch_sum.hpp"
@@ -18,6 +21,23 @@
 
 namespace attn {
 namespace {
+
+/// The tensor itself as an xtensor expression.
+template <class T>
+auto in_xt(const Tensor4<T>& x) {
+    return xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
+}
+
+/// The value of an expression of rank 4.
+template <class Expression, class T = typename Expression::value_type>
+Tensor4<T> evaluated(const Expression& expression) {
+    const auto& shape = expression.shape();
+    Tensor4<T> x = Tensor4<T>::from_shape({shape[0], shape[1], shape[2], shape[3]});
+    if (is_dry_run()) return x;
+    auto to = xt::adapt(x.data(), x.size(), xt::no_ownership(), x.shape());
+    xt::noalias(to) = expression;
+    return x;
+}
 
 /// (batch, heads, m, k) times (batch, kv_heads, k, n): a group of heads shares each matrix of b.
 template <class T>
@@ -176,12 +196,8 @@ Tensor4<T> renormalize(const Tensor4<T>& masked_weights, const Tensor4<T>& direc
                        Recorder& recorder) {
     const Tensor4<T> total = row_sums(masked_weights);
     recorder.record("masked_total", total);
-    Tensor4<T> weights = direct;
-    const std::size_t keys = weights.shape(3), count = is_dry_run() ? 0 : weights.size();
-    for (std::size_t i = 0; i < count; ++i)
-        if (const T sum = total.data()[i / keys]; sum >= std::numeric_limits<T>::min())
-            weights.data()[i] = masked_weights.data()[i] / sum;
-    return weights;
+    const auto usable = in_xt(total) >= std::numeric_limits<T>::min();
+    return evaluated(xt::where(usable, in_xt(masked_weights) / in_xt(total), in_xt(direct)));
 }
 
 /// The logsumexp of a part (RowSum) in double, from the scores that enter the softmax. Where the
@@ -238,10 +254,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
         record_statistics(call, biased, mask, weights, recorder);
     } else {
         recorder.record("biased_scores", modified);
-        Tensor4<T> seen = Tensor4<T>::from_shape(modified.shape());
-        if (!is_dry_run())
-            std::transform(modified.begin(), modified.end(), seen.begin(),
-                           [&](T score) { return score != masked ? T{1} : T{0}; });
+        const Tensor4<T> seen = evaluated(xt::cast<T>(xt::not_equal(in_xt(modified), masked)));
         auto [softmaxed, logsumexp] = softmax(modified, seen, call.sink, &recorder);
         recorder.record("unmasked_weights", softmaxed);
         recorder.record("logsumexp", logsumexp);
@@ -255,11 +268,7 @@ Tensor4<T> attend_from_scores(const AttentionCall<T>& call, Tensor4<T> scores, R
     if (call.dropout.p != 0 || recorder.records("dropout_mask")) {
         Tensor4<T> dropout = dropout_mask<T>(call.dropout, call.first_query, weights.shape());
         recorder.record("dropout_mask", dropout);
-        const Tensor4<T> before = std::move(weights);
-        weights = Tensor4<T>::from_shape(before.shape());
-        if (!is_dry_run())
-            std::transform(before.begin(), before.end(), dropout.begin(), weights.begin(),
-                           std::multiplies<>());
+        weights = evaluated(in_xt(weights) * in_xt(dropout));
     }
     recorder.record("attention_weights", weights);
 
