@@ -70,7 +70,6 @@ public:
 
 private:
     struct Tally;
-    class Row;
 
     ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                Precision type);
