@@ -20,37 +20,6 @@ double unit_in_last_place(double size, const PrecisionRow& type) {
     return std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(size)));
 }
 
-/// Calls use(column, error, bound) for the numbers that are finite.
-template <class Use>
-Fit fit_of_row(const Numbers& computed, std::span<const double> theirs, const TheirArray& array,
-               bool stops, const Use& use) {
-    Fit fit;
-    double largest = 0, worst = 0;
-    for (std::size_t c = 0; c < theirs.size(); ++c) {
-        const double given = theirs[c], value = computed.value[c];
-        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-        ++fit.numbers;
-        double multiple = 0;
-        if (std::isfinite(given) && std::isfinite(value)) {
-            const double error = std::abs(given - value);
-            const double bound =
-                computed.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
-            if (error != 0)
-                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
-            worst = std::max(worst, error);
-            use(c, error, bound, fit);
-        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
-            multiple = never_within;
-        }
-        fit.bound = std::max(fit.bound, multiple);
-        fit.squares += multiple * multiple;
-        if (stops && !(multiple <= 1)) return fit;
-    }
-    fit.part = worst == 0 ? 0 : worst / largest;
-    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, row_of(array.type));
-    return fit;
-}
-
 }  // namespace
 
 void Fit::add(const Fit& other) {
@@ -95,23 +64,47 @@ bool Reproduction::is_far_off(const TheirRow& row) {
     return false;
 }
 
-Fit Reproduction::compare(const TheirRow& row, bool stops) {
-    const TheirArray& theirs = comparison_.array(row);
+Fit Reproduction::compare(const TheirRow& row, bool stops, Comparison::Asked* errors) {
+    const TheirArray& array = comparison_.array(row);
     const Comparison::Asked* const asked = comparison_.asked(row);
     // Powers this small may be 0, or have few digits.
-    const double negligible = ErrorModel(theirs.type).least_power();
-    return fit_of_row(
-        computed(row, true), comparison_.numbers(row), theirs, stops,
-        [&](std::size_t c, double error, double, Fit& fit) {
-            if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) return;
-            if (asked[c].error > asked[c].bound) {
+    const double negligible = ErrorModel(array.type).least_power();
+    const Numbers& numbers = computed(row, true);
+    const std::span<const double> theirs = comparison_.numbers(row);
+    Fit fit;
+    double largest = 0, worst = 0;
+    for (std::size_t c = 0; c < theirs.size(); ++c) {
+        const double given = theirs[c], value = numbers.value[c];
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+        ++fit.numbers;
+        double multiple = 0;
+        if (std::isfinite(given) && std::isfinite(value)) {
+            const double error = std::abs(given - value);
+            const double bound =
+                numbers.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
+            if (error != 0)
+                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
+            worst = std::max(worst, error);
+            if (errors != nullptr) errors[c] = {error, bound};
+            if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) {
+                // It shows nothing of the conventions.
+            } else if (asked[c].error > asked[c].bound) {
                 ++fit.outside;
                 if (!(error <= clearly_smaller * asked[c].error)) ++fit.as_far_outside;
             } else {
                 ++fit.inside;
                 if (!(error <= asked[c].bound)) ++fit.no_longer_inside;
             }
-        });
+        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
+            multiple = never_within;
+        }
+        fit.bound = std::max(fit.bound, multiple);
+        fit.squares += multiple * multiple;
+        if (stops && !(multiple <= 1)) return fit;
+    }
+    fit.part = worst == 0 ? 0 : worst / largest;
+    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, row_of(array.type));
+    return fit;
 }
 
 Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool)
@@ -127,12 +120,7 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
             Reproduction asked(*this, problem_.asked);
             for (std::size_t i = item * shape[2]; i < (item + 1) * shape[2]; ++i) {
                 const TheirRow row = row_at(index, i);
-                bounds[i] =
-                    fit_of_row(asked.computed(row, true), numbers(row), arrays_[index], false,
-                               [&](std::size_t c, double error, double bound, Fit&) {
-                                   errors[row.first + c] = {error, bound};
-                               })
-                        .bound;
+                bounds[i] = asked.compare(row, false, &errors[row.first]).bound;
             }
         });
         const auto worst = std::max_element(bounds.begin(), bounds.end());
