@@ -121,9 +121,10 @@ Candidate& Candidate::as_stored() {
 }
 
 RowsView Candidate::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
-    std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
+    std::shared_ptr<const BoundedRows>& heads = heads_[index_of(slot)];
     if (!heads) heads = shared_.heads(slot, c_);
-    return heads->view().part((batch * heads->heads + head) * heads->tokens, heads->tokens);
+    const std::size_t tokens = shared_.tokens(slot);
+    return heads->view().part((batch * shared_.head_count(slot) + head) * tokens, tokens);
 }
 
 std::size_t Candidate::kv_head_of(std::size_t head) const {

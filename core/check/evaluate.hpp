@@ -203,7 +203,7 @@ private:
     bool rounds_projected_, rounds_weights_, rounds_outputs_;
 
     Numbers answer_;
-    std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
+    std::vector<std::shared_ptr<const BoundedRows>> heads_;  ///< by slot
     /// By batch and key head; null: not yet.
     std::vector<std::shared_ptr<const BoundedRows>> keys_, values_;
     BoundedRows query_;  ///< one row

@@ -30,10 +30,10 @@ Numbers Evaluator::bias_of(Tensor tensor, const Conventions& c) const {
 
 /// The columns of queries, keys and values as one matrix, of which those of all heads were read as
 /// those of each head in turn, or the other way round.
-void Evaluator::split_side_by_side(Tensor slot, const Conventions& c, Heads& to) const {
-    const std::size_t d = to.columns, width = to.heads * d,
-                      tensor = index_of(c.used[index_of(slot)]);
-    for (std::size_t h = 0; h < to.heads; ++h)
+void Evaluator::split_side_by_side(Tensor slot, const Conventions& c, BoundedRows& to) const {
+    const std::size_t d = to.columns, heads = head_count(slot), len = tokens(slot),
+                      width = heads * d, tensor = index_of(c.used[index_of(slot)]);
+    for (std::size_t h = 0; h < heads; ++h)
         for (std::size_t i = 0; i < d; ++i) {
             const bool is_packed = c.split == HeadSplit::packed;
             const std::size_t place =
@@ -43,29 +43,27 @@ void Evaluator::split_side_by_side(Tensor slot, const Conventions& c, Heads& to)
             const std::shared_ptr<const BoundedRows> from = projected(part, c);
             const Numbers bias = bias_of(part, c);
             for (std::size_t row = 0; row < from->rows; ++row) {
-                const std::size_t b = row / to.tokens, t = row % to.tokens;
+                const std::size_t b = row / len, t = row % len;
                 Bounded x{from->value[row * width + column], from->error[row * width + column]};
                 if (!bias.value.empty())
                     x = add_bias(model_, problem_.source[0].columns, bias.value[column], x);
-                const std::size_t at = ((b * to.heads + h) * to.tokens + t) * d + i;
+                const std::size_t at = ((b * heads + h) * len + t) * d + i;
                 to.value[at] = x.value;
                 to.error[at] = x.error;
             }
         }
 }
 
-Heads Evaluator::split(Tensor slot, const Conventions& c) const {
+BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
     const Tensor tensor = c.used[index_of(slot)];
     const std::shared_ptr<const BoundedRows> from = projected(tensor, c);
     const std::optional<ProjectionNumbers>& p =
         problem_.projection[index_of(c.projected_by[index_of(tensor)])];
-    Heads to;
-    to.heads = head_count(tensor);
-    to.tokens = tokens(tensor);
+    const std::size_t heads = head_count(tensor), len = tokens(tensor);
     const bool copies = problem_.heads_in == HeadsIn::copies && !p,
                has_axis = problem_.heads_in == HeadsIn::axis && !p;
-    const std::size_t width = from->columns, d = copies ? width : width / to.heads;
-    static_cast<BoundedRows&>(to) = BoundedRows(problem_.plan.batch * to.heads * to.tokens, d);
+    const std::size_t width = from->columns, d = copies ? width : width / heads;
+    BoundedRows to(problem_.plan.batch * heads * len, d);
     to.spread = from->spread;
     if (c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) {
         split_side_by_side(slot, c, to);
@@ -74,23 +72,23 @@ Heads Evaluator::split(Tensor slot, const Conventions& c) const {
     const Numbers bias = bias_of(tensor, c);
     std::size_t at = 0;
     for (std::size_t b = 0; b < problem_.plan.batch; ++b)
-        for (std::size_t h = 0; h < to.heads; ++h)
-            for (std::size_t t = 0; t < to.tokens; ++t)
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t t = 0; t < len; ++t)
                 for (std::size_t i = 0; i < d; ++i, ++at) {
                     std::size_t token = t, column = copies ? i : h * d + i;
                     if (c.split == HeadSplit::interleaved && !copies) {
-                        column = h + i * to.heads;
+                        column = h + i * heads;
                     } else if (c.split == HeadSplit::reshaped && has_axis) {
-                        const std::size_t place = (t * to.heads + h) * d + i;
-                        token = place / d % to.tokens;
-                        column = place / (to.tokens * d) * d + i;
+                        const std::size_t place = (t * heads + h) * d + i;
+                        token = place / d % len;
+                        column = place / (len * d) * d + i;
                     } else if ((c.split == HeadSplit::reshaped || c.split == HeadSplit::joined) &&
                                !copies) {
-                        const std::size_t place = (h * to.tokens + t) * d + i;
+                        const std::size_t place = (h * len + t) * d + i;
                         token = place / width;
                         column = place % width;
                     }
-                    const std::size_t place = (b * to.tokens + token) * width + column;
+                    const std::size_t place = (b * len + token) * width + column;
                     Bounded x{from->value[place], from->error[place]};
                     if (!bias.value.empty()) x = add_bias(model_, p->d_in, bias.value[column], x);
                     to.value[at] = x.value;

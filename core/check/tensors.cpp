@@ -338,20 +338,21 @@ std::shared_ptr<const BoundedRows> Evaluator::projected(Tensor tensor, const Con
     });
 }
 
-std::shared_ptr<const Heads> Evaluator::heads(Tensor slot, const Conventions& c) const {
+std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventions& c) const {
     return heads_.of(key_of_heads(slot, c), [&] {
-        Heads x = split(slot, c);
+        BoundedRows x = split(slot, c);
+        const std::size_t count = head_count(slot), len = tokens(slot);
         const std::optional<InputNorm>& norm =
             slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
         if (norm && slot != Tensor::value) {
             const std::size_t d = x.columns, together = norm->weight.size() / d;
             std::vector<double> row(norm->weight.size()), error(row.size());
             for (std::size_t b = 0; b < problem_.plan.batch; ++b)
-                for (std::size_t t = 0; t < x.tokens; ++t)
-                    for (std::size_t first = 0; first < x.heads; first += together) {
+                for (std::size_t t = 0; t < len; ++t)
+                    for (std::size_t first = 0; first < count; first += together) {
                         const auto each = [&](const auto& copy) {
                             for (std::size_t i = 0; i < together; ++i) {
-                                const std::size_t at = (b * x.heads + first + i) * x.tokens + t;
+                                const std::size_t at = (b * count + first + i) * len + t;
                                 copy(x.at(at), row.data() + i * d);
                                 copy(x.error_at(at), error.data() + i * d);
                             }

@@ -73,11 +73,6 @@ struct ProductError {
 ProductError product_error(const ErrorModel& model, double product, const RowsView& a,
                            const RowsView& b, std::size_t scaled);
 
-/// (batch * heads * tokens, d), contiguous for each head.
-struct Heads : BoundedRows {
-    std::size_t heads = 0, tokens = 0;
-};
-
 /// What each pair of columns is multiplied by at each position, in order.
 struct RowRotation {
     Rope layout = Rope::half;
@@ -175,8 +170,10 @@ public:
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
     std::shared_ptr<const BoundedRows> weight(Tensor tensor, const Conventions& c) const;
-    /// The queries, keys or values of new tokens, before the rotation.
-    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c) const;
+    std::size_t head_count(Tensor tensor) const;
+    std::size_t tokens(Tensor tensor) const;
+    /// The queries, keys or values of new tokens, before the rotation: (batch * heads * tokens, d).
+    std::shared_ptr<const BoundedRows> heads(Tensor slot, const Conventions& c) const;
     /// Inputs after their norm, (batch * tokens, d_in).
     std::shared_ptr<const BoundedRows> normed_inputs() const;
     /// The keys or values of a key head, cached ones first and rotated, as `make` makes them.
@@ -192,20 +189,17 @@ private:
     static Key key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,
                              const Conventions& c);
 
-    std::size_t head_count(Tensor tensor) const;
-    std::size_t tokens(Tensor tensor) const;
     /// The source, as its program reads it.
     BoundedRows source(Tensor tensor, const Conventions& c) const;
     std::shared_ptr<const BoundedRows> projected(Tensor tensor, const Conventions& c) const;
     Numbers bias_of(Tensor tensor, const Conventions& c) const;
-    void split_side_by_side(Tensor slot, const Conventions& c, Heads& to) const;
-    Heads split(Tensor slot, const Conventions& c) const;
+    void split_side_by_side(Tensor slot, const Conventions& c, BoundedRows& to) const;
+    BoundedRows split(Tensor slot, const Conventions& c) const;
 
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    mutable Memo<BoundedRows> weights_, normed_, projected_, joined_;
-    mutable Memo<Heads> heads_;
+    mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_;
     mutable Memo<RowRotation> rotations_;
 };
 
