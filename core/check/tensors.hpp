@@ -193,7 +193,6 @@ private:
     BoundedRows source(Tensor tensor, const Conventions& c) const;
     std::shared_ptr<const BoundedRows> projected(Tensor tensor, const Conventions& c) const;
     Numbers bias_of(Tensor tensor, const Conventions& c) const;
-    void split_side_by_side(Tensor slot, const Conventions& c, BoundedRows& to) const;
     BoundedRows split(Tensor slot, const Conventions& c) const;
 
     const Problem& problem_;
