@@ -214,50 +214,38 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
         line.show([&] { return search_progress_text(changes, done, of); });
     };
-    judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    const auto matches_as = [&](const std::vector<std::pair<std::size_t, Layout>>& layouts) {
+        std::vector<TheirArray> read = theirs;
+        for (const auto& [i, layout] : layouts)
+            read[i] = in_layout(given[places[i]], layout, problem_.plan, theirs[i].type);
+        judgement.matches = search_conventions(problem_, read, options, pool_);
+        if (judgement.matches.empty()) return false;
+        for (const auto& [i, layout] : layouts)
+            judgement.arrays[places[i]] = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+        return true;
+    };
+    if (matches_as({})) return;
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
-    if (judgement.matches.empty()) search_in_own_axes(judgement, given, theirs, places, options);
-    for (std::size_t i = 0; i < theirs.size() && judgement.matches.empty(); ++i) {
-        ArrayJudgement& array = judgement.arrays[places[i]];
-        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
-        const GivenArray& from = given[places[i]];
-        const TheirArray judged = theirs[i];
-        for (const Layout& layout : layouts_of(problem_.plan, from.id, from.shape)) {
-            if (layout.axes == array.axes || !layout.ends_with_columns()) continue;
-            theirs[i] = in_layout(from, layout, problem_.plan, array.type);
-            judgement.matches = search_conventions(problem_, theirs, options, pool_);
-            if (judgement.matches.empty()) continue;
-            array = judge_.judge_as(from, layout, array.type);
-            return;
-        }
-        theirs[i] = judged;
-    }
-}
-
-/// Reads all arrays in attn's own order of axes at once: if queries, keys and values were all
-/// misread in the same way, changing one of them alone leads to no match.
-void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
-                                         const std::vector<GivenArray>& given,
-                                         std::vector<TheirArray> theirs,
-                                         const std::vector<std::size_t>& places,
-                                         const SearchOptions& options) {
-    std::vector<std::pair<std::size_t, Layout>> changed;  // places and what they are read as
+    const auto layouts_at = [&](std::size_t i) {
+        return layouts_of(problem_.plan, theirs[i].id, given[places[i]].shape);
+    };
+    // All arrays in attn's own order at once: if queries, keys and values were all misread in the
+    // same way, changing one of them alone leads to no match.
+    std::vector<std::pair<std::size_t, Layout>> own;
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+        if (!judgement.arrays[places[i]].axes.empty())
+            if (const Layout first = layouts_at(i).front(); first.axes.empty())
+                own.emplace_back(i, first);
+    if (own.size() > 1 && matches_as(own)) return;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[places[i]];
-        if (array.axes.empty()) continue;
-        const GivenArray& from = given[places[i]];
-        const std::vector<Layout> layouts = layouts_of(problem_.plan, from.id, from.shape);
-        if (!layouts.front().axes.empty()) continue;
-        theirs[i] = in_layout(from, layouts.front(), problem_.plan, array.type);
-        changed.emplace_back(places[i], layouts.front());
+        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
+        for (const Layout& layout : layouts_at(i))
+            if (layout.axes != array.axes && layout.ends_with_columns() &&
+                matches_as({{i, layout}}))
+                return;
     }
-    if (changed.size() < 2) return;  // a single array is tried with its other orders
-    judgement.matches = search_conventions(problem_, theirs, options, pool_);
-    if (judgement.matches.empty()) return;
-    for (const auto& [place, layout] : changed)
-        judgement.arrays[place] =
-            judge_.judge_as(given[place], layout, judgement.arrays[place].type);
 }
 
 bool check(CheckRequest request, std::vector<std::string>& notes) {
