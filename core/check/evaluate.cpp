@@ -44,7 +44,6 @@ Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool w
       is_linear_(plan_.config.rule.has_value()),
       rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
                         rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
-      rounds_weights_(rounds(c_, Rounded::weights)), rounds_outputs_(rounds(c_, Rounded::outputs)),
       heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
       rows_(plan_.heads) {}
 

@@ -200,7 +200,7 @@ private:
     const ErrorModel& model_;
     Conventions c_;
     bool with_errors_, is_linear_;
-    bool rounds_projected_, rounds_weights_, rounds_outputs_;
+    bool rounds_projected_;
 
     Numbers answer_;
     std::vector<std::shared_ptr<const BoundedRows>> heads_;  ///< by slot
