@@ -78,11 +78,6 @@ public:
     /// are unlike it.
     const std::vector<TheirRow>& probes() const { return probes_; }
 
-    /// Whether the sizes of the question's tensors allow these conventions.
-    bool allows(const Conventions& conventions) const {
-        return evaluators_.begin()->second.fits(conventions);
-    }
-
 private:
     const Problem& problem_;
     std::vector<TheirArray> arrays_;

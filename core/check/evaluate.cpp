@@ -122,8 +122,8 @@ Candidate& Candidate::as_stored() {
 RowsView Candidate::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
     std::shared_ptr<const BoundedRows>& heads = heads_[index_of(slot)];
     if (!heads) heads = shared_.heads(slot, c_);
-    const std::size_t tokens = shared_.tokens(slot);
-    return heads->view().part((batch * shared_.head_count(slot) + head) * tokens, tokens);
+    const std::size_t tokens = problem_.tokens(slot);
+    return heads->view().part((batch * problem_.head_count(slot) + head) * tokens, tokens);
 }
 
 std::size_t Candidate::kv_head_of(std::size_t head) const {

@@ -44,7 +44,7 @@ BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
         problem_.projection[index_of(c.projected_by[index_of(tensor)])];
     const bool copies = problem_.heads_in == HeadsIn::copies && !p,
                has_axis = problem_.heads_in == HeadsIn::axis && !p;
-    const std::size_t heads = head_count(tensor), len = tokens(tensor),
+    const std::size_t heads = problem_.head_count(tensor), len = problem_.tokens(tensor),
                       width = from[index_of(tensor)]->columns, d = copies ? width : width / heads;
     BoundedRows to(problem_.plan.batch * heads * len, d);
     to.spread = from[index_of(tensor)]->spread;

@@ -172,6 +172,30 @@ Conventions conventions_of(const Problem& problem) {
 
 }  // namespace
 
+bool Problem::fits(const Conventions& c) const {
+    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
+    for (const Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
+        const Tensor used = c.used[index_of(slot)];
+        if (head_count(used) != head_count(slot) || width(used) != width(slot) ||
+            tokens(used) != tokens(slot))
+            return false;
+        const Tensor from = c.projected_from[index_of(slot)], by = c.projected_by[index_of(slot)];
+        if (from == slot && by == slot) continue;
+        const auto &as = projection[index_of(slot)], &with = projection[index_of(by)];
+        if (!as || !with || as->d_out != with->d_out ||
+            source[index_of(from)].columns != with->d_in || tokens(from) != tokens(slot))
+            return false;
+    }
+    if ((c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) &&
+        (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
+         tokens(Tensor::query) != tokens(Tensor::key) || plan.independent_heads()))
+        return false;
+    if (c.rope.pairs &&
+        (c.rope.dims > plan.d_k || (c.rope.value_times != 0 && c.rope.dims > plan.d_v)))
+        return false;
+    return !c.transposed[index_of(Tensor::out)] || projection[index_of(Tensor::out)].has_value();
+}
+
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result) {
     const Dtype dtype = plan.config.dtype;
     Problem problem;

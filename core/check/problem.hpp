@@ -81,6 +81,16 @@ struct Problem {
     double kept_weight = 1;            ///< 1 / (1 - p)
 
     Conventions asked;  ///< the question's own
+
+    std::size_t head_count(Tensor tensor) const {
+        return tensor == Tensor::query ? plan.heads : plan.kv_heads;
+    }
+    /// New ones, of each batch entry.
+    std::size_t tokens(Tensor tensor) const {
+        return source[index_of(tensor)].rows / std::max<std::size_t>(plan.batch, 1);
+    }
+    /// Whether the sizes of the tensors that the conventions use fit together.
+    bool fits(const Conventions& conventions) const;
 };
 
 /// `operands` are those that the plan was made for, complete: they are rounded to its type first.

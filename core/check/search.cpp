@@ -256,7 +256,7 @@ private:
     /// The fit, if every number is within its bound.
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
-        if (!comparison_.allows(conventions)) return std::nullopt;
+        if (!problem_.fits(conventions)) return std::nullopt;
         // The errors of single changes are needed, so each is computed.
         const bool may_skip = changes.size() > 1;
         std::vector<std::string> keys(comparison_.arrays().size());

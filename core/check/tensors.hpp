@@ -161,8 +161,6 @@ public:
 
     /// Whether rows of this array can be computed: of all that settings can name, but token ids.
     static bool has(ArrayId array);
-    /// Whether the sizes of the tensors that the conventions use fit together.
-    bool fits(const Conventions& conventions) const;
 
     const Problem& problem() const { return problem_; }
     const ErrorModel& model() const { return model_; }
@@ -170,8 +168,6 @@ public:
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
     std::shared_ptr<const BoundedRows> weight(Tensor tensor, const Conventions& c) const;
-    std::size_t head_count(Tensor tensor) const;
-    std::size_t tokens(Tensor tensor) const;
     /// The queries, keys or values of new tokens, before the rotation: (batch * heads * tokens, d).
     std::shared_ptr<const BoundedRows> heads(Tensor slot, const Conventions& c) const;
     /// Inputs after their norm, (batch * tokens, d_in).
