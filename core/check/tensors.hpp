@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "core/check/error_model.hpp"
@@ -105,19 +104,18 @@ public:
         std::shared_ptr<Entry> entry;
         {
             const std::lock_guard lock(mutex_);
-            Place& place = entries_[key];
-            if (!place.entry) place.entry = std::make_shared<Entry>();
-            place.last_use = ++uses_;
-            entry = place.entry;
+            std::shared_ptr<Entry>& known = entries_[key];
+            if (!known) known = std::make_shared<Entry>();
+            entry = known;
+            entry->last_use = ++uses_;
         }
-        bool is_new = false;
-        {
-            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
-            const std::lock_guard lock(entry->making);
-            if (!entry->is_made) entry->value = make();
-            is_new = !std::exchange(entry->is_made, true);
+        // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+        const std::lock_guard lock(entry->making);
+        if (!entry->is_made) {
+            entry->value = make();
+            entry->is_made = true;
+            count(key, entry);
         }
-        if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
@@ -126,29 +124,27 @@ private:
         std::mutex making;
         bool is_made = false;
         Value value;
-    };
-    struct Place {
-        std::shared_ptr<Entry> entry;
-        std::size_t last_use = 0, bytes = 0;
+        std::size_t last_use = 0, bytes = 0;  ///< under the memo's mutex
     };
 
     void count(const Key& key, const std::shared_ptr<Entry>& entry) {
         const std::lock_guard lock(mutex_);
         const auto found = entries_.find(key);
-        if (found == entries_.end() || found->second.entry != entry) return;
-        found->second.bytes = entry->value.bytes();
-        bytes_ += found->second.bytes;
+        if (found == entries_.end() || found->second != entry) return;
+        entry->bytes = entry->value.bytes();
+        bytes_ += entry->bytes;
         while (bytes_ > byte_limit && entries_.size() > 1) {
-            const auto oldest = std::min_element(
-                entries_.begin(), entries_.end(),
-                [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-            bytes_ -= oldest->second.bytes;
+            const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                                 [](const auto& a, const auto& b) {
+                                                     return a.second->last_use < b.second->last_use;
+                                                 });
+            bytes_ -= oldest->second->bytes;
             entries_.erase(oldest);
         }
     }
 
     std::mutex mutex_;
-    std::map<Key, Place> entries_;
+    std::map<Key, std::shared_ptr<Entry>> entries_;
     std::size_t bytes_ = 0, uses_ = 0;
 };
 
