@@ -18,13 +18,6 @@
 namespace attn::cli {
 namespace {
 
-/// The arrays of the question's own computation: it only draws what is drawn.
-PlanOptions options_of_check(const Settings& settings) {
-    std::vector<std::string> emit{"context_vectors"};
-    if (settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
-    return {.emit = std::move(emit)};
-}
-
 /// Refuses settings that change no number.
 void check_question_settings(const Request& request, const CheckRequest& asked) {
     if (is_from_flag(request, "precision"))
@@ -58,8 +51,10 @@ PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& req
                                  const Runtime& runtime) {
     Question question = read_question(std::move(asked), runtime);
     check_question_settings(question.request, request);
-    const PlanOptions options = options_of_check(question.request.settings);
-    PlannedQuestion planned = plan_question(std::move(question), options);
+    // The question's own computation only draws what is drawn.
+    std::vector<std::string> emit{"context_vectors"};
+    if (question.request.settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
+    PlannedQuestion planned = plan_question(std::move(question), {.emit = std::move(emit)});
     at_locations(planned.question.request, [&] {
         require_memory(bytes_of_problem(planned.plan), "attn check",
                        "the question in float64 with bounds on its errors");
@@ -81,18 +76,6 @@ std::vector<ProgramJudgement> best_first(std::vector<ProgramJudgement> programs)
     std::stable_sort(programs.begin(), programs.end(),
                      [&](const auto& a, const auto& b) { return key(a) < key(b); });
     return programs;
-}
-
-/// Refuses `--top` without arrays that have it.
-void check_top(const Request& request, const TheirFile& file) {
-    const bool lists_keys =
-        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
-            return array.id == "top_keys" || array.id == "top_weights";
-        });
-    if (is_from_flag(request, "top") && !lists_keys)
-        throw setting_error(
-            request, "top",
-            "requires top_keys or top_weights; expected one of them in " + file.path);
 }
 
 }  // namespace
@@ -128,7 +111,14 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
-    check_top(request_, file);
+    const bool lists_keys =
+        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
+            return array.id == "top_keys" || array.id == "top_weights";
+        });
+    if (is_from_flag(request_, "top") && !lists_keys)
+        throw setting_error(
+            request_, "top",
+            "requires top_keys or top_weights; expected one of them in " + file.path);
     ProgramJudgement judgement;
     judgement.path = std::move(file.path);
     judgement.not_compared = std::move(file.not_compared);

@@ -149,14 +149,15 @@ void note_heads(const io::ResultView& a, const io::ResultView& b) {
 
 }  // namespace
 
-void compare_results(const io::ResultView& a, const io::ResultView& b,
-                     const CompareRequest& request, const std::string& record, ThreadPool& workers,
-                     std::vector<ComparedPair>& pairs, std::vector<std::string>& notes) {
+std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::ResultView& b,
+                                          const CompareRequest& request, const std::string& record,
+                                          ThreadPool& workers, std::vector<std::string>& notes) {
     require_memory(a.bytes() + b.bytes(), b.place(),
                    "reading its arrays with those of " + a.place());
     std::vector<Row> rows = pair_up(a, b);
     if (request.common) notes.push_back(keep_common(rows, request.b));
     note_heads(a, b);
+    std::vector<ComparedPair> pairs;
     for (const Row& row : rows) {
         ComparedPair& pair = pairs.emplace_back();
         pair.record = record;
@@ -176,6 +177,7 @@ void compare_results(const io::ResultView& a, const io::ResultView& b,
         pair.heads = a.head().heads_of(row.name, pair.heads_axis);
         note_shapes(pair);
     }
+    return pairs;
 }
 
 }  // namespace attn::cli
