@@ -174,7 +174,12 @@ private:
         keep_memory_aside();
         TextSums own;
         try {
-            own = scan_in_memory(text.record, job);
+            const auto threads =
+                static_cast<std::size_t>(request_.defaults.threads.value_or(processors()));
+            if (scanners_[job] == nullptr)
+                scanners_[job] = std::make_unique<TextScanner>(
+                    request_, std::max<std::size_t>(1, threads / request_.jobs));
+            own = memory_.run([&] { return scanners_[job]->scan(text.record); });
         } catch (...) {
             const ErrorReport failure = current_error(true);
             FailedRecord problem{text.number, text.record.id(), io::one_line(failure.where),
@@ -183,17 +188,6 @@ private:
             return failed.add(std::move(problem));
         }
         sums.add(own, request_.statistics, text.record.place());
-    }
-
-    TextSums scan_in_memory(const Record& record, std::size_t job) {
-        if (scanners_[job] == nullptr)
-            scanners_[job] = std::make_unique<TextScanner>(
-                request_, std::max<std::size_t>(1, threads() / request_.jobs));
-        return memory_.run([&] { return scanners_[job]->scan(record); });
-    }
-
-    std::size_t threads() const {
-        return static_cast<std::size_t>(request_.defaults.threads.value_or(processors()));
     }
 
     const ScanRequest& request_;
