@@ -46,16 +46,6 @@ ordered_json fixed_settings(const Request& request) {
     return fixed;
 }
 
-/// A path quoted for a shell.
-std::string shell_word(const std::string& text) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+:=@%-";
-    if (text.find_first_not_of(plain) == std::string::npos) return text;
-    std::string word = "'";
-    for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return word + "'";
-}
-
 void add_norm(bool is_rms, double eps, ordered_json& model) {
     model["norm"] = is_rms ? "RMSNorm" : "LayerNorm";
     model["norm_eps"] = eps;
@@ -147,7 +137,8 @@ private:
         std::string line = "attn " + std::string(row_of(request_.settings.mode).name);
         if (!from_ids) line += " INPUT";
         if (request_.settings.mode == Mode::cross) line += " --context FILE";
-        line += " --weights " + shell_word(whole_path());
+        const std::string weights = whole_path();
+        line += " --weights" + words_text({&weights, 1});
         if (layer.number.value_or(0) != 0) line += " --layer " + std::to_string(*layer.number);
         if (from_ids) return line + " --token-ids 2,3,4";
         return request_.pre_norm ? line + " --pre-norm" : line;
@@ -225,7 +216,7 @@ void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::s
     }
     model["tensors"] = std::move(tensors);
     if (spec.vocabulary != 0) model["vocab_size"] = spec.vocabulary;
-    found["command"] = "attn model " + shell_word(path) + input_flags(opened);
+    found["command"] = "attn model" + words_text({&path, 1}) + input_flags(opened);
     found["kind"] = "model";
     found["model"] = std::move(model);
 }
