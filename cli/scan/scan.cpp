@@ -116,7 +116,6 @@ public:
         digest.add(record.line == 0 ? record.file : record.text);
         return digest.value();
     }
-    bool at_end() const { return reader_.at_end(); }
     std::optional<double> part() const { return reader_.part(); }
 
 private:

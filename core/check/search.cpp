@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/check/comparison.hpp"
-#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {
