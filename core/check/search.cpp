@@ -308,7 +308,7 @@ private:
 
     Match match_of(const Found& found) const {
         const Conventions conventions = changed_by(found.changes);
-        Match match{{}, found.fit.ulp, found.fit.bound};
+        Match match{{}, found.fit.ulp};
         for (const std::size_t index : found.changes) {
             const auto& [convention, asked, words, change, max_changes, setting] = options_[index];
             const auto words_of = convention->words;
