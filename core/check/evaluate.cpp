@@ -10,11 +10,7 @@ bool Evaluator::has(ArrayId array) {
 }
 
 Candidate::Fill Candidate::fill_of(ArrayId array) {
-    struct Row {
-        Fill fill;
-        ArraySet arrays;
-    };
-    static constexpr Row rows[] = {
+    static constexpr std::pair<Fill, ArraySet> rows[] = {
         {&Candidate::fill_input, {"inputs", "normed_inputs"}},
         {&Candidate::fill_parameter,
          {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"}},
@@ -33,8 +29,8 @@ Candidate::Fill Candidate::fill_of(ArrayId array) {
         {&Candidate::fill_output, {"head_outputs"}},
         {&Candidate::fill_context, {"context_vectors"}},
     };
-    for (const Row& row : rows)
-        if (row.arrays.has(array)) return row.fill;
+    for (const auto& [fill, arrays] : rows)
+        if (arrays.has(array)) return fill;
     return nullptr;
 }
 

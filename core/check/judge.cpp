@@ -187,7 +187,7 @@ bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision ty
 
 ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Precision type) {
     const Tally found = tally(given, layout, type);
-    ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = type};
+    ArrayJudgement judgement{.id = given.id, .type = type};
     judgement.axes = layout.axes;
     judgement.layout = layout;
     judgement.max_abs = found.max_abs;
@@ -243,7 +243,7 @@ ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Lay
 ArrayJudgement Judge::judge(const GivenArray& given) {
     const std::vector<Layout> layouts = layouts_of(problem_.plan, given.id, given.shape);
     if (layouts.empty()) {
-        ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = given.type};
+        ArrayJudgement judgement{.id = given.id, .type = given.type};
         judgement.finding = "shape " + shape_text(given.shape) + " does not fit " +
                             shape_text(shape_shown(problem_.plan, given.id));
         // nn.MultiheadAttention returns the mean over the heads by default.
