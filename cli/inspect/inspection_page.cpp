@@ -146,7 +146,7 @@ private:
     void add_arrays() {
         std::set<std::string> wanted;
         const bool is_model = found_.contains("model");
-        if (is_model) wanted = found_["model"]["tensors"].get<std::set<std::string>>();
+        if (is_model) wanted = found_["model"].at("tensors").get<std::set<std::string>>();
         const ordered_json& arrays = found_["arrays"];
         io::Cells cells{{"array", "shape", "dtype", "elements", "bytes"}};
         std::uint64_t bytes = 0, bytes_shown = 0;
