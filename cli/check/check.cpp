@@ -18,13 +18,6 @@
 namespace attn::cli {
 namespace {
 
-/// The arrays of the question's own computation: it only draws what is drawn.
-PlanOptions options_of_check(const Settings& settings) {
-    std::vector<std::string> emit{"context_vectors"};
-    if (settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
-    return {.emit = std::move(emit)};
-}
-
 /// Refuses settings that change no number.
 void check_question_settings(const Request& request, const CheckRequest& asked) {
     if (is_from_flag(request, "precision"))
@@ -58,8 +51,10 @@ PlannedQuestion planned_question(RequestWithInput asked, const CheckRequest& req
                                  const Runtime& runtime) {
     Question question = read_question(std::move(asked), runtime);
     check_question_settings(question.request, request);
-    const PlanOptions options = options_of_check(question.request.settings);
-    PlannedQuestion planned = plan_question(std::move(question), options);
+    // The question's own computation only draws what is drawn.
+    std::vector<std::string> emit{"context_vectors"};
+    if (question.request.settings.top) emit.insert(emit.end(), {"top_keys", "top_weights"});
+    PlannedQuestion planned = plan_question(std::move(question), {.emit = std::move(emit)});
     at_locations(planned.question.request, [&] {
         require_memory(bytes_of_problem(planned.plan), "attn check",
                        "the question in float64 with bounds on its errors");
@@ -81,18 +76,6 @@ std::vector<ProgramJudgement> best_first(std::vector<ProgramJudgement> programs)
     std::stable_sort(programs.begin(), programs.end(),
                      [&](const auto& a, const auto& b) { return key(a) < key(b); });
     return programs;
-}
-
-/// Refuses `--top` without arrays that have it.
-void check_top(const Request& request, const TheirFile& file) {
-    const bool lists_keys =
-        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
-            return array.id == "top_keys" || array.id == "top_weights";
-        });
-    if (is_from_flag(request, "top") && !lists_keys)
-        throw setting_error(
-            request, "top",
-            "requires top_keys or top_weights; expected one of them in " + file.path);
 }
 
 }  // namespace
@@ -128,7 +111,14 @@ CheckedQuestion::CheckedQuestion(PlannedQuestion planned, const CheckRequest& re
 
 ProgramJudgement CheckedQuestion::judge(const io::InputFile& theirs) {
     TheirFile file = read_theirs(theirs, theirs_, problem_.plan, pool_);
-    check_top(request_, file);
+    const bool lists_keys =
+        std::any_of(file.arrays.begin(), file.arrays.end(), [](const GivenArray& array) {
+            return array.id == "top_keys" || array.id == "top_weights";
+        });
+    if (is_from_flag(request_, "top") && !lists_keys)
+        throw setting_error(
+            request_, "top",
+            "requires top_keys or top_weights; expected one of them in " + file.path);
     ProgramJudgement judgement;
     judgement.path = std::move(file.path);
     judgement.not_compared = std::move(file.not_compared);
@@ -214,50 +204,38 @@ void CheckedQuestion::search(ProgramJudgement& judgement, const std::vector<Give
     options.progress = [&](std::size_t changes, std::size_t done, std::size_t of) {
         line.show([&] { return search_progress_text(changes, done, of); });
     };
-    judgement.matches = search_conventions(problem_, theirs, options, pool_);
+    const auto matches_as = [&](const std::vector<std::pair<std::size_t, Layout>>& layouts) {
+        std::vector<TheirArray> read = theirs;
+        for (const auto& [i, layout] : layouts)
+            read[i] = in_layout(given[places[i]], layout, problem_.plan, theirs[i].type);
+        judgement.matches = search_conventions(problem_, read, options, pool_);
+        if (judgement.matches.empty()) return false;
+        for (const auto& [i, layout] : layouts)
+            judgement.arrays[places[i]] = judge_.judge_as(given[places[i]], layout, theirs[i].type);
+        return true;
+    };
+    if (matches_as({})) return;
     // Where several orders of axes fit, the one that was judged is a guess.
     options.max_changes = 2;
-    if (judgement.matches.empty()) search_in_own_axes(judgement, given, theirs, places, options);
-    for (std::size_t i = 0; i < theirs.size() && judgement.matches.empty(); ++i) {
-        ArrayJudgement& array = judgement.arrays[places[i]];
-        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
-        const GivenArray& from = given[places[i]];
-        const TheirArray judged = theirs[i];
-        for (const Layout& layout : layouts_of(problem_.plan, from.id, from.shape)) {
-            if (layout.axes == array.axes || !layout.ends_with_columns()) continue;
-            theirs[i] = in_layout(from, layout, problem_.plan, array.type);
-            judgement.matches = search_conventions(problem_, theirs, options, pool_);
-            if (judgement.matches.empty()) continue;
-            array = judge_.judge_as(from, layout, array.type);
-            return;
-        }
-        theirs[i] = judged;
-    }
-}
-
-/// Reads all arrays in attn's own order of axes at once: if queries, keys and values were all
-/// misread in the same way, changing one of them alone leads to no match.
-void CheckedQuestion::search_in_own_axes(ProgramJudgement& judgement,
-                                         const std::vector<GivenArray>& given,
-                                         std::vector<TheirArray> theirs,
-                                         const std::vector<std::size_t>& places,
-                                         const SearchOptions& options) {
-    std::vector<std::pair<std::size_t, Layout>> changed;  // places and what they are read as
+    const auto layouts_at = [&](std::size_t i) {
+        return layouts_of(problem_.plan, theirs[i].id, given[places[i]].shape);
+    };
+    // All arrays in attn's own order at once: if queries, keys and values were all misread in the
+    // same way, changing one of them alone leads to no match.
+    std::vector<std::pair<std::size_t, Layout>> own;
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+        if (!judgement.arrays[places[i]].axes.empty())
+            if (const Layout first = layouts_at(i).front(); first.axes.empty())
+                own.emplace_back(i, first);
+    if (own.size() > 1 && matches_as(own)) return;
     for (std::size_t i = 0; i < theirs.size(); ++i) {
         const ArrayJudgement& array = judgement.arrays[places[i]];
-        if (array.axes.empty()) continue;
-        const GivenArray& from = given[places[i]];
-        const std::vector<Layout> layouts = layouts_of(problem_.plan, from.id, from.shape);
-        if (!layouts.front().axes.empty()) continue;
-        theirs[i] = in_layout(from, layouts.front(), problem_.plan, array.type);
-        changed.emplace_back(places[i], layouts.front());
+        if (array.verdict != Verdict::wrong && array.axes.empty()) continue;
+        for (const Layout& layout : layouts_at(i))
+            if (layout.axes != array.axes && layout.ends_with_columns() &&
+                matches_as({{i, layout}}))
+                return;
     }
-    if (changed.size() < 2) return;  // a single array is tried with its other orders
-    judgement.matches = search_conventions(problem_, theirs, options, pool_);
-    if (judgement.matches.empty()) return;
-    for (const auto& [place, layout] : changed)
-        judgement.arrays[place] =
-            judge_.judge_as(given[place], layout, judgement.arrays[place].type);
 }
 
 bool check(CheckRequest request, std::vector<std::string>& notes) {

@@ -102,9 +102,6 @@ private:
 
     void name_type(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
     void search(ProgramJudgement& judgement, const std::vector<GivenArray>& given);
-    void search_in_own_axes(ProgramJudgement& judgement, const std::vector<GivenArray>& given,
-                            std::vector<TheirArray> theirs, const std::vector<std::size_t>& places,
-                            const SearchOptions& options);
 
     const CheckRequest& asked_;
     ThreadPool& pool_;

@@ -34,11 +34,6 @@ constexpr std::array<CheckFormat, 2> check_formats{
     {{false, "text", {".txt"}}, {true, "json", {".json", ".ndjson", ".jsonl"}}}};
 constexpr auto check_format_names = names_of(check_formats);
 
-std::optional<CheckTolerance> tolerance_of(const Args& args) {
-    if (!args.has("atol") && !args.has("rtol")) return std::nullopt;
-    return CheckTolerance{args.real("atol").value_or(0), args.real("rtol").value_or(0)};
-}
-
 /// By the flag, or by the name of the output; otherwise text, or of many requests JSON. Errors:
 /// kind usage for a name of another format.
 bool is_json(const Args& args, bool of_requests) {
@@ -67,7 +62,8 @@ CheckRequest check_of(const Args& args) {
     for (const std::string_view path : io::lines_of(against)) request.against.emplace_back(path);
     request.names = args.text("names").value_or("");
     if (const auto type = args.place("type")) request.type = precision_names[*type].first;
-    request.tolerance = tolerance_of(args);
+    if (args.has("atol") || args.has("rtol"))
+        request.tolerance = {args.real("atol").value_or(0), args.real("rtol").value_or(0)};
     request.search = args.has("search");
     return request;
 }

@@ -18,65 +18,53 @@
 namespace attn::cli {
 namespace {
 
-/// The lines of a file, each with the id in it as JSON, or empty.
+struct ResultLine {
+    io::Source text;
+    std::string id;         ///< as JSON; or empty
+    bool is_taken = false;  ///< by a request
+};
+
+/// The lines of a file of results, by their ids.
 class ResultLines {
 public:
     /// Errors: kind input if two lines have the same id.
     explicit ResultLines(const io::InputFile& file) {
         io::for_each_line(*file.source, [&](io::Source line) {
             line.memory = file.source->memory;
-            std::string id = id_of_line(line);
+            std::string id;
+            try {
+                const io::JsonDocument document(line);
+                const io::JsonMember* const member =
+                    document.is_array() ? nullptr : document.find("id");
+                if (member != nullptr) id = id_in(document, *member);
+            } catch (const Error&) {  // reported when the line is read for its request
+                if (!unreadable_) unreadable_ = lines_.size();
+            }
             if (!id.empty() && !by_id_.emplace(id, lines_.size()).second)
                 throw Error(ErrorKind::input, io::input_file_of_line(line).place,
                             "id " + id + " is given twice; expected one result for each request");
-            lines_.push_back(std::move(line));
-            is_taken_.push_back(false);
+            lines_.push_back({std::move(line), std::move(id)});
         });
     }
 
     /// Errors: kind input if there is none.
     const io::Source& of(const std::string& id, std::size_t index, const std::string& place) {
         const auto found = by_id_.find(id);
-        if (found != by_id_.end()) return taken(found->second);
-        // It may be the result that is missing; reading it says what is wrong.
-        if (!by_id_.empty() && unreadable_) return taken(*unreadable_);
-        if (!by_id_.empty() || index >= lines_.size())
+        // The line that is not valid may be the result; reading it says what is wrong.
+        const std::size_t at = found != by_id_.end() ? found->second
+                               : by_id_.empty()      ? index
+                                                     : unreadable_.value_or(lines_.size());
+        if (at >= lines_.size())
             throw Error(ErrorKind::input, place,
                         "no result for this request; expected one with id " + id);
-        return taken(index);
+        lines_[at].is_taken = true;
+        return lines_[at].text;
     }
 
-    /// Calls use(id, line) for each line that no request took, in order.
-    template <class Use>
-    void for_each_left(const Use& use) const {
-        std::vector<const std::string*> ids(lines_.size());
-        for (const auto& [id, at] : by_id_) ids[at] = &id;
-        for (std::size_t at = 0; at < lines_.size(); ++at)
-            if (!is_taken_[at])
-                use(ids[at] != nullptr ? *ids[at] : std::to_string(lines_[at].first_line),
-                    lines_[at]);
-    }
+    const std::vector<ResultLine>& all() const { return lines_; }
 
 private:
-    const io::Source& taken(std::size_t at) {
-        is_taken_[at] = true;
-        return lines_[at];
-    }
-
-    std::string id_of_line(const io::Source& line) {
-        try {
-            const io::JsonDocument document(line);
-            const io::JsonMember* const member =
-                document.is_array() ? nullptr : document.find("id");
-            return member == nullptr ? "" : id_in(document, *member);
-        } catch (const Error&) {
-            if (!unreadable_) unreadable_ = lines_.size();
-            return {};  // reported when the line is read for its request
-        }
-    }
-
-    std::vector<io::Source> lines_;
-    std::vector<bool> is_taken_;  ///< by a request; as long as lines_
+    std::vector<ResultLine> lines_;
     std::map<std::string, std::size_t> by_id_;
     std::optional<std::size_t> unreadable_;  ///< the first line that is not valid JSON
 };
@@ -97,61 +85,6 @@ std::string failed_line(const std::string& id, const ErrorReport& failure) {
     return line + "}}\n";
 }
 
-class RecordChecker {
-public:
-    RecordChecker(const CheckRequest& request, ResultLines& results)
-        : request_(request), results_(results) {}
-
-    /// A line of the report.
-    std::string check(const io::Source& source, std::size_t index) {
-        std::string id = std::to_string(source.first_line);
-        try {
-            io::InputFile line = io::input_file_of_line(source);
-            id = id_of_request(line, source.first_line);
-            const io::Source& result = results_.of(id, index, line.place);
-            const io::InputFile theirs = io::input_file_of_line(result);
-            if (theirs.holds_object() && theirs.document->find("error") != nullptr)
-                throw Error(ErrorKind::input, theirs.place,
-                            "a record that failed in its batch; expected a result");
-            CheckedQuestion question(open_request(request_.flags, std::move(line)), request_,
-                                     {pool_, models_});
-            ProgramJudgement judgement = question.judge(indexed_.result_of(theirs));
-            judgement.id = id;
-            all_right_ = all_right_ && judgement.verdict != Verdict::wrong;
-            std::vector<ProgramJudgement> one;
-            one.push_back(std::move(judgement));
-            return check_json(one);
-        } catch (const io::WrittenFile&) {
-            throw;
-        } catch (const Error&) {
-            all_right_ = false;
-            return failed_line(id, current_error(true));
-        }
-    }
-
-    /// A line of the report for a result that is of no request.
-    std::string refuse(const std::string& id, const io::Source& line) {
-        all_right_ = false;
-        try {
-            const std::string place = io::input_file_of_line(line).place;
-            throw Error(ErrorKind::input, place,
-                        "a result of no request; expected the id of a request");
-        } catch (const Error&) {
-            return failed_line(id, current_error(true));
-        }
-    }
-
-    bool all_right() const { return all_right_; }
-
-private:
-    const CheckRequest& request_;
-    ResultLines& results_;
-    ThreadPool pool_;
-    io::LoadedModels models_;
-    IndexedResults indexed_;
-    bool all_right_ = true;
-};
-
 }  // namespace
 
 bool holds_requests(const io::InputFile& file) {
@@ -168,17 +101,53 @@ bool check_records(const io::InputFile& file, const CheckRequest& request) {
     check_standard_input(request);
     const io::InputFile theirs = io::open_input_file(request.against[0], io::ndjson_input);
     ResultLines results(theirs);
-    RecordChecker checker(request, results);
+    ThreadPool pool;
+    io::LoadedModels models;
+    IndexedResults indexed;
+    bool all_right = true;
+    const auto failed = [&](const std::string& id) {
+        all_right = false;
+        return failed_line(id, current_error(true));
+    };
+    const auto check_record = [&](const io::Source& source, std::size_t index) -> std::string {
+        std::string id = std::to_string(source.first_line);
+        try {
+            io::InputFile line = io::input_file_of_line(source);
+            id = id_of_request(line, source.first_line);
+            const io::InputFile result = io::input_file_of_line(results.of(id, index, line.place));
+            if (result.holds_object() && result.document->find("error") != nullptr)
+                throw Error(ErrorKind::input, result.place,
+                            "a record that failed in its batch; expected a result");
+            CheckedQuestion question(open_request(request.flags, std::move(line)), request,
+                                     {pool, models});
+            ProgramJudgement judgement = question.judge(indexed.result_of(result));
+            judgement.id = id;
+            all_right = all_right && judgement.verdict != Verdict::wrong;
+            return check_json({std::move(judgement)});
+        } catch (const io::WrittenFile&) {
+            throw;
+        } catch (const Error&) {
+            return failed(id);
+        }
+    };
+    const auto refuse = [&](const ResultLine& line) {
+        try {
+            throw Error(ErrorKind::input, io::input_file_of_line(line.text).place,
+                        "a result of no request; expected the id of a request");
+        } catch (const Error&) {
+            return failed(line.id.empty() ? std::to_string(line.text.first_line) : line.id);
+        }
+    };
     io::OutputFile out(request.flags.output);
     out.fill([&](io::Output& to) {
         std::size_t index = 0;
         io::for_each_line(*file.source,
-                          [&](const io::Source& line) { to << checker.check(line, index++); });
-        results.for_each_left(
-            [&](const std::string& id, const io::Source& line) { to << checker.refuse(id, line); });
+                          [&](const io::Source& line) { to << check_record(line, index++); });
+        for (const ResultLine& line : results.all())
+            if (!line.is_taken) to << refuse(line);
     });
     out.commit();
-    return checker.all_right();
+    return all_right;
 }
 
 }  // namespace attn::cli

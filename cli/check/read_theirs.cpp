@@ -22,9 +22,10 @@ namespace {
 
 constexpr std::string_view nameless = "array";  // as ResultView calls it
 
-std::string listed_names(const std::vector<std::string>& names) {
+template <class Arrays>
+std::string listed_names(const Arrays& arrays) {
     constexpr std::size_t longest = 300;
-    return io::one_line(io::shortened(io::comma_list(names), longest));
+    return io::one_line(io::shortened(io::comma_list(arrays, &io::ArrayView::name), longest));
 }
 
 ArrayId array_of(const std::string& name, const std::string& where) {
@@ -71,7 +72,7 @@ public:
                 if (other == *ours)
                     throw Error(ErrorKind::usage, view_.place(),
                                 "two arrays for " + std::string(ours->row().name) + ": " +
-                                    listed_names({view->name, array.name}) +
+                                    listed_names(std::array{view, &array}) +
                                     "; expected one, as --names " + view->name + "=" +
                                     std::string(ours->row().name) + " chooses it");
             found.emplace_back(*ours, &array);
@@ -126,12 +127,6 @@ private:
         return exists(*meant) && !is_said(*meant) ? meant : std::nullopt;
     }
 
-    std::vector<std::string> names_of_view() const {
-        std::vector<std::string> names;
-        for (const io::ArrayView& array : view_.arrays()) names.push_back(array.name);
-        return names;
-    }
-
     /// Of `--names`: both sides must exist.
     void check_names() const {
         for (const NamePair& pair : options_.names) {
@@ -149,7 +144,7 @@ private:
                         is_nameless ? "the array of " + view_.place() +
                                           " has no name; expected --names " + ours
                                     : "no such array in " + view_.place() + "; expected " +
-                                          listed_names(names_of_view()));
+                                          listed_names(view_.arrays()));
         }
     }
 
@@ -160,16 +155,16 @@ private:
         for (std::size_t i = 0; i < emitted_arrays.size(); ++i)
             if (exists(ArrayId(i)) && !emitted_arrays[i].is_parameter())
                 known.emplace_back(emitted_arrays[i].name);
-        std::string way =
-            "expected --names THEIRS=OURS, such as " + names_of_view().front() + "=context_vectors";
-        for (const std::string& name : names_of_view()) {
-            const std::string near = did_you_mean(name, known);
+        std::string way = "expected --names THEIRS=OURS, such as " + view_.arrays().front().name +
+                          "=context_vectors";
+        for (const io::ArrayView& array : view_.arrays()) {
+            const std::string near = did_you_mean(array.name, known);
             if (near.empty()) continue;
-            way = "did you mean --names " + name + "=" + near + "?";
+            way = "did you mean --names " + array.name + "=" + near + "?";
             break;
         }
         throw Error(ErrorKind::usage, view_.place(),
-                    "no array has a name of attn's: " + listed_names(names_of_view()) + "; " +
+                    "no array has a name of attn's: " + listed_names(view_.arrays()) + "; " +
                         io::one_line(way));
     }
 

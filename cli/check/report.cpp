@@ -20,25 +20,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string brief_number(double value) {
+std::string brief_number(double value, int digits = 3) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
     std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", value);
+    std::snprintf(text.data(), text.size(), "%.*g", digits, value);
     return text.data();
 }
 
 /// A number from 0.
 std::string size_of_error(double value) {
     return std::isinf(value) ? "inf" : brief_number(value);
-}
-
-/// With enough digits to see a difference of few units.
-std::string long_number(double value) {
-    if (!std::isfinite(value)) return brief_number(value);
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.9g", value);
-    return text.data();
 }
 
 std::string index_in_brackets(const std::vector<std::size_t>& index) {
@@ -99,9 +91,11 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
 std::string first_departure(const ProgramJudgement& program) {
     for (const ArrayJudgement& array : program.arrays) {
         if (array.verdict != Verdict::wrong || !array.first) continue;
+        constexpr int enough = 9;  // to see a difference of few units
         return "first departs at " + std::string(array_name(array)) +
-               index_in_brackets(array.first->index) + ": " + long_number(array.first->theirs) +
-               ", expected " + long_number(array.first->truth) + "\n";
+               index_in_brackets(array.first->index) + ": " +
+               brief_number(array.first->theirs, enough) + ", expected " +
+               brief_number(array.first->truth, enough) + "\n";
     }
     return {};
 }
@@ -188,29 +182,32 @@ ordered_json element_json(double value) {
 }
 
 ordered_json json_of_array(const ArrayJudgement& array, const GivenArray& given) {
-    const bool fits = array.layout.has_value();
+    const auto measured = [&](double value) {
+        return array.layout ? finite_or_null(value) : ordered_json();
+    };
+    const auto or_null = [](const auto& value) {
+        return value.empty() ? ordered_json() : ordered_json(value);
+    };
     ordered_json entry{{"name", array_name(array)},
                        {"verdict", name_of(verdict_names, array.verdict)},
-                       {"max_abs", fits ? finite_or_null(array.max_abs) : ordered_json()},
-                       {"rms", fits ? finite_or_null(array.rms) : ordered_json()},
-                       {"ulp", fits ? finite_or_null(array.ulp) : ordered_json()},
-                       {"bound", fits ? finite_or_null(array.bound) : ordered_json()},
+                       {"max_abs", measured(array.max_abs)},
+                       {"rms", measured(array.rms)},
+                       {"ulp", measured(array.ulp)},
+                       {"bound", measured(array.bound)},
                        {"first", nullptr},
                        {"found", nullptr},
                        {"expected", nullptr},
                        {"type", row_of(array.type).name},
                        {"theirs", given.name},
-                       {"axes", nullptr},
+                       {"axes", or_null(array.axes)},
                        {"decimals", nullptr},
-                       {"finding", nullptr}};
+                       {"finding", or_null(array.finding)}};
     if (array.first) {
         entry["first"] = array.first->index;
         entry["found"] = element_json(array.first->theirs);
         entry["expected"] = element_json(array.first->truth);
     }
-    if (!array.axes.empty()) entry["axes"] = array.axes;
     if (given.printed) entry["decimals"] = given.printed->decimals;
-    if (!array.finding.empty()) entry["finding"] = array.finding;
     return entry;
 }
 
@@ -222,8 +219,7 @@ ordered_json match_json(const Match& match) {
              {"asked", change.asked},
              {"found", change.found},
              {"flag", change.flag.empty() ? ordered_json() : ordered_json(change.flag)}});
-    return {{"changes", std::move(changes)},
-            {"ulp", std::isfinite(match.ulp) ? ordered_json(match.ulp) : ordered_json()}};
+    return {{"changes", std::move(changes)}, {"ulp", finite_or_null(match.ulp)}};
 }
 
 ordered_json json_of_program(const ProgramJudgement& program) {

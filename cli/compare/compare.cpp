@@ -87,36 +87,31 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     }
     std::map<std::string, InputFile*> in_b;
     for (std::size_t i = 0; i < of_b.size(); ++i) in_b[keys_b[i]] = &of_b[i];
-    std::vector<ComparedPair> pairs, different;
     IndexedResults results_a, results_b;
+    std::vector<ComparedPair> shown_pairs;
     std::size_t equal = 0, failed = 0, unequal = 0;
-    const auto count = [&](std::size_t begin) {
-        const auto differs = [](const ComparedPair& pair) { return !pair.equal(); };
-        const auto first = pairs.begin() + static_cast<std::ptrdiff_t>(begin);
-        const bool is_equal = std::none_of(first, pairs.end(), differs);
-        ++(is_equal ? equal : unequal);
-        if (!request.json) std::copy_if(first, pairs.end(), std::back_inserter(different), differs);
+    const auto take = [&](std::vector<ComparedPair> of_record) {
+        const auto is_equal = [](const ComparedPair& pair) { return pair.equal(); };
+        ++(std::all_of(of_record.begin(), of_record.end(), is_equal) ? equal : unequal);
+        if (!request.json) std::erase_if(of_record, is_equal);
+        std::move(of_record.begin(), of_record.end(), std::back_inserter(shown_pairs));
     };
     for (std::size_t i = 0; i < of_a.size(); ++i) {
         const auto found = in_b.find(keys_a[i]);
         InputFile* const b = found == in_b.end() ? nullptr : found->second;
         const bool a_failed = has_failed(of_a[i]), b_failed = b != nullptr && has_failed(*b);
-        const std::size_t begin = pairs.size();
-        if (a_failed && b_failed)
+        if (a_failed && b_failed) {
             ++failed;
-        else if (b == nullptr || a_failed || b_failed)
-            pairs.push_back(unpaired(keys_a[i], &of_a[i], b));
-        else
-            compare_results(view_of(results_a.result_of(std::move(of_a[i]))),
-                            view_of(results_b.result_of(std::move(*b))), request, shown(keys_a[i]),
-                            workers, pairs, notes);
-        if (!a_failed || !b_failed) count(begin);
+        } else if (b == nullptr || a_failed || b_failed) {
+            take({unpaired(keys_a[i], &of_a[i], b)});
+        } else {
+            take(compare_results(view_of(results_a.result_of(std::move(of_a[i]))),
+                                 view_of(results_b.result_of(std::move(*b))), request,
+                                 shown(keys_a[i]), workers, notes));
+        }
         if (b != nullptr) in_b.erase(found);
     }
-    for (const auto& [key, file] : in_b) {
-        pairs.push_back(unpaired(key, nullptr, file));
-        count(pairs.size() - 1);
-    }
+    for (const auto& [key, file] : in_b) take({unpaired(key, nullptr, file)});
     if (equal == 0 && unequal == 0)
         throw Error(
             ErrorKind::input, request.a,
@@ -124,8 +119,8 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     std::string summary = records_text(equal, "equal");
     if (unequal != 0) summary += ", " + records_text(unequal, "different");
     if (failed != 0) summary += ", " + records_text(failed, "failed in both files");
-    io::show(request.json ? json_of(pairs, request.tolerance, unequal == 0)
-                          : table_of(different, summary + "\n"));
+    io::show(request.json ? json_of(shown_pairs, request.tolerance, unequal == 0)
+                          : table_of(shown_pairs, summary + "\n"));
     return unequal == 0;
 }
 
@@ -145,10 +140,9 @@ bool compare(const CompareRequest& request, std::vector<std::string>& notes) {
             io::refuse_several(several->front().name, several->size());
     if (is_batch(a) || is_batch(b))
         return compare_batches(std::move(a), std::move(b), request, workers, notes);
-    std::vector<ComparedPair> pairs;
-    compare_results(view_of(IndexedResults().result_of(std::move(a.front()))),
-                    view_of(IndexedResults().result_of(std::move(b.front()))), request, "", workers,
-                    pairs, notes);
+    const std::vector<ComparedPair> pairs = compare_results(
+        view_of(IndexedResults().result_of(std::move(a.front()))),
+        view_of(IndexedResults().result_of(std::move(b.front()))), request, "", workers, notes);
     const bool equal = std::all_of(pairs.begin(), pairs.end(),
                                    [](const ComparedPair& pair) { return pair.equal(); });
     io::show(request.json ? json_of(pairs, request.tolerance, equal) : table_of(pairs, ""));

@@ -43,11 +43,11 @@ struct ComparedPair {
     bool equal() const { return difference && difference->outside == 0; }
 };
 
-/// Compares two results and appends a pair for each array. Errors: kind usage for several arrays
-/// and one without a name, and if `request.common` leaves none; kinds input and io.
-void compare_results(const io::ResultView& a, const io::ResultView& b,
-                     const CompareRequest& request, const std::string& record, ThreadPool& workers,
-                     std::vector<ComparedPair>& pairs, std::vector<std::string>& notes);
+/// Compares two results, with a pair for each array. Errors: kind usage for several arrays and one
+/// without a name, and if `request.common` leaves none; kinds input and io.
+std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::ResultView& b,
+                                          const CompareRequest& request, const std::string& record,
+                                          ThreadPool& workers, std::vector<std::string>& notes);
 
 /// A table with a line per array. `summary`: the text below it, or empty.
 std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary);

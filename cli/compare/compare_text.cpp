@@ -65,28 +65,19 @@ std::vector<std::string> numbers_of(const ComparedPair& pair, bool has_one_type)
             std::to_string(d.outside)};
 }
 
-/// Cells with a row's name, and with its numbers; a header first.
-struct Table {
-    io::Cells rows{{"array", "shape", "verdict"}}, numbers;
-};
-
-/// One line per array.
-std::string wide_text(const Table& table) {
-    io::Cells cells = table.rows;
-    for (std::size_t i = 0; i < cells.size(); ++i)
-        cells[i].insert(cells[i].begin() + 2, table.numbers[i].begin(), table.numbers[i].end());
-    return io::align_columns(cells);
-}
-
-/// The numbers in a line below it.
-std::string narrow_text(const Table& table) {
-    io::Cells numbers = table.numbers;
-    for (auto& cells : numbers) cells.insert(cells.begin(), "");
-    const std::string first = io::align_columns(table.rows), second = io::align_columns(numbers);
-    const auto rows = io::lines_of(first), below = io::lines_of(second);
+/// The lines of a table, each with its numbers in a line below it.
+std::string narrow_text(const io::Cells& table) {
+    io::Cells rows, numbers;
+    for (const std::vector<std::string>& line : table) {
+        rows.push_back({line[0], line[1], line.back()});
+        numbers.push_back({""});
+        numbers.back().insert(numbers.back().end(), line.begin() + 2, line.end() - 1);
+    }
+    const std::string first = io::align_columns(rows), second = io::align_columns(numbers);
+    const auto above = io::lines_of(first), below = io::lines_of(second);
     std::string text;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        (text += rows[i]) += "\n";
+    for (std::size_t i = 0; i < above.size(); ++i) {
+        (text += above[i]) += "\n";
         if (below[i].find_first_not_of(' ') != std::string::npos) (text += below[i]) += "\n";
     }
     return text;
@@ -106,19 +97,20 @@ bool fits(const std::string& line) {
 }  // namespace
 
 std::string table_of(const std::vector<ComparedPair>& pairs, const std::string& summary) {
-    Table table;
+    if (pairs.empty()) return summary;
     const std::optional<Precision> type = one_type(pairs);
     const std::string unit = type ? std::string(name_of(precision_names, *type)) + " ulp" : "ulp";
-    table.numbers.push_back(
-        {"max abs", "mean abs", "max rel", unit, "worst at", "nonfinite", "outside"});
+    io::Cells table{{"array", "shape", "max abs", "mean abs", "max rel", unit, "worst at",
+                     "nonfinite", "outside", "verdict"}};
     for (const ComparedPair& pair : pairs) {
         const std::string record = pair.record.empty() ? "" : pair.record + ": ";
-        table.rows.push_back({io::printable(record + pair.name), shapes_of(pair),
-                              pair.equal() ? "equal" : "differs"});
-        table.numbers.push_back(numbers_of(pair, type.has_value()));
+        const std::vector<std::string> numbers = numbers_of(pair, type.has_value());
+        std::vector<std::string>& line = table.emplace_back();
+        line = {io::printable(record + pair.name), shapes_of(pair)};
+        line.insert(line.end(), numbers.begin(), numbers.end());
+        line.push_back(pair.equal() ? "equal" : "differs");
     }
-    if (pairs.empty()) return summary;
-    std::string wide = wide_text(table);
+    const std::string wide = io::align_columns(table);
     const std::string line = wide.substr(0, wide.find('\n'));  // all are as wide
     return (fits(line) ? wide : narrow_text(table)) + summary;
 }

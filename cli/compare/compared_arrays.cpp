@@ -50,69 +50,41 @@ Precision common_type(std::optional<Precision> a, std::optional<Precision> b) {
     return row_of(*a).unit < row_of(*b).unit ? *b : *a;
 }
 
-/// Reads the arrays of a row, compares them and frees them.
-class Comparison {
-public:
-    Comparison(const io::ResultView& a, const io::ResultView& b, const CompareRequest& request,
-               ThreadPool& workers, std::vector<std::string>& notes)
-        : a_(a), b_(b), request_(request), workers_(workers), notes_(notes) {}
+/// One side of a row, whose numbers are freed when it is compared.
+struct Side {
+    const io::ResultView& of;
+    const io::ArrayView* array;
+    std::optional<Precision> type;
+    io::ViewedNumbers numbers = {};
 
-    void compare(const ComparedRow& row, ComparedPair& pair) const {
-        const auto type_a = is_there(row.a) ? type_of(a_, *row.a) : std::nullopt,
-                   type_b = is_there(row.b) ? type_of(b_, *row.b) : std::nullopt;
+    Side(const io::ResultView& view, const io::ArrayView* its)
+        : of(view), array(its), type(is_there(its) ? type_of(view, *its) : std::nullopt) {}
+
+    void read(const Side& other, const CompareRequest& request, ThreadPool& workers,
+              std::vector<std::string>& notes) {
+        if (!is_there(array)) return;
+        io::MatrixLabels labels;
+        numbers = of.read(*array, workers, request.csv, &labels);
+        notes.push_back(std::move(labels.note));
+        if (!of.is_text()) return;
         // Text has no types: 0.43 means the nearest float32, if float32 numbers were written.
-        const auto meant = [](const io::ResultView& side, const auto& own, const auto& others) {
-            const bool is_own = own || !side.is_text();
-            const std::optional<Precision> type = is_own ? own : others;
-            const bool is_half = type && row_of(*type).unit > row_of(Precision::float32).unit;
-            return is_half ? std::nullopt : type;
-        };
-        const io::ViewedNumbers a = read(a_, row.a, meant(a_, type_a, type_b)),
-                                b = read(b_, row.b, meant(b_, type_b, type_a));
-        pair.a = side_of(row.a, a);
-        pair.b = side_of(row.b, b);
-        pair.type = request_.dtype.value_or(common_type(type_a, type_b));
-        if (!pair.a.is_there || !pair.b.is_there ||
-            without_leading_ones(pair.a.shape) != without_leading_ones(pair.b.shape))
-            return;
-        Tolerance tolerance = request_.tolerance;
-        tolerance.type = pair.type;
-        pair.difference = difference({a.values, rounding_errors_of(a_, a, b_, b)},
-                                     {b.values, rounding_errors_of(b_, b, a_, a)}, tolerance);
+        const std::optional<Precision> meant = type ? type : other.type;
+        if (!meant || row_of(*meant).unit > row_of(Precision::float32).unit) return;
+        for (double& value : numbers.values) value = row_of(*meant).round(value);
     }
 
-private:
-    static ComparedSide side_of(const io::ArrayView* array, const io::ViewedNumbers& numbers) {
+    ComparedSide shown() const {
         if (!is_there(array)) return {false, array == nullptr ? "missing" : "null"};
         return {true, {}, {numbers.values.shape().begin(), numbers.values.shape().end()}};
     }
 
-    io::ViewedNumbers read(const io::ResultView& side, const io::ArrayView* array,
-                           std::optional<Precision> type) const {
-        if (!is_there(array)) return {};
-        io::MatrixLabels labels;
-        io::ViewedNumbers numbers = side.read(*array, workers_, request_.csv, &labels);
-        notes_.push_back(std::move(labels.note));
-        if (side.is_text() && type)
-            for (double& value : numbers.values) value = row_of(*type).round(value);
-        return numbers;
-    }
-
     /// Text holds floats if the other side does: each number then means the nearest float.
-    static const Array<double>* rounding_errors_of(const io::ResultView& side,
-                                                   const io::ViewedNumbers& numbers,
-                                                   const io::ResultView& other_side,
-                                                   const io::ViewedNumbers& other) {
-        if (!numbers.rounding_errors) return nullptr;
+    ComparedArray numbers_for(const Side& other) const {
         const bool has_floats =
-            other_side.is_text() ? other_side.dtype().has_value() : !other.integers;
-        return side.is_text() && has_floats ? nullptr : &*numbers.rounding_errors;
+            other.of.is_text() ? other.of.dtype().has_value() : !other.numbers.integers;
+        const bool are_exact = !numbers.rounding_errors || (of.is_text() && has_floats);
+        return {numbers.values, are_exact ? nullptr : &*numbers.rounding_errors};
     }
-
-    const io::ResultView &a_, &b_;
-    const CompareRequest& request_;
-    ThreadPool& workers_;
-    std::vector<std::string>& notes_;
 };
 
 std::vector<ComparedRow> pair_up(const io::ResultView& a, const io::ResultView& b) {
@@ -178,23 +150,35 @@ void note_heads(const io::ResultView& a, const io::ResultView& b) {
 
 }  // namespace
 
-void compare_results(const io::ResultView& a, const io::ResultView& b,
-                     const CompareRequest& request, const std::string& record, ThreadPool& workers,
-                     std::vector<ComparedPair>& pairs, std::vector<std::string>& notes) {
+std::vector<ComparedPair> compare_results(const io::ResultView& a, const io::ResultView& b,
+                                          const CompareRequest& request, const std::string& record,
+                                          ThreadPool& workers, std::vector<std::string>& notes) {
     require_memory(a.bytes() + b.bytes(), b.place(),
                    "reading its arrays with those of " + a.place());
     std::vector<ComparedRow> rows = pair_up(a, b);
     if (request.common) notes.push_back(keep_common(rows, request.b));
-    const Comparison comparison(a, b, request, workers, notes);
     note_heads(a, b);
+    std::vector<ComparedPair> pairs;
     for (const ComparedRow& row : rows) {
         ComparedPair& pair = pairs.emplace_back();
         pair.record = record;
         pair.name = row.name;
-        comparison.compare(row, pair);
+        Side of_a(a, row.a), of_b(b, row.b);
+        of_a.read(of_b, request, workers, notes);
+        of_b.read(of_a, request, workers, notes);
+        pair.a = of_a.shown();
+        pair.b = of_b.shown();
+        pair.type = request.dtype.value_or(common_type(of_a.type, of_b.type));
+        if (pair.a.is_there && pair.b.is_there &&
+            without_leading_ones(pair.a.shape) == without_leading_ones(pair.b.shape)) {
+            Tolerance tolerance = request.tolerance;
+            tolerance.type = pair.type;
+            pair.difference = difference(of_a.numbers_for(of_b), of_b.numbers_for(of_a), tolerance);
+        }
         pair.heads = a.head().heads_of(row.name, pair.heads_axis);
         note_shapes(pair);
     }
+    return pairs;
 }
 
 }  // namespace attn::cli

@@ -112,8 +112,20 @@ public:
             io::open_input_file(whole, nullptr,
                                 {.regular_only = whole != request_.path,
                                  .expected = "arrays, a request, a result or a model"});
-        found_.file = file.name;
-        found_.format = file.format->name;
+        found_ = {{"schema", schemas::inspection},
+                  {"file", file.name},
+                  {"format", file.format->name},
+                  {"kind", nullptr},
+                  {"members", nullptr},
+                  {"model", nullptr},
+                  {"lines", nullptr},
+                  {"header", nullptr},
+                  {"tokens", nullptr},
+                  {"context_tokens", nullptr},
+                  {"decoder_tokens", nullptr},
+                  {"arrays", ordered_json::array()},
+                  {"problem", nullptr},
+                  {"command", nullptr}};
         if (file.arrays)
             take_stored(*file.arrays);
         else if (file.holds_object())
@@ -123,18 +135,29 @@ public:
         else
             take_one(file);
         if (may_be_model()) {
-            io::ArrayFile all{found_.file, found_.arrays, metadata_};
+            io::ArrayFile all{file.name, arrays_, metadata_};
             all.index_names();
             // Piped input cannot be opened again.
             const bool is_lasting = path.file != "-" && io::file_id(path.file);
             inspect_model(found_, all, is_lasting ? path.file : "", path.array, request_.layer);
         }
-        if (found_.model == nullptr && request_.layer)
+        if (found_["model"].is_null() && request_.layer)
             throw Error(ErrorKind::usage, "--layer",
-                        found_.file + " holds no layers of a model; expected no such flag");
-        if (found_.model == nullptr && !file.array.empty()) pick(file.array);
-        found_.members = std::make_shared<const ordered_json>(std::move(members_));
-        return std::move(found_);
+                        file.name + " holds no layers of a model; expected no such flag");
+        if (found_["model"].is_null() && !file.array.empty()) pick(file);
+        found_["members"] = std::move(members_);
+        for (const io::StoredArray& array : arrays_) {
+            const std::optional<std::uint64_t> elements = io::elements_of(array.shape);
+            found_["arrays"].push_back({{"name", array.name},
+                                        {"shape", array.shape},
+                                        {"dtype", array.type_name},
+                                        {"elements", elements ? ordered_json(*elements) : nullptr},
+                                        {"bytes", array.size}});
+        }
+        Inspection inspection{{}, std::move(note_)};
+        for (const auto& [key, value] : found_.items())
+            if (!value.empty() || key == "arrays") inspection.document[key] = std::move(value);
+        return inspection;
     }
 
 private:
@@ -152,16 +175,16 @@ private:
     bool may_be_model() const {
         const auto holds = [&](std::string_view name) {
             return members_.contains(name) ||
-                   std::any_of(found_.arrays.begin(), found_.arrays.end(),
+                   std::any_of(arrays_.begin(), arrays_.end(),
                                [&](const auto& array) { return array.name.starts_with(name); });
         };
-        if (found_.kind == "request")
+        if (found_["kind"] == "request")
             return !holds("mode") && !holds("inputs") && !holds("weights.");
-        return found_.kind == "arrays" || found_.kind == "weights";
+        return found_["kind"] == "arrays" || found_["kind"] == "weights";
     }
 
     void take_stored(const io::ArrayFile& file) {
-        found_.arrays = file.arrays;
+        arrays_ = file.arrays;
         metadata_ = file.metadata;
         std::string kind;
         if (metadata_ != nullptr) {
@@ -171,8 +194,8 @@ private:
         if (file.gguf_metadata != nullptr)
             for (const auto& [key, value] : file.gguf_metadata->items())
                 members_.get_ref<ordered_json::object_t&>().emplace_back(key, abbreviated(value));
-        const bool is_npy = found_.arrays.size() == 1 && found_.arrays[0].name.empty();
-        found_.kind = !kind.empty() ? kind : is_npy ? "array" : "arrays";
+        const bool is_npy = arrays_.size() == 1 && arrays_[0].name.empty();
+        found_["kind"] = !kind.empty() ? kind : is_npy ? "array" : "arrays";
     }
 
     void take_member(const std::string& key, const nlohmann::json& value) {
@@ -180,22 +203,20 @@ private:
             io::is_label_key(key) && value.is_array() &&
             std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
         if (labels)
-            (key == "tokens"           ? found_.tokens
-             : key == "context_tokens" ? found_.context_tokens
-                                       : found_.decoder_tokens) =
-                value.get<std::vector<std::string>>();
+            found_[key] = value;
         else if (key != "schema")
             members_.get_ref<ordered_json::object_t&>().emplace_back(key, value);  // keys differ
     }
 
     void take_object(const io::InputFile& file) {
         const io::JsonDocument& document = *file.document;
-        found_.kind = kind_of_object(document);
+        const std::string kind = kind_of_object(document);
+        found_["kind"] = kind;
         static constexpr std::array<std::string_view, 4> with_arrays{"arrays", "request", "result",
                                                                      "weights"};
         const bool holds_arrays =
-            std::find(with_arrays.begin(), with_arrays.end(), found_.kind) != with_arrays.end();
-        const bool may_be_model = found_.kind == "result" || found_.kind == "arrays";  // --bare
+            std::find(with_arrays.begin(), with_arrays.end(), kind) != with_arrays.end();
+        const bool may_be_model = kind == "result" || kind == "arrays";  // --bare
         const std::vector<std::size_t> layers =
             may_be_model ? io::layer_numbers_of(document) : std::vector<std::size_t>();
         for (const io::JsonMember& member : document.members()) {
@@ -208,8 +229,8 @@ private:
             else
                 take_member(member.key, document.shown_value(member));
         }
-        if (found_.kind == "weights" || found_.kind == "arrays") take_metadata(document);
-        if (found_.kind == "request") check_request(file);
+        if (kind == "weights" || kind == "arrays") take_metadata(document);
+        if (kind == "request") check_request(file);
     }
 
     void take_metadata(const io::JsonDocument& document) {
@@ -237,8 +258,8 @@ private:
 
     void take_array(const io::JsonDocument& document, const io::JsonMember& member,
                     const std::string& name) {
-        found_.arrays.push_back(array_of_text(
-            name, document.read_array(member, anything, &workers_), member.end - member.begin));
+        arrays_.push_back(array_of_text(name, document.read_array(member, anything, &workers_),
+                                        member.end - member.begin));
     }
 
     /// The error in its keys. A record's mode is required for that.
@@ -252,7 +273,7 @@ private:
             apply_document(request, *file.document, file.place, is_operand_of);
         } catch (const Error&) {
             const ErrorReport failure = current_error(true);
-            found_.problem = failure.where + ": " + failure.message;
+            found_["problem"] = failure.where + ": " + failure.message;
         }
     }
 
@@ -264,19 +285,19 @@ private:
 
     /// One array; for CSV with its header and labels.
     void take_one(const io::InputFile& file) {
-        found_.kind = "array";
+        found_["kind"] = "array";
         io::MatrixLabels labels;
         const io::NumberArray read =
             io::read_one_array(file, anything, &workers_, request_.csv, &labels);
-        found_.arrays.push_back(array_of_text("", read, file.source->text.size()));
-        found_.note = std::move(labels.note);
-        found_.header = std::move(labels.header);
-        found_.tokens = std::move(labels.rows);
+        arrays_.push_back(array_of_text("", read, file.source->text.size()));
+        note_ = std::move(labels.note);
+        found_["header"] = std::move(labels.header);
+        found_["tokens"] = std::move(labels.rows);
     }
 
     /// Requests or results, one per line.
     void take_lines(const io::Source& source) {
-        found_.kind = "lines";
+        found_["kind"] = "lines";
         std::map<std::string, std::size_t> kinds;
         std::size_t count = 0;
         nlohmann::json first_id, last_id;
@@ -289,24 +310,27 @@ private:
             last_id = id_in(document);
             if (count++ == 0) first_id = last_id;
         });
-        found_.lines = std::make_shared<const ordered_json>(ordered_json{
-            {"count", count}, {"kinds", kinds}, {"first_id", first_id}, {"last_id", last_id}});
+        found_["lines"] = {
+            {"count", count}, {"kinds", kinds}, {"first_id", first_id}, {"last_id", last_id}};
     }
 
     /// The array named in FILE:NAME.
-    void pick(const std::string& name) {
-        std::vector<io::StoredArray>& all = found_.arrays;
-        const std::string list = io::list_of(all);
-        std::erase_if(all, [&](const io::StoredArray& array) { return array.name != name; });
-        if (all.empty())
-            throw Error(
-                ErrorKind::input, found_.file,
-                "has no array \"" + io::one_line(io::shortened(name)) + "\"; there are " + list);
-        found_.kind = "array";
+    void pick(const io::InputFile& file) {
+        const std::string list = io::list_of(arrays_);
+        std::erase_if(arrays_,
+                      [&](const io::StoredArray& array) { return array.name != file.array; });
+        if (arrays_.empty())
+            throw Error(ErrorKind::input, file.name,
+                        "has no array \"" + io::one_line(io::shortened(file.array)) +
+                            "\"; there are " + list);
+        found_["kind"] = "array";
     }
 
     const InspectRequest& request_;
-    Inspection found_;
+    /// With all members that it may have, in order; those that stay null or empty are left out.
+    ordered_json found_;
+    std::vector<io::StoredArray> arrays_;  ///< for text, with the bytes that it takes
+    std::string note_;
     ordered_json members_ = ordered_json::object();
     std::shared_ptr<const nlohmann::json> metadata_;
     ThreadPool workers_;
@@ -316,32 +340,6 @@ private:
 
 Inspection inspect(const InspectRequest& request) {
     return Inspector(request).inspect();
-}
-
-std::string inspection_json(const Inspection& found) {
-    ordered_json document{{"schema", schemas::inspection},
-                          {"file", found.file},
-                          {"format", found.format},
-                          {"kind", found.kind}};
-    if (!found.members->empty()) document["members"] = *found.members;
-    if (found.model != nullptr) document["model"] = *found.model;
-    if (found.lines != nullptr) document["lines"] = *found.lines;
-    if (!found.header.empty()) document["header"] = found.header;
-    if (!found.tokens.empty()) document["tokens"] = found.tokens;
-    if (!found.context_tokens.empty()) document["context_tokens"] = found.context_tokens;
-    if (!found.decoder_tokens.empty()) document["decoder_tokens"] = found.decoder_tokens;
-    document["arrays"] = ordered_json::array();
-    for (const io::StoredArray& array : found.arrays) {
-        const std::optional<std::uint64_t> elements = io::elements_of(array.shape);
-        document["arrays"].push_back({{"name", array.name},
-                                      {"shape", array.shape},
-                                      {"dtype", array.type_name},
-                                      {"elements", elements ? ordered_json(*elements) : nullptr},
-                                      {"bytes", array.size}});
-    }
-    if (!found.problem.empty()) document["problem"] = found.problem;
-    if (!found.command.empty()) document["command"] = found.command;
-    return io::json_text(document) + "\n";
 }
 
 }  // namespace attn::cli

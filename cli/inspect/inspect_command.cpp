@@ -10,13 +10,12 @@
 #include "core/base/error.hpp"
 #include "io/file/output.hpp"
 #include "io/file/screen.hpp"
+#include "io/text/json_text.hpp"
 
 namespace attn::cli {
 namespace {
 
-enum class InspectForm { table, json };
-constexpr Names<InspectForm, 2> inspect_forms{
-    {{InspectForm::table, "table"}, {InspectForm::json, "json"}}};
+constexpr Names<bool, 2> inspect_forms{{{false, "table"}, {true, "json"}}};  // whether it is JSON
 
 int run_inspect(const Args& args) {
     const std::vector<std::string>& words = args.names();
@@ -28,10 +27,10 @@ int run_inspect(const Args& args) {
     const InspectRequest request{words.empty() ? "-" : words[0], args.whole("layer"),
                                  with_flags({}, args).csv};
     const auto form = args.place("format");
-    const bool as_json = form && inspect_forms[*form].first == InspectForm::json;
+    const bool as_json = form && inspect_forms[*form].first;
     const Inspection found = inspect(request);
-    io::show(as_json ? inspection_json(found)
-                     : inspection_page(found, io::screen_columns(STDOUT_FILENO)));
+    io::show(as_json ? io::json_text(found.document) + "\n"
+                     : inspection_page(found.document, io::screen_columns(STDOUT_FILENO)));
     if (is_for_terminal(found.note)) show_notes({found.note});
     return 0;
 }

@@ -46,16 +46,6 @@ ordered_json fixed_settings(const Request& request) {
     return fixed;
 }
 
-/// A path quoted for a shell.
-std::string shell_word(const std::string& text) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+:=@%-";
-    if (text.find_first_not_of(plain) == std::string::npos) return text;
-    std::string word = "'";
-    for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return word + "'";
-}
-
 void add_norm(bool is_rms, double eps, ordered_json& model) {
     model["norm"] = is_rms ? "RMSNorm" : "LayerNorm";
     model["norm_eps"] = eps;
@@ -63,7 +53,7 @@ void add_norm(bool is_rms, double eps, ordered_json& model) {
 
 class ModelInspector {
 public:
-    ModelInspector(Inspection& found, const io::ArrayFile& file, std::string path,
+    ModelInspector(ordered_json& found, const io::ArrayFile& file, std::string path,
                    std::string prefix, std::vector<ModelLayer> layers)
         : found_(found), file_(file), path_(std::move(path)), prefix_(std::move(prefix)),
           layers_(std::move(layers)) {}
@@ -80,9 +70,9 @@ public:
             at_locations(request_, [&] { take_settings(layer); });
         } catch (const Error&) {
             const ErrorReport failure = current_error();
-            found_.problem = failure.where + ": " + failure.message;
+            found_["problem"] = failure.where + ": " + failure.message;
         }
-        found_.model = std::make_shared<const ordered_json>(std::move(model_));
+        found_["model"] = std::move(model_);
     }
 
 private:
@@ -136,7 +126,7 @@ private:
         const std::size_t in_all = layer.groups() * widths.queries;
         if (in_all % heads == 0 && in_all != 0) model_["head_dim"] = in_all / heads;
         model_["settings"] = fixed_settings(request_);
-        if (!path_.empty()) found_.command = command_of(layer);
+        if (!path_.empty()) found_["command"] = command_of(layer);
     }
 
     std::string whole_path() const { return prefix_.empty() ? path_ : path_ + ":" + prefix_; }
@@ -147,13 +137,14 @@ private:
         std::string line = "attn " + std::string(row_of(request_.settings.mode).name);
         if (!from_ids) line += " INPUT";
         if (request_.settings.mode == Mode::cross) line += " --context FILE";
-        line += " --weights " + shell_word(whole_path());
+        const std::string weights = whole_path();
+        line += " --weights" + words_text({&weights, 1});
         if (layer.number.value_or(0) != 0) line += " --layer " + std::to_string(*layer.number);
         if (from_ids) return line + " --token-ids 2,3,4";
         return request_.pre_norm ? line + " --pre-norm" : line;
     }
 
-    Inspection& found_;
+    ordered_json& found_;
     const io::ArrayFile& file_;
     const std::string path_, prefix_;
     std::vector<ModelLayer> layers_;
@@ -195,7 +186,7 @@ std::string input_flags(const io::OpenModel& opened) {
 }
 
 /// Describes a model that `attn model` opens by its config or its GGUF metadata.
-void inspect_opened(Inspection& found, const io::ArrayFile& file, const std::string& path,
+void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::string& path,
                     std::optional<std::uint64_t> number) {
     const io::OpenModel opened(io::open_model_folder(path, std::nullopt, {.regular_only = true}));
     const ModelSpec spec = opened.specify(1);
@@ -225,18 +216,18 @@ void inspect_opened(Inspection& found, const io::ArrayFile& file, const std::str
     }
     model["tensors"] = std::move(tensors);
     if (spec.vocabulary != 0) model["vocab_size"] = spec.vocabulary;
-    found.command = "attn model " + shell_word(path) + input_flags(opened);
-    found.kind = "model";
-    found.model = std::make_shared<const ordered_json>(std::move(model));
+    found["command"] = "attn model" + words_text({&path, 1}) + input_flags(opened);
+    found["kind"] = "model";
+    found["model"] = std::move(model);
 }
 
-/// Takes what `attn model` finds in the file; else returns why it refuses the file. Errors: kind
-/// usage for a missing layer.
-std::string inspect_whole(Inspection& found, const io::ArrayFile& file, const std::string& path,
-                          std::optional<std::uint64_t> layer) {
+/// Takes what `attn model` finds in the file; else returns why it refuses the file, not null.
+/// Errors: kind usage for a missing layer.
+ordered_json inspect_whole(ordered_json& found, const io::ArrayFile& file, const std::string& path,
+                           std::optional<std::uint64_t> layer) {
     try {
         inspect_opened(found, file, path, layer);
-        return "";
+        return nullptr;
     } catch (const Error& error) {
         if (error.kind() == ErrorKind::usage) throw;
         const ErrorReport failure = current_error();
@@ -246,27 +237,28 @@ std::string inspect_whole(Inspection& found, const io::ArrayFile& file, const st
 
 }  // namespace
 
-void inspect_model(Inspection& found, const io::ArrayFile& file, const std::string& path,
+void inspect_model(ordered_json& found, const io::ArrayFile& file, const std::string& path,
                    const std::string& prefix, std::optional<std::uint64_t> layer) {
     io::LoadedModels models;
     const bool is_whole = !path.empty() && prefix.empty();
     const bool is_only_whole = is_whole && is_of_table({}, models, path);
+    ordered_json refused;
     if (is_only_whole) {
-        found.problem = inspect_whole(found, file, path, layer);
-        if (found.problem.empty()) return;
+        refused = inspect_whole(found, file, path, layer);
+        if (refused.is_null()) return;
+        found["problem"] = refused;
     }
     std::vector<ModelLayer> layers = io::layers_of(file);
     std::erase_if(layers, [&](const ModelLayer& one) { return !one.full("").starts_with(prefix); });
     if (layers.empty()) return;
-    if (found.kind != "weights") found.kind = "model";
-    const std::string refused = found.problem;
+    if (found["kind"] != "weights") found["kind"] = "model";
     ModelInspector(found, file, path, prefix, std::move(layers)).inspect(layer);
     if (is_only_whole) {
-        found.problem = refused;
-        found.command.clear();
-    } else if (is_whole && !found.problem.empty()) {
+        found["problem"] = refused;
+        found["command"] = nullptr;
+    } else if (is_whole && !found["problem"].is_null()) {
         // A setting that --weights does not read may be one that attn model computes.
-        if (inspect_whole(found, file, path, layer).empty()) found.problem.clear();
+        if (inspect_whole(found, file, path, layer).is_null()) found["problem"] = nullptr;
     }
 }
 

@@ -61,26 +61,28 @@ std::string size_text(std::uint64_t bytes) {
 
 class InspectionPage {
 public:
-    InspectionPage(const Inspection& found, std::size_t columns)
+    InspectionPage(const ordered_json& found, std::size_t columns)
         : found_(found), columns_(columns) {}
 
     std::string text() {
-        text_ = io::one_line(found_.file) + ": " + found_.kind + ", " + found_.format + "\n";
-        if (found_.lines != nullptr) add_members(*found_.lines);
-        add_members(*found_.members);
-        if (found_.model != nullptr) add_model();
-        add_list("header", found_.header);
-        add_list("tokens", found_.tokens);
-        add_list("context_tokens", found_.context_tokens);
-        add_list("decoder_tokens", found_.decoder_tokens);
+        text_ = io::one_line(text_at("file")) + ": " + text_at("kind") + ", " + text_at("format") +
+                "\n";
+        for (const char* key : {"lines", "members"})
+            if (found_.contains(key)) add_members(found_[key]);
+        if (found_.contains("model")) add_model();
+        for (const char* key : {"header", "tokens", "context_tokens", "decoder_tokens"})
+            if (found_.contains(key)) add_list(key, found_[key]);
         add_arrays();
-        if (!found_.problem.empty())
-            text_ += "\nAs it is, attn refuses it: " + io::one_line(found_.problem) + "\n";
-        if (!found_.command.empty()) text_ += "\ntry: " + io::one_line(found_.command) + "\n";
+        if (found_.contains("problem"))
+            text_ += "\nAs it is, attn refuses it: " + io::one_line(text_at("problem")) + "\n";
+        if (found_.contains("command"))
+            text_ += "\ntry: " + io::one_line(text_at("command")) + "\n";
         return std::move(text_);
     }
 
 private:
+    std::string text_at(const char* key) const { return found_[key]; }
+
     /// "name  word, word,": at most as wide as available, further lines below the first word.
     void add_words(const std::string& name, const std::vector<std::string>& words) {
         constexpr std::size_t indent = 14;
@@ -104,7 +106,6 @@ private:
     /// A long list is shortened: its file has the rest.
     void add_list(const std::string& name, const std::vector<std::string>& list) {
         constexpr std::size_t most = 24;
-        if (list.empty()) return;
         std::vector<std::string> words;
         for (std::size_t i = 0; i < std::min(most, list.size()); ++i)
             words.push_back(io::one_line(io::shortened(list[i])));
@@ -125,7 +126,7 @@ private:
     }
 
     void add_model() {
-        ordered_json rest = *found_.model;
+        ordered_json rest = found_["model"];
         add_words("layers", {layers_text(rest["layers"])});
         for (const char* elsewhere : {"layers", "tensors"}) rest.erase(elsewhere);
         add_members(rest);
@@ -144,23 +145,26 @@ private:
     /// For a model, the tensors of the layer; the JSON document lists all of them.
     void add_arrays() {
         std::set<std::string> wanted;
-        if (found_.model != nullptr)
-            wanted = found_.model->at("tensors").get<std::set<std::string>>();
+        const bool is_model = found_.contains("model");
+        if (is_model) wanted = found_["model"].at("tensors").get<std::set<std::string>>();
+        const ordered_json& arrays = found_["arrays"];
         io::Cells cells{{"array", "shape", "dtype", "elements", "bytes"}};
         std::uint64_t bytes = 0, bytes_shown = 0;
-        for (const io::StoredArray& array : found_.arrays) {
-            bytes += array.size;
-            if (found_.model != nullptr && !wanted.contains(array.name)) continue;
-            bytes_shown += array.size;
-            const std::optional<std::uint64_t> elements = io::elements_of(array.shape);
-            cells.push_back(
-                {array.name, shape_text(array.shape), io::one_line(io::shortened(array.type_name)),
-                 elements ? std::to_string(*elements) : "-", std::to_string(array.size)});
+        for (const ordered_json& array : arrays) {
+            const std::string name = array["name"], type = array["dtype"];
+            const std::uint64_t size = array["bytes"];
+            bytes += size;
+            if (is_model && !wanted.contains(name)) continue;
+            bytes_shown += size;
+            const ordered_json& elements = array["elements"];
+            cells.push_back({name, shape_text(array["shape"].get<std::vector<std::size_t>>()),
+                             io::one_line(io::shortened(type)),
+                             elements.is_null() ? "-" : elements.dump(), std::to_string(size)});
         }
-        if (found_.arrays.empty()) return;
+        if (arrays.empty()) return;
         fit_names(cells);
         text_ += "\n" + io::align_columns(cells);
-        const std::size_t others = found_.arrays.size() + 1 - cells.size();
+        const std::size_t others = arrays.size() + 1 - cells.size();
         std::string sum = counted(cells.size() - 1, "array") + ", " + size_text(bytes_shown);
         if (others != 0)
             sum += "; and " + counted(others, "other") + ", " + size_text(bytes - bytes_shown) +
@@ -180,14 +184,14 @@ private:
         for (auto& row : cells) row[0] = fitted_name(row[0], name_width);
     }
 
-    const Inspection& found_;
+    const ordered_json& found_;
     const std::size_t columns_;
     std::string text_;
 };
 
 }  // namespace
 
-std::string inspection_page(const Inspection& found, std::size_t columns) {
+std::string inspection_page(const ordered_json& found, std::size_t columns) {
     return InspectionPage(found, columns).text();
 }
 

@@ -50,27 +50,35 @@ void check_same_question(const ordered_json& one, const std::string& place_of_on
                           "; expected parts of one question");
 }
 
-/// Every range with the file that has it, in order. Throws if a key is in two of them.
-KeyRanges ranges_of_all(const std::vector<PartFile>& parts) {
-    struct Owned {
-        KeyRange range;
-        const PartFile* part;
-    };
-    std::vector<Owned> owned;
+struct JoinedKeys {
+    KeyRanges ranges, missing;
+};
+
+/// The keys of all parts, and those before `keys` that none has. Throws if a key is in two of them.
+JoinedKeys keys_of_all(const std::vector<PartFile>& parts, std::size_t keys) {
+    std::vector<std::pair<KeyRange, const PartFile*>> owned;
     for (const PartFile& part : parts)
-        for (const KeyRange& range : part.ranges) owned.push_back({range, &part});
+        for (const KeyRange& range : part.ranges) owned.emplace_back(range, &part);
     std::stable_sort(owned.begin(), owned.end(),
-                     [](const Owned& a, const Owned& b) { return a.range.first < b.range.first; });
-    KeyRanges ranges;
+                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+    JoinedKeys joined;
+    std::size_t end = 0;
     for (std::size_t i = 0; i < owned.size(); ++i) {
-        if (i != 0 && owned[i].range.first < owned[i - 1].range.end)
-            throw Error(ErrorKind::input, owned[i].part->place,
-                        "has the keys " + text_of_ranges({owned[i].range}) + ", and " +
-                            owned[i - 1].part->place + " " + text_of_ranges({owned[i - 1].range}) +
-                            "; expected each key in one part");
-        ranges.push_back(owned[i].range);
+        const auto& [range, part] = owned[i];
+        if (range.first < end)
+            throw Error(
+                ErrorKind::input, part->place,
+                "has the keys " + text_of_ranges({range}) + ", and " + owned[i - 1].second->place +
+                    " " + text_of_ranges({owned[i - 1].first}) + "; expected each key in one part");
+        if (range.first > end) joined.missing.push_back({end, range.first});
+        if (range.first == end && i != 0)
+            joined.ranges.back().end = range.end;
+        else
+            joined.ranges.push_back(range);
+        end = range.end;
     }
-    return joined_ranges(std::move(ranges));
+    if (end < keys) joined.missing.push_back({end, keys});
+    return joined;
 }
 
 bool same_numbers(const RealArray& one, const RealArray& other) {
@@ -140,13 +148,12 @@ void merge_parts(const std::vector<io::InputFile>& files, const Args& args) {
         check_same_question(question, first.place, question_in(file), file.place);
         parts.push_back({file.place, read_ranges(file, plan), {}, {}});
     }
-    const KeyRanges ranges = ranges_of_all(parts);
+    const auto [ranges, missing] = keys_of_all(parts, plan.kv_len);
     for (std::size_t i = 0; i < files.size(); ++i)
         parts[i].part = read_part_arrays(files[i], plan, pool);
     check_projections(parts);
     MergedRows rows = join_parts(parts, plan);
 
-    const KeyRanges missing = missing_keys(ranges, plan.kv_len);
     if (missing.empty()) {
         for_dtype(plan.config.dtype,
                   [&]<class T>(T) { rows.add_sinks<T>(plan.config.sink, plan.heads, plan.rows); });

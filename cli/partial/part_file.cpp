@@ -30,12 +30,6 @@ Array<double> read_named_array(const io::ResultView& view, const char* name, con
     return values;
 }
 
-template <class T>
-void add_named(io::Report& report, const char* name, Array<T> values,
-               std::vector<std::string_view> axes) {
-    if (values.size() != 0) report.arrays.push_back({name, std::move(values), std::move(axes)});
-}
-
 }  // namespace
 
 std::string text_of_ranges(const KeyRanges& ranges) {
@@ -58,30 +52,6 @@ KeyRanges ranges_of_text(const std::string& text) {
         first = end + 1;
     }
     return ranges;
-}
-
-KeyRanges joined_ranges(KeyRanges ranges) {
-    std::sort(ranges.begin(), ranges.end(),
-              [](const KeyRange& a, const KeyRange& b) { return a.first < b.first; });
-    KeyRanges joined;
-    for (const KeyRange& range : ranges) {
-        if (!joined.empty() && joined.back().end == range.first)
-            joined.back().end = range.end;
-        else
-            joined.push_back(range);
-    }
-    return joined;
-}
-
-KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys) {
-    KeyRanges missing;
-    std::size_t end = 0;
-    for (const KeyRange& range : ranges) {
-        if (range.first > end) missing.push_back({end, range.first});
-        end = range.end;
-    }
-    if (end < keys) missing.push_back({end, keys});
-    return missing;
 }
 
 KeyPart read_part_arrays(const io::InputFile& file, const Plan& plan, ThreadPool& workers) {
@@ -125,17 +95,21 @@ void write_part(const std::string& path, PartFile file, ThreadPool& workers) {
     for (const auto& [key, value] : file.question.items())
         report.head.emplace_back(key, value.dump());
     report.workers = &workers;
-    const auto add = [&](const char* name, RealArray& values, std::vector<std::string_view> axes) {
+    const auto add = [&](const char* name, RealArray values, std::vector<std::string_view> axes) {
+        if (values.bytes() == 0) return;
+        NamedArray& array = report.arrays.emplace_back();
+        array.name = name;
+        array.axes = std::move(axes);
         // Text has the shortest digits of float64, which are read back as that.
         if (!format.json && values.holds<float>())
-            add_named(report, name, values.take<float>(), std::move(axes));
+            array.values = values.take<float>();
         else
-            add_named(report, name, values.take<double>(), std::move(axes));
+            array.values = values.take<double>();
     };
-    add("context", file.part.context, {"batch", "heads", "q_len", "d_v"});
-    add_named(report, "logsumexp", std::move(file.part.logsumexp), {"batch", "heads", "q_len"});
-    add("W_out", file.part.out_weight, {"d_out", "joined"});
-    add("b_out", file.part.out_bias, {"d_out"});
+    add("context", std::move(file.part.context), {"batch", "heads", "q_len", "d_v"});
+    add("logsumexp", std::move(file.part.logsumexp), {"batch", "heads", "q_len"});
+    add("W_out", std::move(file.part.out_weight), {"d_out", "joined"});
+    add("b_out", std::move(file.part.out_bias), {"d_out"});
     io::OutputFile out(path);
     out.fill([&](io::Output& to) { format.write(to, report, {}); });
     out.commit();

@@ -30,12 +30,6 @@ std::string text_of_ranges(const KeyRanges& ranges);
 /// Empty if the text is not of that form.
 KeyRanges ranges_of_text(const std::string& text);
 
-/// Sorted, adjacent ones as one. They must be disjoint.
-KeyRanges joined_ranges(KeyRanges ranges);
-
-/// The keys from 0 to before `keys` that are in no range.
-KeyRanges missing_keys(const KeyRanges& ranges, std::size_t keys);
-
 /// The members that state the question; equal in all its parts.
 inline constexpr const char* question_members[] = {"mode",   "config", "shapes",        "layout",
                                                    "digest", "tokens", "context_tokens"};

@@ -88,13 +88,20 @@ void make_record(Record& line) {
     line.size = line.text.size();
 }
 
-/// The records of the corpus that this process scans, with their numbers in the whole corpus.
+struct ScannedText {
+    Record record;
+    std::uint64_t number = 0;  ///< in the whole corpus, from 1
+    std::uint64_t digest = 0;
+};
+
+/// The records of the corpus that this process scans.
 class ScannedRecords {
 public:
     ScannedRecords(const ScanRequest& request, const Stop& stop)
         : shard_(request.shard), reader_(request.inputs, {}, stop) {}
 
-    bool next(Record& record) {
+    bool next(ScannedText& text) {
+        Record& record = text.record;
         do {
             if (reader_.next(record) != io::Next::found) return false;
             ++number_;
@@ -105,18 +112,14 @@ public:
             line_ = record.line;
         } while ((number_ - 1) % shard_.shards != shard_.shard - 1);
         if (has_texts_) make_record(record);
+        Digest digest;
+        digest.add(number_);
+        digest.add(record.line == 0 ? record.file : record.text);
+        text.number = number_;
+        text.digest = digest.value();
         return true;
     }
 
-    /// Of the record that was returned last.
-    std::uint64_t number() const { return number_; }
-    std::uint64_t digest(const Record& record) const {
-        Digest digest;
-        digest.add(number());
-        digest.add(record.line == 0 ? record.file : record.text);
-        return digest.value();
-    }
-    bool at_end() const { return reader_.at_end(); }
     std::optional<double> part() const { return reader_.part(); }
 
 private:
@@ -140,11 +143,6 @@ void check_layers(const ScanRequest& request, const io::OpenModel& model) {
         layers_named(request.layers, layers);
     });
 }
-
-struct ScannedText {
-    Record record;
-    std::uint64_t number = 0, digest = 0;
-};
 
 /// Scans chunks of records with several jobs.
 class ChunkScanner {
@@ -174,7 +172,12 @@ private:
         keep_memory_aside();
         TextSums own;
         try {
-            own = scan_in_memory(text.record, job);
+            const auto threads =
+                static_cast<std::size_t>(request_.defaults.threads.value_or(processors()));
+            if (scanners_[job] == nullptr)
+                scanners_[job] = std::make_unique<TextScanner>(
+                    request_, std::max<std::size_t>(1, threads / request_.jobs));
+            own = memory_.run([&] { return scanners_[job]->scan(text.record); });
         } catch (...) {
             const ErrorReport failure = current_error(true);
             FailedRecord problem{text.number, text.record.id(), io::one_line(failure.where),
@@ -183,17 +186,6 @@ private:
             return failed.add(std::move(problem));
         }
         sums.add(own, request_.statistics, text.record.place());
-    }
-
-    TextSums scan_in_memory(const Record& record, std::size_t job) {
-        if (scanners_[job] == nullptr)
-            scanners_[job] = std::make_unique<TextScanner>(
-                request_, std::max<std::size_t>(1, threads() / request_.jobs));
-        return memory_.run([&] { return scanners_[job]->scan(record); });
-    }
-
-    std::size_t threads() const {
-        return static_cast<std::size_t>(request_.defaults.threads.value_or(processors()));
     }
 
     const ScanRequest& request_;
@@ -225,13 +217,13 @@ void go_on_from(const ScanRequest& request, ScannedRecords& records, const Stop&
     if (before.config != stats.config) fail_to_resume(request.output, "has other settings");
     if (!(before.shards == stats.shards)) fail_to_resume(request.output, "has another shard");
     std::uint64_t digest = 0;
-    Record record;
+    ScannedText text;
     for (std::uint64_t i = 0; i < before.records; ++i) {
-        if (!records.next(record)) {
+        if (!records.next(text)) {
             if (stop.wanted()) return;
             fail_to_resume(request.output, "has more records than the corpus");
         }
-        digest += records.digest(record);
+        digest += text.digest;
     }
     if (digest != before.digest)
         fail_to_resume(request.output, "has other records than the corpus begins with");
@@ -248,9 +240,8 @@ void scan_records(const ScanRequest& request, ScannedRecords& records, const Sto
     std::size_t length = request.jobs;
     for (bool has_more = true; has_more;) {
         std::vector<ScannedText> chunk;
-        Record record;
-        while (chunk.size() < length && (has_more = records.next(record)))
-            chunk.push_back({record, records.number(), records.digest(record)});
+        ScannedText text;
+        while (chunk.size() < length && (has_more = records.next(text))) chunk.push_back(text);
         if (stop.wanted()) return;
         if (chunk.empty()) break;
         const auto begin = ScanClock::now();

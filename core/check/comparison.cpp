@@ -14,41 +14,17 @@ constexpr double clearly_smaller = 0.25;
 
 constexpr double never_within = std::numeric_limits<double>::infinity();
 
+/// Smaller weights may be 0 in another program because they underflow.
+constexpr double least_weight = 1e-6;
+
+/// Of dropout that drops no weight; and rows of weights that were multiplied by the same number
+/// add up to the same, but for rounding in the smaller types.
+constexpr double least_likely = 1e-3, same_part = 0.01;
+
 /// The distance of two numbers of the type of about this size.
 double unit_in_last_place(double size, const PrecisionRow& type) {
     if (!(size > 0) || !std::isfinite(size)) return type.least;
     return std::max(type.least, std::ldexp(2 * type.unit, std::ilogb(size)));
-}
-
-/// Calls use(column, error, bound) for the numbers that are finite.
-template <class Use>
-Fit fit_of_row(const Numbers& computed, std::span<const double> theirs, const TheirArray& array,
-               bool stops, const Use& use) {
-    Fit fit;
-    double largest = 0, worst = 0;
-    for (std::size_t c = 0; c < theirs.size(); ++c) {
-        const double given = theirs[c], value = computed.value[c];
-        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-        ++fit.numbers;
-        double multiple = 0;
-        if (std::isfinite(given) && std::isfinite(value)) {
-            const double error = std::abs(given - value);
-            const double bound =
-                computed.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
-            if (error != 0)
-                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
-            worst = std::max(worst, error);
-            use(c, error, bound, fit);
-        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
-            multiple = never_within;
-        }
-        fit.bound = std::max(fit.bound, multiple);
-        fit.squares += multiple * multiple;
-        if (stops && !(multiple <= 1)) return fit;
-    }
-    fit.part = worst == 0 ? 0 : worst / largest;
-    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, row_of(array.type));
-    return fit;
 }
 
 }  // namespace
@@ -95,23 +71,47 @@ bool Reproduction::is_far_off(const TheirRow& row) {
     return false;
 }
 
-Fit Reproduction::compare(const TheirRow& row, bool stops) {
-    const TheirArray& theirs = comparison_.array(row);
+Fit Reproduction::compare(const TheirRow& row, bool stops, Comparison::Asked* errors) {
+    const TheirArray& array = comparison_.array(row);
     const Comparison::Asked* const asked = comparison_.asked(row);
     // Powers this small may be 0, or have few digits.
-    const double negligible = ErrorModel(theirs.type).least_power();
-    return fit_of_row(
-        computed(row, true), comparison_.numbers(row), theirs, stops,
-        [&](std::size_t c, double error, double, Fit& fit) {
-            if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) return;
-            if (asked[c].error > asked[c].bound) {
+    const double negligible = ErrorModel(array.type).least_power();
+    const Numbers& numbers = computed(row, true);
+    const std::span<const double> theirs = comparison_.numbers(row);
+    Fit fit;
+    double largest = 0, worst = 0;
+    for (std::size_t c = 0; c < theirs.size(); ++c) {
+        const double given = theirs[c], value = numbers.value[c];
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+        ++fit.numbers;
+        double multiple = 0;
+        if (std::isfinite(given) && std::isfinite(value)) {
+            const double error = std::abs(given - value);
+            const double bound =
+                numbers.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
+            if (error != 0)
+                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
+            worst = std::max(worst, error);
+            if (errors != nullptr) errors[c] = {error, bound};
+            if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) {
+                // It shows nothing of the conventions.
+            } else if (asked[c].error > asked[c].bound) {
                 ++fit.outside;
                 if (!(error <= clearly_smaller * asked[c].error)) ++fit.as_far_outside;
             } else {
                 ++fit.inside;
                 if (!(error <= asked[c].bound)) ++fit.no_longer_inside;
             }
-        });
+        } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
+            multiple = never_within;
+        }
+        fit.bound = std::max(fit.bound, multiple);
+        fit.squares += multiple * multiple;
+        if (stops && !(multiple <= 1)) return fit;
+    }
+    fit.part = worst == 0 ? 0 : worst / largest;
+    fit.ulp = worst == 0 ? 0 : worst / unit_in_last_place(largest, row_of(array.type));
+    return fit;
 }
 
 Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, ThreadPool& pool)
@@ -127,12 +127,7 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
             Reproduction asked(*this, problem_.asked);
             for (std::size_t i = item * shape[2]; i < (item + 1) * shape[2]; ++i) {
                 const TheirRow row = row_at(index, i);
-                bounds[i] =
-                    fit_of_row(asked.computed(row, true), numbers(row), arrays_[index], false,
-                               [&](std::size_t c, double error, double bound, Fit&) {
-                                   errors[row.first + c] = {error, bound};
-                               })
-                        .bound;
+                bounds[i] = asked.compare(row, false, &errors[row.first]).bound;
             }
         });
         const auto worst = std::max_element(bounds.begin(), bounds.end());
@@ -163,6 +158,64 @@ double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads)
     };
     const double memos = kept(32, weight) + kept(30, tensor) + kept(60, tensor) + kept(125, tensor);
     return product(types) * (memos + 2 * tensors * product(threads) * tensor);
+}
+
+std::optional<Problem> with_seen_dropout(const Problem& problem,
+                                         const std::vector<TheirArray>& arrays) {
+    const Plan& plan = problem.plan;
+    const auto theirs = std::find_if(arrays.begin(), arrays.end(), [](const TheirArray& array) {
+        return array.id == "attention_weights";
+    });
+    if (problem.asked.drops || theirs == arrays.end() || plan.shown.averages(theirs->id) ||
+        theirs->shape != std::array{plan.batch, plan.heads, plan.rows, plan.kv_len})
+        return std::nullopt;
+    // Weights that are all zero fit any dropout.
+    if (std::none_of(theirs->values.begin(), theirs->values.end(), [](double x) { return x > 0; }))
+        return std::nullopt;
+
+    const Evaluator evaluator(problem, Precision::float64);
+    Candidate asked(evaluator, problem.asked, false);
+    std::vector<double> kept(theirs->values.size(), 1), ratios;
+    bool drops = false;
+    double least_ratio = HUGE_VAL, largest_ratio = 0;  // of the sums of rows
+    std::size_t at = 0;
+    for (std::size_t batch = 0; batch < plan.batch; ++batch)
+        for (std::size_t head = 0; head < plan.heads; ++head)
+            for (std::size_t row = 0; row < plan.rows; ++row) {
+                const Numbers& weights = asked.row(theirs->id, batch, head, row);
+                double sum = 0, asked_sum = 0;
+                for (std::size_t key = 0; key < plan.kv_len; ++key, ++at) {
+                    const double weight = theirs->values[at];
+                    if (weight == 0) kept[at] = 0;
+                    sum += weight;
+                    asked_sum += weights.value[key];
+                    if (!(weights.value[key] > least_weight)) continue;
+                    if (weight == 0) drops = true;
+                    if (weight > 0) ratios.push_back(weight / weights.value[key]);
+                }
+                if (!(asked_sum > 0)) continue;
+                least_ratio = std::min(least_ratio, sum / asked_sum);
+                largest_ratio = std::max(largest_ratio, sum / asked_sum);
+            }
+    if (!drops) {
+        // Of a few weights, perhaps none was dropped: then all rows add up to the same, more
+        // than 1.
+        if (ratios.empty()) return std::nullopt;
+        const double p = std::round(100 * (1 - 1 / least_ratio)) / 100;
+        const double likely = std::pow(1 - p, static_cast<double>(ratios.size()));
+        if (!(p > 0 && p < 1 && likely > least_likely &&
+              largest_ratio < least_ratio * (1 + same_part)))
+            return std::nullopt;
+        ratios = {1 / (1 - p)};
+    }
+    // Where another mask is in use, too, no weight need be seen by both.
+    if (ratios.empty()) ratios.push_back(2);
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    Problem seen = problem;
+    seen.dropout_kept = std::move(kept);
+    seen.kept_weight = *middle;
+    return seen;
 }
 
 }  // namespace attn

@@ -38,29 +38,6 @@ struct TheirRow {
     std::size_t first;  ///< the place of its first number
 };
 
-class Comparison;
-
-/// Computes rows under some conventions, as far as they are needed. For one thread.
-class Reproduction {
-public:
-    Reproduction(const Comparison& comparison, Conventions conventions)
-        : comparison_(comparison), conventions_(std::move(conventions)) {}
-
-    const Numbers& computed(const TheirRow& row, bool with_errors);
-
-    /// Ends at the first number that is outside its bound, if `stops`.
-    Fit compare(const TheirRow& row, bool stops);
-
-    /// Whether a number is so far off that no bound would hold it, without computing bounds: that
-    /// takes a fraction of the time.
-    bool is_far_off(const TheirRow& row);
-
-private:
-    const Comparison& comparison_;
-    Conventions conventions_;
-    std::map<std::pair<Precision, bool>, Candidate> candidates_;
-};
-
 /// The arrays, the errors that the question's own conventions leave, and the rows by which others
 /// are judged first.
 class Comparison {
@@ -101,11 +78,6 @@ public:
     /// are unlike it.
     const std::vector<TheirRow>& probes() const { return probes_; }
 
-    /// Whether the sizes of the question's tensors allow these conventions.
-    bool allows(const Conventions& conventions) const {
-        return evaluators_.begin()->second.fits(conventions);
-    }
-
 private:
     const Problem& problem_;
     std::vector<TheirArray> arrays_;
@@ -113,6 +85,28 @@ private:
     bool is_right_ = true;
     std::vector<std::vector<Asked>> asked_;
     std::vector<TheirRow> probes_;
+};
+
+/// Computes rows under some conventions, as far as they are needed. For one thread.
+class Reproduction {
+public:
+    Reproduction(const Comparison& comparison, Conventions conventions)
+        : comparison_(comparison), conventions_(std::move(conventions)) {}
+
+    const Numbers& computed(const TheirRow& row, bool with_errors);
+
+    /// Ends at the first number that is outside its bound, if `stops`. `errors`: where to put those
+    /// of numbers that are finite on both sides; null: nowhere.
+    Fit compare(const TheirRow& row, bool stops, Comparison::Asked* errors = nullptr);
+
+    /// Whether a number is so far off that no bound would hold it, without computing bounds: that
+    /// takes a fraction of the time.
+    bool is_far_off(const TheirRow& row);
+
+private:
+    const Comparison& comparison_;
+    Conventions conventions_;
+    std::map<std::pair<Precision, bool>, Candidate> candidates_;
 };
 
 /// Of the scale, the rotary base and the soft cap, where the question has them and the arrays have

@@ -12,7 +12,7 @@ void Alternatives::add(std::string found, std::size_t max_changes,
                        std::function<void(Conventions&)> change) {
     Conventions changed = problem.asked;
     change(changed);
-    if (tried_.insert(std::move(changed)).second)
+    if (problem.fits(changed) && tried_.insert(std::move(changed)).second)
         list.push_back(
             {&convention_, asked_, std::move(found), std::move(change), max_changes, setting_});
 }

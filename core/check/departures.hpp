@@ -42,7 +42,7 @@ public:
         setting_ = setting;
     }
 
-    /// Unless it does nothing, or what an earlier one does.
+    /// Unless it does nothing, what an earlier one does, or what the sizes of tensors do not allow.
     void add(std::string found, std::size_t max_changes, std::function<void(Conventions&)> change);
     void add(std::string found, std::function<void(Conventions&)> change) {
         add(std::move(found), 3, std::move(change));

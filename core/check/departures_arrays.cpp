@@ -77,15 +77,13 @@ bool same_sources(const Problem& problem) {
 }
 
 std::string words_of_split(HeadSplit split) {
-    switch (split) {
-        case HeadSplit::columns: return "columns in order";
-        case HeadSplit::reshaped: return "reshaped without transposing";
-        case HeadSplit::joined: return "(tokens, heads * d) read as (heads, tokens, d)";
-        case HeadSplit::interleaved: return "every heads-th column";
-        case HeadSplit::packed: return "columns of (3, heads, d) read as (heads, 3, d)";
-        case HeadSplit::unpacked: return "columns of (heads, 3, d) read as (3, heads, d)";
-    }
-    return {};
+    constexpr const char* words[] = {"columns in order",
+                                     "reshaped without transposing",
+                                     "(tokens, heads * d) read as (heads, tokens, d)",
+                                     "every heads-th column",
+                                     "columns of (3, heads, d) read as (heads, 3, d)",
+                                     "columns of (heads, 3, d) read as (3, heads, d)"};
+    return words[static_cast<std::size_t>(split)];
 }
 
 void head_splits(Alternatives& to) {
@@ -143,37 +141,20 @@ constexpr Used other_uses[] = {
     {Tensor::key, Tensor::key, Tensor::key},       {Tensor::value, Tensor::value, Tensor::value},
 };
 
-bool fits(const Problem& problem, Tensor place, Tensor tensor) {
-    const Plan& plan = problem.plan;
-    if (place == tensor) return true;
-    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
-    const bool crosses = (place == Tensor::query) != (tensor == Tensor::query);
-    return width(place) == width(tensor) &&
-           (!crosses || (plan.heads == plan.kv_heads && plan.q_len == plan.kv_len - plan.past_len));
-}
-
 void exchanges(Alternatives& to) {
     const Problem& problem = to.problem;
     const Plan& plan = problem.plan;
     const auto& projection = problem.projection;
-    const auto all = [](const Used& used, auto holds) {
-        return std::equal(used.begin(), used.end(), in_place.begin(),
-                          [=](Tensor tensor, Tensor place) { return holds(tensor, place); });
-    };
     const std::string asked = words_of_tensors(in_place);
     to.asked(asked);
     for (const Used& used : other_uses)
-        if (all(used, [&](Tensor tensor, Tensor place) { return fits(problem, place, tensor); }))
-            to.set(words_of_tensors(used), &Conventions::used, used,
-                   &used < other_uses + 3 ? 3 : 2);
+        to.set(words_of_tensors(used), &Conventions::used, used, &used < other_uses + 3 ? 3 : 2);
     if (!plan.projects || same_sources(problem) || !projection[0] || !projection[1] ||
         projection[0]->d_in != projection[1]->d_in)
         return;
     to.asked("weights of " + asked, 1);
     for (const Used& used : other_uses)
-        if (plan.heads == plan.kv_heads && all(used, [&](Tensor tensor, Tensor place) {
-                return projection[index_of(tensor)]->d_out == projection[index_of(place)]->d_out;
-            }))
+        if (plan.heads == plan.kv_heads)
             to.set("weights of " + words_of_tensors(used), &Conventions::projected_by, used, 2);
     if (plan.q_len != plan.kv_len - plan.past_len) return;
     to.asked("queries from the input, keys and values from the context", 2);

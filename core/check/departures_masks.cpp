@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "core/check/departures.hpp"
-#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {

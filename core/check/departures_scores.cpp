@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "core/check/departures.hpp"
-#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {

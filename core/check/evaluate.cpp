@@ -10,11 +10,7 @@ bool Evaluator::has(ArrayId array) {
 }
 
 Candidate::Fill Candidate::fill_of(ArrayId array) {
-    struct Row {
-        Fill fill;
-        ArraySet arrays;
-    };
-    static constexpr Row rows[] = {
+    static constexpr std::pair<Fill, ArraySet> rows[] = {
         {&Candidate::fill_input, {"inputs", "normed_inputs"}},
         {&Candidate::fill_parameter,
          {"W_query", "b_query", "W_key", "b_key", "W_value", "b_value", "W_out", "b_out"}},
@@ -33,8 +29,8 @@ Candidate::Fill Candidate::fill_of(ArrayId array) {
         {&Candidate::fill_output, {"head_outputs"}},
         {&Candidate::fill_context, {"context_vectors"}},
     };
-    for (const Row& row : rows)
-        if (row.arrays.has(array)) return row.fill;
+    for (const auto& [fill, arrays] : rows)
+        if (arrays.has(array)) return fill;
     return nullptr;
 }
 
@@ -44,7 +40,6 @@ Candidate::Candidate(const Evaluator& evaluator, Conventions conventions, bool w
       is_linear_(plan_.config.rule.has_value()),
       rounds_projected_(rounds(c_, Rounded::projected) || rounds(c_, Rounded::unrotated) ||
                         rounds(c_, Rounded::score_factors) || rounds(c_, Rounded::output_factors)),
-      rounds_weights_(rounds(c_, Rounded::weights)), rounds_outputs_(rounds(c_, Rounded::outputs)),
       heads_(3), keys_(plan_.batch * plan_.kv_heads), values_(plan_.batch * plan_.kv_heads),
       rows_(plan_.heads) {}
 
@@ -121,9 +116,10 @@ Candidate& Candidate::as_stored() {
 }
 
 RowsView Candidate::unrotated(Tensor slot, std::size_t batch, std::size_t head) {
-    std::shared_ptr<const Heads>& heads = heads_[index_of(slot)];
+    std::shared_ptr<const BoundedRows>& heads = heads_[index_of(slot)];
     if (!heads) heads = shared_.heads(slot, c_);
-    return heads->view().part((batch * heads->heads + head) * heads->tokens, heads->tokens);
+    const std::size_t tokens = problem_.tokens(slot);
+    return heads->view().part((batch * problem_.head_count(slot) + head) * tokens, tokens);
 }
 
 std::size_t Candidate::kv_head_of(std::size_t head) const {

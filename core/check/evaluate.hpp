@@ -200,10 +200,10 @@ private:
     const ErrorModel& model_;
     Conventions c_;
     bool with_errors_, is_linear_;
-    bool rounds_projected_, rounds_weights_, rounds_outputs_;
+    bool rounds_projected_;
 
     Numbers answer_;
-    std::vector<std::shared_ptr<const Heads>> heads_;  ///< by slot
+    std::vector<std::shared_ptr<const BoundedRows>> heads_;  ///< by slot
     /// By batch and key head; null: not yet.
     std::vector<std::shared_ptr<const BoundedRows>> keys_, values_;
     BoundedRows query_;  ///< one row

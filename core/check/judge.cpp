@@ -1,6 +1,7 @@
 #include "core/check/judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -86,77 +87,37 @@ struct Judge::Tally {
     }
 };
 
-/// Compares rows of one array, for one thread.
-class Judge::Row {
-public:
-    Row(const Problem& problem, const Evaluator& evaluator, const GivenArray& given,
-        const Layout& layout, const std::optional<CheckTolerance>& tolerance)
-        : plan_(problem.plan), candidate_(evaluator, problem.asked, true), given_(given),
-          layout_(layout), tolerance_(tolerance) {}
+namespace {
 
-    /// `head` counts the heads of the array.
-    void compare(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
-        if (holds_keys(given_.id)) return compare_keys(batch, head, row, tally);
-        const Numbers& numbers = candidate_.row(given_.id, batch, head_number(head), row);
-        for (std::size_t c = 0; c < numbers.value.size(); ++c) {
-            const std::size_t offset = layout_.offset({batch, head, row, c});
-            const Tally::Element x{given_.values[offset], numbers.value[c]};
-            const double bound = bound_of(numbers, c, x.theirs);
-            tally.add(Tally::of(x, bound, is_within(x.theirs, x.truth, bound), offset));
-        }
+/// The index of an element in an array of this shape.
+std::vector<std::size_t> index_of_offset(std::size_t offset,
+                                         const std::vector<std::size_t>& shape) {
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+        index[axis] = offset % shape[axis];
+        offset /= shape[axis];
     }
+    return index;
+}
 
-private:
-    std::size_t head_number(std::size_t head) const {
-        const std::vector<std::size_t>* const chosen = plan_.shown.chosen(given_.id);
-        return chosen == nullptr ? head : (*chosen)[head];
-    }
+bool is_within(double theirs, double truth, double bound) {
+    if (theirs == truth || (std::isnan(theirs) && std::isnan(truth))) return true;
+    if (!std::isfinite(truth) || std::isnan(theirs)) return false;
+    // An infinite bound is of numbers that overflow in the type.
+    return std::isinf(theirs) ? std::isinf(bound) : std::abs(theirs - truth) <= bound;
+}
 
-    double bound_of(const Numbers& numbers, std::size_t column, double theirs) const {
-        const double truth = numbers.value[column];
-        if (tolerance_) return tolerance_->atol + tolerance_->rtol * std::abs(truth);
-        return numbers.bound(column, theirs) + (given_.printed ? given_.printed->error(truth) : 0);
-    }
+/// A key is right if it is the expected one, or if its weight is as large to rounding.
+bool is_right_key(double theirs, double truth, const Numbers& weights) {
+    const auto is_key = [&](double x) {
+        return x >= 0 && x < static_cast<double>(weights.value.size()) && x == std::trunc(x);
+    };
+    if (theirs == truth || !is_key(theirs) || !is_key(truth)) return theirs == truth;
+    const auto a = static_cast<std::size_t>(theirs), b = static_cast<std::size_t>(truth);
+    return std::abs(weights.value[a] - weights.value[b]) <= weights.error[a] + weights.error[b];
+}
 
-    static bool is_within(double theirs, double truth, double bound) {
-        if (theirs == truth || (std::isnan(theirs) && std::isnan(truth))) return true;
-        if (!std::isfinite(truth) || std::isnan(theirs)) return false;
-        // An infinite bound is of numbers that overflow in the type.
-        return std::isinf(theirs) ? std::isinf(bound) : std::abs(theirs - truth) <= bound;
-    }
-
-    /// A key is right if it is the expected one, or if its weight is as large to rounding.
-    void compare_keys(std::size_t batch, std::size_t head, std::size_t row, Tally& tally) {
-        const std::vector<double> keys =
-            candidate_.row(given_.id, batch, head_number(head), row).value;
-        const Numbers& weights =
-            candidate_.row("weights_before_dropout", batch, head_number(head), row);
-        std::set<double> seen;
-        for (std::size_t c = 0; c < keys.size(); ++c) {
-            const std::size_t offset = layout_.offset({batch, head, row, c});
-            const double theirs = given_.values[offset], truth = keys[c];
-            bool is_right = theirs == truth;
-            const auto is_key = [&](double x) {
-                return x >= 0 && x < static_cast<double>(weights.value.size()) &&
-                       x == std::trunc(x);
-            };
-            if (!is_right && is_key(theirs) && is_key(truth)) {
-                const auto a = static_cast<std::size_t>(theirs),
-                           b = static_cast<std::size_t>(truth);
-                is_right = std::abs(weights.value[a] - weights.value[b]) <=
-                           weights.error[a] + weights.error[b];
-            }
-            is_right = is_right && (theirs < 0 || seen.insert(theirs).second);
-            tally.add(Tally::of({is_right ? truth : theirs, truth}, 0, is_right, offset));
-        }
-    }
-
-    const Plan& plan_;
-    Candidate candidate_;
-    const GivenArray& given_;
-    const Layout& layout_;
-    const std::optional<CheckTolerance>& tolerance_;
-};
+}  // namespace
 
 Judge::Judge(const Problem& problem, std::optional<CheckTolerance> tolerance, ThreadPool& pool)
     : problem_(problem), tolerance_(tolerance), pool_(pool) {}
@@ -172,15 +133,39 @@ const Evaluator& Judge::evaluator(Precision type) {
 /// Rows of all heads of a query are neighbours: candidates keep what these have in common.
 Judge::Tally Judge::tally(const GivenArray& given, const Layout& layout, Precision type) {
     const auto [batch, heads, rows, columns] = shape_of_all_axes(problem_.plan, given.id);
+    const std::vector<std::size_t>* const chosen = problem_.plan.shown.chosen(given.id);
     const Evaluator& shared = evaluator(type);
-    std::vector<std::optional<Row>> of_worker(pool_.threads());
+    std::vector<std::optional<Candidate>> of_worker(pool_.threads());
     std::vector<Tally> tallies(batch * rows);
+    const auto compare = [&](Candidate& candidate, const std::array<std::size_t, 3>& at,
+                             Tally& tally) {
+        const std::size_t head = chosen == nullptr ? at[1] : (*chosen)[at[1]];
+        const Numbers numbers = candidate.row(given.id, at[0], head, at[2]);
+        const Numbers* const weights =
+            holds_keys(given.id) ? &candidate.row("weights_before_dropout", at[0], head, at[2])
+                                 : nullptr;
+        std::set<double> keys;
+        for (std::size_t c = 0; c < numbers.value.size(); ++c) {
+            const std::size_t offset = layout.offset({at[0], at[1], at[2], c});
+            const double theirs = given.values[offset], truth = numbers.value[c];
+            if (weights != nullptr) {
+                const bool is_right = is_right_key(theirs, truth, *weights) &&
+                                      (theirs < 0 || keys.insert(theirs).second);
+                tally.add(Tally::of({is_right ? truth : theirs, truth}, 0, is_right, offset));
+                continue;
+            }
+            const double bound = tolerance_ ? tolerance_->atol + tolerance_->rtol * std::abs(truth)
+                                            : numbers.bound(c, theirs) +
+                                                  (given.printed ? given.printed->error(truth) : 0);
+            tally.add(Tally::of({theirs, truth}, bound, is_within(theirs, truth, bound), offset));
+        }
+    };
     pool_.run(tallies.size(),
               [&, heads = heads, rows = rows](std::size_t item, std::size_t worker) {
-                  std::optional<Row>& row = of_worker[worker];
-                  if (!row) row.emplace(problem_, shared, given, layout, tolerance_);
+                  std::optional<Candidate>& candidate = of_worker[worker];
+                  if (!candidate) candidate.emplace(shared, problem_.asked, true);
                   for (std::size_t head = 0; head < heads; ++head)
-                      row->compare(item / rows, head, item % rows, tallies[item]);
+                      compare(*candidate, {item / rows, head, item % rows}, tallies[item]);
               });
     Tally all;
     for (const Tally& tally : tallies) all.add(tally);
@@ -200,24 +185,9 @@ bool Judge::is_exact(const GivenArray& given, const Layout& layout, Precision ty
            tally(given, layout, Precision::float64).first == no_offset;
 }
 
-namespace {
-
-/// The index of an element in an array of this shape.
-std::vector<std::size_t> index_of_offset(std::size_t offset,
-                                         const std::vector<std::size_t>& shape) {
-    std::vector<std::size_t> index(shape.size());
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-        index[axis] = offset % shape[axis];
-        offset /= shape[axis];
-    }
-    return index;
-}
-
-}  // namespace
-
 ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Precision type) {
     const Tally found = tally(given, layout, type);
-    ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = type};
+    ArrayJudgement judgement{.id = given.id, .type = type};
     judgement.axes = layout.axes;
     judgement.layout = layout;
     judgement.max_abs = found.max_abs;
@@ -270,29 +240,18 @@ ArrayJudgement Judge::best_layout(const GivenArray& given, const std::vector<Lay
     return best;
 }
 
-namespace {
-
-/// nn.MultiheadAttention returns the mean over the heads by default.
-bool fits_mean_over_heads(Plan plan, const GivenArray& given) {
-    plan.shown.average_heads = true;
-    return plan.shown.averages(given.id) && !layouts_of(plan, given.id, given.shape).empty();
-}
-
-std::string unfit_text(const Plan& plan, const GivenArray& given) {
-    return "shape " + shape_text(given.shape) + " does not fit " +
-           shape_text(shape_shown(plan, given.id)) +
-           (fits_mean_over_heads(plan, given) ? "; as the mean over the heads it fits "
-                                                "--average-heads"
-                                              : "");
-}
-
-}  // namespace
-
 ArrayJudgement Judge::judge(const GivenArray& given) {
     const std::vector<Layout> layouts = layouts_of(problem_.plan, given.id, given.shape);
     if (layouts.empty()) {
-        ArrayJudgement judgement{.id = given.id, .theirs = given.name, .type = given.type};
-        judgement.finding = unfit_text(problem_.plan, given);
+        ArrayJudgement judgement{.id = given.id, .type = given.type};
+        judgement.finding = "shape " + shape_text(given.shape) + " does not fit " +
+                            shape_text(shape_shown(problem_.plan, given.id));
+        // nn.MultiheadAttention returns the mean over the heads by default.
+        Plan averaged = problem_.plan;
+        averaged.shown.average_heads = true;
+        if (averaged.shown.averages(given.id) &&
+            !layouts_of(averaged, given.id, given.shape).empty())
+            judgement.finding += "; as the mean over the heads it fits --average-heads";
         return judgement;
     }
     // From the strictest type on: that of its file, that of arrays before it, and the one that its

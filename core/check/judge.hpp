@@ -37,7 +37,6 @@ struct Departure {
 
 struct ArrayJudgement {
     ArrayId id;
-    std::string theirs;  ///< the other program's name
     Verdict verdict = Verdict::wrong;
     Precision type = Precision::float32;  ///< whose bound was used
     std::vector<std::string> axes = {};   ///< of theirs in order, where they are not attn's
@@ -70,7 +69,6 @@ public:
 
 private:
     struct Tally;
-    class Row;
 
     ArrayJudgement best_layout(const GivenArray& given, const std::vector<Layout>& layouts,
                                Precision type);

@@ -11,10 +11,9 @@ namespace attn {
 
 /// The recurrence of one batch entry and key head up to a token.
 struct Candidate::LinearHead {
-    std::size_t done = 0;                               ///< tokens
-    std::vector<double> state;                          ///< (d_k, d_v), after them
-    std::vector<double> error;                          ///< of each column of it, in the 2-norm
-    std::vector<std::vector<double>> kept, kept_error;  ///< states and errors after each token
+    std::size_t done = 0;       ///< tokens
+    std::vector<double> state;  ///< (d_k, d_v), after them
+    std::vector<double> error;  ///< of each column of it, in the 2-norm
 };
 
 namespace {

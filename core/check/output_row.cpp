@@ -63,7 +63,7 @@ void Candidate::set_output_errors(QueryRow& q, const RowsView& values,
     const bool add_up = c_.blocking == Blocking::before ||
                         (c_.blocking == Blocking::renormalize && q.mean_error < 1);
     if (longest > 0 && std::isfinite(longest) && c_.axis == SoftmaxAxis::keys && add_up &&
-        !rounds_weights_ && !rounds(c_, Rounded::output_factors))
+        !rounds(c_, Rounded::weights) && !rounds(c_, Rounded::output_factors))
         return set_softmax_errors(q, values, weights.value, scale_for_squares(longest));
     for (std::size_t k = 0; k < count; ++k) {
         const double w = std::abs(weights.value[k]), of_weight = std::abs(weights.error[k]);
@@ -211,8 +211,8 @@ std::vector<double> Candidate::largest_moves(const QueryRow& q, const RowsView& 
 bool Candidate::moves_as_projected(const QueryRow& q) const {
     constexpr std::size_t work_limit = 1U << 28U;
     const std::size_t work = plan_.batch * plan_.heads * plan_.rows * plan_.kv_len * plan_.d_out;
-    return !q.moves.empty() && has_limits(q) && !rounds_outputs_ && work <= work_limit &&
-           c_.merged != HeadSplit::reshaped;
+    return !q.moves.empty() && has_limits(q) && !rounds(c_, Rounded::outputs) &&
+           work <= work_limit && c_.merged != HeadSplit::reshaped;
 }
 
 /// The column of a head's column c where heads are joined.

@@ -45,12 +45,6 @@ Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_
     return numbers;
 }
 
-void normalise_all(Numbers& x, const std::optional<InputNorm>& norm) {
-    if (!norm) return;
-    for (std::size_t row = 0; row < x.rows; ++row)
-        normalise(*norm, std::span<double>(x.value.data() + row * x.columns, x.columns));
-}
-
 template <class T>
 ProjectionNumbers numbers_of_projection(const Projection<T>& p) {
     ProjectionNumbers numbers{p.groups() * p.d_out(), p.d_in(), p.groups(), p.in_out, {}, {}};
@@ -85,7 +79,9 @@ void take_sources(Problem& problem, const Operands& operands) {
         problem.input_norm = operands.norm;
         Numbers& x = problem.source[0];
         x = problem.inputs;
-        normalise_all(x, operands.norm);
+        for (std::size_t row = 0; row < x.rows && operands.norm; ++row)
+            normalise(*operands.norm,
+                      std::span<double>(x.value.data() + row * x.columns, x.columns));
         problem.source[1] = row_of(plan.config.mode).context
                                 ? rows_of_operand(operands.context, plan.config.dtype)
                                 : x;
@@ -117,15 +113,6 @@ MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_
     return numbers;
 }
 
-void take_masks(Problem& problem, const Operands& operands) {
-    const Dtype dtype = problem.plan.config.dtype;
-    if (operands.mask.dimension() != 0)
-        problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
-    if (operands.key_padding_mask.dimension() != 0)
-        problem.masks[1] = numbers_of_mask(operands.key_padding_mask,
-                                           operands.key_padding_mask_is_boolean, true, dtype);
-}
-
 /// A gate of linear attention as (batch, kv_heads, tokens, columns of a head).
 std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
                                     const std::vector<double>& constants, std::size_t& columns) {
@@ -141,14 +128,13 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
     }
     std::vector<double> given = rounded_doubles(array, plan.config.dtype);
     if (given.empty()) return gate;
-    const bool has_columns_of_heads = plan.projects || plan.packed;
-    if (!has_columns_of_heads) {
+    if (!plan.projects && !plan.packed) {  // heads are an axis
         columns = given.size() / (plan.batch * heads * tokens);
         return given;
     }
     const std::size_t width = given.size() / (plan.batch * tokens);
     const bool is_shared = width == 1;
-    columns = is_shared ? 1 : width / heads;
+    if (!is_shared) columns = width / heads;
     for (std::size_t b = 0; b < plan.batch; ++b)
         for (std::size_t h = 0; h < heads; ++h)
             for (std::size_t t = 0; t < tokens; ++t) {
@@ -157,28 +143,6 @@ std::vector<double> gate_of_problem(const Plan& plan, const RealArray& array,
                 gate.insert(gate.end(), first, first + columns);
             }
     return gate;
-}
-
-void take_recurrence(Problem& problem, const Operands& operands) {
-    const Plan& plan = problem.plan;
-    if (!plan.config.rule) return;
-    RecurrenceNumbers& taken = problem.recurrence;
-    std::size_t one = 1;
-    taken.log_decay = gate_of_problem(plan, operands.decay, plan.config.decay, taken.decay_columns);
-    taken.beta = gate_of_problem(plan, operands.beta, plan.config.beta, one);
-    taken.past_state = rounded_doubles(operands.past_state, plan.config.dtype);
-}
-
-void take_dropout(Problem& problem, const Result& result) {
-    const double p = problem.plan.config.dropout;
-    if (p == 0) return;
-    problem.kept_weight = 1 / (1 - p);
-    const NamedArray& mask = *array_named("dropout_mask", result.arrays);
-    std::visit(
-        [&](const auto& values) {
-            for (const auto x : values) problem.dropout_kept.push_back(x == 0 ? 0 : 1);
-        },
-        mask.values);
 }
 
 Conventions conventions_of(const Problem& problem) {
@@ -208,16 +172,59 @@ Conventions conventions_of(const Problem& problem) {
 
 }  // namespace
 
+bool Problem::fits(const Conventions& c) const {
+    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
+    for (const Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
+        const Tensor used = c.used[index_of(slot)];
+        if (head_count(used) != head_count(slot) || width(used) != width(slot) ||
+            tokens(used) != tokens(slot))
+            return false;
+        const Tensor from = c.projected_from[index_of(slot)], by = c.projected_by[index_of(slot)];
+        if (from == slot && by == slot) continue;
+        const auto &as = projection[index_of(slot)], &with = projection[index_of(by)];
+        if (!as || !with || as->d_out != with->d_out ||
+            source[index_of(from)].columns != with->d_in || tokens(from) != tokens(slot))
+            return false;
+    }
+    if ((c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) &&
+        (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
+         tokens(Tensor::query) != tokens(Tensor::key) || plan.independent_heads()))
+        return false;
+    if (c.rope.pairs &&
+        (c.rope.dims > plan.d_k || (c.rope.value_times != 0 && c.rope.dims > plan.d_v)))
+        return false;
+    return !c.transposed[index_of(Tensor::out)] || projection[index_of(Tensor::out)].has_value();
+}
+
 Problem make_problem(const Plan& plan, const Operands& operands, const Result& result) {
+    const Dtype dtype = plan.config.dtype;
     Problem problem;
     problem.plan = plan;
     if (result.weights) take_weights(problem, *result.weights);
     take_sources(problem, operands);
-    problem.past_key = rounded_doubles(operands.past_key, plan.config.dtype);
-    problem.past_value = rounded_doubles(operands.past_value, plan.config.dtype);
-    take_masks(problem, operands);
-    take_recurrence(problem, operands);
-    take_dropout(problem, result);
+    problem.past_key = rounded_doubles(operands.past_key, dtype);
+    problem.past_value = rounded_doubles(operands.past_value, dtype);
+    if (operands.mask.dimension() != 0)
+        problem.masks[0] = numbers_of_mask(operands.mask, operands.mask_is_boolean, false, dtype);
+    if (operands.key_padding_mask.dimension() != 0)
+        problem.masks[1] = numbers_of_mask(operands.key_padding_mask,
+                                           operands.key_padding_mask_is_boolean, true, dtype);
+    if (plan.config.rule) {
+        RecurrenceNumbers& taken = problem.recurrence;
+        std::size_t one = 1;
+        taken.log_decay =
+            gate_of_problem(plan, operands.decay, plan.config.decay, taken.decay_columns);
+        taken.beta = gate_of_problem(plan, operands.beta, plan.config.beta, one);
+        taken.past_state = rounded_doubles(operands.past_state, dtype);
+    }
+    if (const double p = plan.config.dropout; p != 0) {
+        problem.kept_weight = 1 / (1 - p);
+        std::visit(
+            [&](const auto& values) {
+                for (const auto x : values) problem.dropout_kept.push_back(x == 0 ? 0 : 1);
+            },
+            array_named("dropout_mask", result.arrays)->values);
+    }
     problem.asked = conventions_of(problem);
     return problem;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/thread_pool.hpp"
@@ -11,6 +12,7 @@
 #include "core/layer/norm.hpp"
 #include "core/layer/operands.hpp"
 #include "core/layer/result.hpp"
+#include "core/operator/arrays.hpp"
 #include "core/plan/plan.hpp"
 
 namespace attn {
@@ -81,6 +83,16 @@ struct Problem {
     double kept_weight = 1;            ///< 1 / (1 - p)
 
     Conventions asked;  ///< the question's own
+
+    std::size_t head_count(Tensor tensor) const {
+        return tensor == Tensor::query ? plan.heads : plan.kv_heads;
+    }
+    /// New ones, of each batch entry.
+    std::size_t tokens(Tensor tensor) const {
+        return source[index_of(tensor)].rows / std::max<std::size_t>(plan.batch, 1);
+    }
+    /// Whether the sizes of the tensors that the conventions use fit together.
+    bool fits(const Conventions& conventions) const;
 };
 
 /// `operands` are those that the plan was made for, complete: they are rounded to its type first.
@@ -92,5 +104,18 @@ Problem make_problem(const Plan& plan, const Operands& operands, const Result& r
 /// its type if they are drawn, and the same dropout mask. The question's arrays without rounding
 /// are the rows of a Candidate with `asked`. The plan must be made for the operands.
 Problem exact_question(const Plan& plan, const Operands& operands, ThreadPool& pool);
+
+// Which of a computation's conventions have an effect.
+
+/// Whether the conventions exclude keys; additive masks are read for -infinity.
+bool excludes_keys(const Problem& problem, const Conventions& c);
+
+/// Moves the stages of scores that do nothing to the end of their order, sorted. Returns how many
+/// do something.
+std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes);
+
+/// A key that is equal for conventions only if the array's numbers are. They may be equal for
+/// different keys.
+std::string relevant_key(const Problem& problem, Conventions conventions, ArrayId array);
 
 }  // namespace attn

@@ -1,9 +1,11 @@
-#include "core/check/relevant.hpp"
-
+// Which of a computation's conventions an array depends on.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
 #include <utility>
+
+#include "core/check/problem.hpp"
 
 namespace attn {
 namespace {

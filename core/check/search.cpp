@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/check/comparison.hpp"
-#include "core/check/relevant.hpp"
 
 namespace attn {
 namespace {
@@ -58,10 +57,6 @@ constexpr double few_ulp = 16;
 /// Above this, a number that is in no list may fit better.
 constexpr double near_ulp = 4;
 
-bool combine(const Alternative& a, const Alternative& b) {
-    return a.convention != b.convention || a.setting != b.setting;
-}
-
 /// Every combination of `size` options, in the order of their indices.
 std::vector<Combination> combinations(const std::vector<Alternative>& options,
                                       const std::vector<std::size_t>& usable, std::size_t size) {
@@ -75,8 +70,10 @@ std::vector<Combination> combinations(const std::vector<Alternative>& options,
         for (std::size_t i = first; i < usable.size(); ++i) {
             const Alternative& next = options[usable[i]];
             if (next.max_changes < size) continue;
-            if (!std::all_of(one.begin(), one.end(),
-                             [&](std::size_t other) { return combine(options[other], next); }))
+            if (std::any_of(one.begin(), one.end(), [&](std::size_t other) {
+                    return options[other].convention == next.convention &&
+                           options[other].setting == next.setting;
+                }))
                 continue;
             one.push_back(usable[i]);
             self(self, i + 1);
@@ -99,7 +96,9 @@ public:
         rejected_.resize(arrays);
         if (comparison_.is_right()) return {};
         asked_key_ = key_of(problem_.asked);
-        probe_errors_.assign(options_.size(), asked_error_at_first_probe());
+        const Fit asked =
+            Reproduction(comparison_, problem_.asked).compare(comparison_.probes().front(), false);
+        probe_errors_.assign(options_.size(), {asked.root_mean_square(), asked.part});
         std::vector<Found> best;
         bool has_fitted = false;
         for (std::size_t size = 1; size <= search_options_.max_changes; ++size) {
@@ -135,12 +134,6 @@ private:
         Conventions conventions = problem_.asked;
         for (std::size_t index : changes) options_[index].change(conventions);
         return conventions;
-    }
-
-    ProbeError asked_error_at_first_probe() const {
-        Reproduction asked(comparison_, problem_.asked);
-        const Fit fit = asked.compare(comparison_.probes().front(), false);
-        return {fit.root_mean_square(), fit.part};
     }
 
     /// Of all arrays together.
@@ -236,16 +229,6 @@ private:
         return all;
     }
 
-    bool was_rejected(std::size_t array, const std::string& key) {
-        const std::scoped_lock lock(rejected_mutex_);
-        return rejected_[array].contains(key);
-    }
-
-    void reject(std::size_t array, std::string key) {
-        const std::scoped_lock lock(rejected_mutex_);
-        rejected_[array].insert(std::move(key));
-    }
-
     /// Whether two changes can be a match: smaller types change numbers by little, so that the
     /// other change alone comes near; on large questions one of the two must be usual.
     bool may_match(const Combination& changes) const {
@@ -272,27 +255,30 @@ private:
     /// The fit, if every number is within its bound.
     std::optional<Fit> fit_of(const Combination& changes) {
         const Conventions conventions = changed_by(changes);
-        if (!comparison_.allows(conventions)) return std::nullopt;
+        if (!problem_.fits(conventions)) return std::nullopt;
         // The errors of single changes are needed, so each is computed.
         const bool may_skip = changes.size() > 1;
         std::vector<std::string> keys(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();
         for (const TheirRow& probe : probes) {
+            const bool is_first = &probe == probes.data();
             std::string& key = keys[probe.array];
             if (key.empty()) {
                 key = relevant_key(problem_, conventions, comparison_.arrays()[probe.array].id);
-                if (may_skip && was_rejected(probe.array, key)) return std::nullopt;
+                const std::scoped_lock lock(rejected_mutex_);
+                if (may_skip && rejected_[probe.array].contains(key)) return std::nullopt;
             }
-            if (may_skip && &probe == probes.data() && reproduction.is_far_off(probe)) {
-                reject(probe.array, std::move(key));
-                return std::nullopt;
+            bool fits = !(may_skip && is_first && reproduction.is_far_off(probe));
+            if (fits) {
+                const Fit fit = reproduction.compare(probe, may_skip);
+                if (!may_skip && is_first)
+                    probe_errors_[changes[0]] = {fit.root_mean_square(), fit.part};
+                fits = fit.bound <= 1;
             }
-            const Fit fit = reproduction.compare(probe, may_skip);
-            if (!may_skip && &probe == probes.data())
-                probe_errors_[changes[0]] = {fit.root_mean_square(), fit.part};
-            if (fit.bound <= 1) continue;
-            reject(probe.array, std::move(key));
+            if (fits) continue;
+            const std::scoped_lock lock(rejected_mutex_);
+            rejected_[probe.array].insert(std::move(key));
             return std::nullopt;
         }
         if (has_idle_change(changes, key_of(conventions))) return std::nullopt;
@@ -322,7 +308,7 @@ private:
 
     Match match_of(const Found& found) const {
         const Conventions conventions = changed_by(found.changes);
-        Match match{{}, found.fit.ulp, found.fit.bound};
+        Match match{{}, found.fit.ulp};
         for (const std::size_t index : found.changes) {
             const auto& [convention, asked, words, change, max_changes, setting] = options_[index];
             const auto words_of = convention->words;

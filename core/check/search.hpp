@@ -24,8 +24,7 @@ struct Change {
 /// Changes that together reproduce every array to rounding.
 struct Match {
     std::vector<Change> changes;
-    double ulp = 0;    ///< the largest error, in units in the last place of the arrays' type
-    double bound = 0;  ///< the largest error as a multiple of its bound, at most 1
+    double ulp = 0;  ///< the largest error, in units in the last place of the arrays' type
 };
 
 struct SearchOptions {

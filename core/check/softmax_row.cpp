@@ -66,7 +66,7 @@ void Candidate::weigh(QueryRow& q) {
         renormalize(q);
     else if (c_.blocking != Blocking::before)
         mask_weights(q, renormalizes);
-    if (!rounds_weights_) return;
+    if (!rounds(c_, Rounded::weights)) return;
     q.weight.below.clear();
     round_rows(c_, Rounded::weights, q.weight);
 }

@@ -209,41 +209,6 @@ Key Evaluator::key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head
     return key;
 }
 
-std::size_t Evaluator::head_count(Tensor tensor) const {
-    return tensor == Tensor::query ? problem_.plan.heads : problem_.plan.kv_heads;
-}
-
-std::size_t Evaluator::tokens(Tensor tensor) const {
-    return problem_.source[index_of(tensor)].rows / std::max<std::size_t>(problem_.plan.batch, 1);
-}
-
-bool Evaluator::fits(const Conventions& c) const {
-    const Plan& plan = problem_.plan;
-    const auto width = [&](Tensor of) { return of == Tensor::value ? plan.d_v : plan.d_k; };
-    for (const Tensor slot : {Tensor::query, Tensor::key, Tensor::value}) {
-        const Tensor used = c.used[index_of(slot)];
-        if (head_count(used) != head_count(slot) || width(used) != width(slot) ||
-            tokens(used) != tokens(slot))
-            return false;
-        const Tensor from = c.projected_from[index_of(slot)], by = c.projected_by[index_of(slot)];
-        if (from == slot && by == slot) continue;
-        const auto &as = problem_.projection[index_of(slot)],
-                   &with = problem_.projection[index_of(by)];
-        if (!as || !with || as->d_out != with->d_out ||
-            problem_.source[index_of(from)].columns != with->d_in || tokens(from) != tokens(slot))
-            return false;
-    }
-    if ((c.split == HeadSplit::packed || c.split == HeadSplit::unpacked) &&
-        (!plan.projects || plan.heads != plan.kv_heads || plan.d_k != plan.d_v ||
-         tokens(Tensor::query) != tokens(Tensor::key) || plan.independent_heads()))
-        return false;
-    if (c.rope.pairs &&
-        (c.rope.dims > plan.d_k || (c.rope.value_times != 0 && c.rope.dims > plan.d_v)))
-        return false;
-    return !c.transposed[index_of(Tensor::out)] ||
-           problem_.projection[index_of(Tensor::out)].has_value();
-}
-
 std::shared_ptr<const BoundedRows> Evaluator::weight(Tensor tensor, const Conventions& c) const {
     const bool is_transposed = c.transposed[index_of(tensor)];
     Key key = key_of(tensor, is_transposed);
@@ -291,8 +256,9 @@ BoundedRows Evaluator::source(Tensor tensor, const Conventions& c) const {
     BoundedRows x(from.rows, columns);
     x.value = from.value;
     if (!problem_.projection[index_of(tensor)] && c.transposed[index_of(tensor)]) {
-        const std::size_t len = tokens(tensor),
-                          parts = problem_.heads_in == HeadsIn::axis ? head_count(tensor) : 1,
+        const std::size_t len = problem_.tokens(tensor),
+                          parts =
+                              problem_.heads_in == HeadsIn::axis ? problem_.head_count(tensor) : 1,
                           d = columns / parts;
         for (std::size_t b = 0; b < problem_.plan.batch; ++b)
             for (std::size_t t = 0; t < len; ++t)
@@ -338,20 +304,21 @@ std::shared_ptr<const BoundedRows> Evaluator::projected(Tensor tensor, const Con
     });
 }
 
-std::shared_ptr<const Heads> Evaluator::heads(Tensor slot, const Conventions& c) const {
+std::shared_ptr<const BoundedRows> Evaluator::heads(Tensor slot, const Conventions& c) const {
     return heads_.of(key_of_heads(slot, c), [&] {
-        Heads x = split(slot, c);
+        BoundedRows x = split(slot, c);
+        const std::size_t count = problem_.head_count(slot), len = problem_.tokens(slot);
         const std::optional<InputNorm>& norm =
             slot == Tensor::query ? problem_.query_norm : problem_.key_norm;
         if (norm && slot != Tensor::value) {
             const std::size_t d = x.columns, together = norm->weight.size() / d;
             std::vector<double> row(norm->weight.size()), error(row.size());
             for (std::size_t b = 0; b < problem_.plan.batch; ++b)
-                for (std::size_t t = 0; t < x.tokens; ++t)
-                    for (std::size_t first = 0; first < x.heads; first += together) {
+                for (std::size_t t = 0; t < len; ++t)
+                    for (std::size_t first = 0; first < count; first += together) {
                         const auto each = [&](const auto& copy) {
                             for (std::size_t i = 0; i < together; ++i) {
-                                const std::size_t at = (b * x.heads + first + i) * x.tokens + t;
+                                const std::size_t at = (b * count + first + i) * len + t;
                                 copy(x.at(at), row.data() + i * d);
                                 copy(x.error_at(at), error.data() + i * d);
                             }

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "core/check/error_model.hpp"
@@ -73,11 +72,6 @@ struct ProductError {
 ProductError product_error(const ErrorModel& model, double product, const RowsView& a,
                            const RowsView& b, std::size_t scaled);
 
-/// (batch * heads * tokens, d), contiguous for each head.
-struct Heads : BoundedRows {
-    std::size_t heads = 0, tokens = 0;
-};
-
 /// What each pair of columns is multiplied by at each position, in order.
 struct RowRotation {
     Rope layout = Rope::half;
@@ -110,19 +104,18 @@ public:
         std::shared_ptr<Entry> entry;
         {
             const std::lock_guard lock(mutex_);
-            Place& place = entries_[key];
-            if (!place.entry) place.entry = std::make_shared<Entry>();
-            place.last_use = ++uses_;
-            entry = place.entry;
+            std::shared_ptr<Entry>& known = entries_[key];
+            if (!known) known = std::make_shared<Entry>();
+            entry = known;
+            entry->last_use = ++uses_;
         }
-        bool is_new = false;
-        {
-            // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
-            const std::lock_guard lock(entry->making);
-            if (!entry->is_made) entry->value = make();
-            is_new = !std::exchange(entry->is_made, true);
+        // Not std::call_once: without memory, glibc ends the program if an exception leaves it.
+        const std::lock_guard lock(entry->making);
+        if (!entry->is_made) {
+            entry->value = make();
+            entry->is_made = true;
+            count(key, entry);
         }
-        if (is_new) count(key, entry);
         return {entry, &entry->value};
     }
 
@@ -131,29 +124,27 @@ private:
         std::mutex making;
         bool is_made = false;
         Value value;
-    };
-    struct Place {
-        std::shared_ptr<Entry> entry;
-        std::size_t last_use = 0, bytes = 0;
+        std::size_t last_use = 0, bytes = 0;  ///< under the memo's mutex
     };
 
     void count(const Key& key, const std::shared_ptr<Entry>& entry) {
         const std::lock_guard lock(mutex_);
         const auto found = entries_.find(key);
-        if (found == entries_.end() || found->second.entry != entry) return;
-        found->second.bytes = entry->value.bytes();
-        bytes_ += found->second.bytes;
+        if (found == entries_.end() || found->second != entry) return;
+        entry->bytes = entry->value.bytes();
+        bytes_ += entry->bytes;
         while (bytes_ > byte_limit && entries_.size() > 1) {
-            const auto oldest = std::min_element(
-                entries_.begin(), entries_.end(),
-                [](const auto& a, const auto& b) { return a.second.last_use < b.second.last_use; });
-            bytes_ -= oldest->second.bytes;
+            const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                                 [](const auto& a, const auto& b) {
+                                                     return a.second->last_use < b.second->last_use;
+                                                 });
+            bytes_ -= oldest->second->bytes;
             entries_.erase(oldest);
         }
     }
 
     std::mutex mutex_;
-    std::map<Key, Place> entries_;
+    std::map<Key, std::shared_ptr<Entry>> entries_;
     std::size_t bytes_ = 0, uses_ = 0;
 };
 
@@ -166,8 +157,6 @@ public:
 
     /// Whether rows of this array can be computed: of all that settings can name, but token ids.
     static bool has(ArrayId array);
-    /// Whether the sizes of the tensors that the conventions use fit together.
-    bool fits(const Conventions& conventions) const;
 
     const Problem& problem() const { return problem_; }
     const ErrorModel& model() const { return model_; }
@@ -175,8 +164,8 @@ public:
 
     /// The weight of a projection, (d_out, d_in), as it is applied.
     std::shared_ptr<const BoundedRows> weight(Tensor tensor, const Conventions& c) const;
-    /// The queries, keys or values of new tokens, before the rotation.
-    std::shared_ptr<const Heads> heads(Tensor slot, const Conventions& c) const;
+    /// The queries, keys or values of new tokens, before the rotation: (batch * heads * tokens, d).
+    std::shared_ptr<const BoundedRows> heads(Tensor slot, const Conventions& c) const;
     /// Inputs after their norm, (batch * tokens, d_in).
     std::shared_ptr<const BoundedRows> normed_inputs() const;
     /// The keys or values of a key head, cached ones first and rotated, as `make` makes them.
@@ -192,20 +181,16 @@ private:
     static Key key_of_joined(Tensor slot, std::size_t batch, std::size_t kv_head,
                              const Conventions& c);
 
-    std::size_t head_count(Tensor tensor) const;
-    std::size_t tokens(Tensor tensor) const;
     /// The source, as its program reads it.
     BoundedRows source(Tensor tensor, const Conventions& c) const;
     std::shared_ptr<const BoundedRows> projected(Tensor tensor, const Conventions& c) const;
     Numbers bias_of(Tensor tensor, const Conventions& c) const;
-    void split_side_by_side(Tensor slot, const Conventions& c, Heads& to) const;
-    Heads split(Tensor slot, const Conventions& c) const;
+    BoundedRows split(Tensor slot, const Conventions& c) const;
 
     const Problem& problem_;
     Precision arithmetic_;
     ErrorModel model_;
-    mutable Memo<BoundedRows> weights_, normed_, projected_, joined_;
-    mutable Memo<Heads> heads_;
+    mutable Memo<BoundedRows> weights_, normed_, projected_, heads_, joined_;
     mutable Memo<RowRotation> rotations_;
 };
 

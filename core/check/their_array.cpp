@@ -185,8 +185,7 @@ Precision evident_type(const std::vector<double>& values, Precision stored) {
 
 TheirArray in_layout(const GivenArray& given, const Layout& layout, const Plan& plan,
                      Precision type) {
-    TheirArray array{given.id, given.name, shape_of_all_axes(plan, given.id),
-                     {},       type,       given.printed};
+    TheirArray array{given.id, shape_of_all_axes(plan, given.id), {}, type, given.printed};
     array.values.reserve(given.values.size());
     const auto [batch, heads, rows, columns] = array.shape;
     for (std::size_t b = 0; b < batch; ++b)

@@ -79,7 +79,6 @@ Precision evident_type(const std::vector<double>& values, Precision stored);
 /// An array in attn's layout.
 struct TheirArray {
     ArrayId id;
-    std::string name;  ///< what the other program calls it
     /// (batch, heads, rows, columns), with all axes that attn computes with; 1 for those that the
     /// array does not have.
     std::array<std::size_t, 4> shape;

@@ -9,6 +9,7 @@
 namespace attn {
 namespace {
 
+/// In nats.
 double row_entropy(const WeightRow& row) {
     double sum = 0;
     for (std::size_t k = 0; k < row.weights.size(); ++k)
@@ -17,6 +18,7 @@ double row_entropy(const WeightRow& row) {
     return sum;
 }
 
+/// The weight of the first key.
 double row_sink(const WeightRow& row) {
     return row.weights[row.tokens.first()];
 }
@@ -34,6 +36,7 @@ double row_induction(const WeightRow& row) {
     return sum;
 }
 
+/// Keys with the query's token before it.
 double row_duplicate(const WeightRow& row) {
     double sum = 0;
     for (std::size_t k = row.tokens.same_before(row.query); k != ScannedTokens::none;
@@ -53,16 +56,13 @@ double row_distance(const WeightRow& row) {
 
 constexpr Bins of_quarters{.bits = 2}, of_parts{.bits = 6}, of_half_octaves{.is_logarithmic = true};
 
-constexpr HeadStatistic all_head_statistics[] = {
-    {"entropy", of_quarters, false, row_entropy, "-sum of w ln w, in nats"},
-    {"sink", of_parts, false, row_sink, "the weight of the first key"},
-    {"previous_token", of_parts, false, row_previous, "the weight of the key before the query"},
-    {"induction", of_parts, true, row_induction,
-     "the weights of keys after an earlier occurrence of the query's token"},
-    {"duplicate_token", of_parts, true, row_duplicate,
-     "the weights of earlier occurrences of the query's token"},
-    {"distance", of_half_octaves, false, row_distance, "the sum of w times |key - query|"},
-    {"key_mass", of_half_octaves, false, nullptr, "of each key, its weights of all queries"}};
+constexpr HeadStatistic all_head_statistics[] = {{"entropy", of_quarters, false, row_entropy},
+                                                 {"sink", of_parts, false, row_sink},
+                                                 {"previous_token", of_parts, false, row_previous},
+                                                 {"induction", of_parts, true, row_induction},
+                                                 {"duplicate_token", of_parts, true, row_duplicate},
+                                                 {"distance", of_half_octaves, false, row_distance},
+                                                 {"key_mass", of_half_octaves, false, nullptr}};
 
 [[noreturn]] void fail_beyond(const std::string& place, std::string_view name) {
     throw Error(ErrorKind::input, place,
@@ -83,13 +83,13 @@ std::span<const HeadStatistic> head_statistics() {
 
 ScannedTokens::ScannedTokens(std::size_t tokens, std::vector<std::uint64_t> ids,
                              std::vector<bool> counted)
-    : has_ids_(!ids.empty()), counted_(std::move(counted)), same_before_(tokens, none) {
+    : counted_(std::move(counted)), same_before_(tokens, none) {
     if (counted_.empty()) counted_.assign(tokens, true);
     std::unordered_map<std::uint64_t, std::size_t> last;
     for (std::size_t t = 0; t < tokens; ++t) {
         if (!counted_[t]) continue;
         if (first_ == none) first_ = t;
-        if (!has_ids_) continue;
+        if (ids.empty()) continue;
         const auto [at, is_new] = last.try_emplace(ids[t], t);
         if (!is_new) {
             same_before_[t] = at->second;

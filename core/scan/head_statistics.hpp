@@ -22,14 +22,12 @@ public:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     std::size_t size() const { return counted_.size(); }
-    bool has_ids() const { return has_ids_; }
     bool counts(std::size_t token) const { return counted_[token]; }
     std::size_t first() const { return first_; }  ///< that counts, or none
     /// The last token before this one that counts and has the same id, or none.
     std::size_t same_before(std::size_t token) const { return same_before_[token]; }
 
 private:
-    bool has_ids_;
     std::vector<bool> counted_;
     std::size_t first_ = none;
     std::vector<std::size_t> same_before_;
@@ -47,7 +45,6 @@ struct HeadStatistic {
     Bins bins;
     bool needs_ids;
     double (*of_row)(const WeightRow&);  ///< null: of each key, its weights summed over the queries
-    std::string_view meaning;
 };
 
 std::span<const HeadStatistic> head_statistics();

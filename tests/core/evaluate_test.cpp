@@ -160,7 +160,7 @@ TEST_CASE("evaluator: a question under the conventions of other settings is the 
         const Conventions conventions = exact_question(plan, exact.operands, pool).asked;
         const Result result = compute(plan, Operands(exact.operands), pool);
         const Evaluator evaluator(problem, Precision::float64);
-        REQUIRE(evaluator.fits(conventions));
+        REQUIRE(problem.fits(conventions));
         if (conventions != problem.asked) ++changed;
         Candidate candidate(evaluator, conventions, true);
         for (const NamedArray& array : result.arrays) {

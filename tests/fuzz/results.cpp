@@ -8,6 +8,7 @@
 #include "cli/compare/compare.hpp"
 #include "cli/inspect/inspect.hpp"
 #include "cli/plot/plot.hpp"
+#include "io/text/json_text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/support.hpp"
@@ -99,10 +100,10 @@ void look_at_result(std::string_view bytes) {
     file_of(draw.rest(), path);
     error_of([&] {
         const Inspection found = inspect({path, {}, {}});
-        const std::string text = inspection_json(found);
+        const std::string text = io::json_text(found.document);
         require(!nlohmann::json::parse(text, nullptr, false).is_discarded(),
                 "an inspection is JSON: " + text);
-        require(!inspection_page(found, 80).empty(), "an inspection has a page");
+        require(!inspection_page(found.document, 80).empty(), "an inspection has a page");
     });
     const Silence silence;
     CompareRequest request;
