@@ -1,11 +1,13 @@
-// `attn batch` through the real binary: the order of answers for all kinds of records. Drivers and
-// pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
+// `attn batch` through the real binary: the order of answers for all kinds of records. Drivers,
+// pipes and interruptions are in batch_ends_test.cpp.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -55,8 +57,8 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
         if (answers[at++].contains("error")) ++failed;
     }
     CHECK(at == answers.size());
-    CHECK(alone.err.find("attn: " + std::to_string(failed) + " of " + std::to_string(at) +
-                         " records failed; the first: ") == 0);
+    CHECK(alone.err.starts_with("attn: " + std::to_string(failed) + " of " + std::to_string(at) +
+                                " records failed; the first: "));
     CHECK(lines_of(alone.err).size() == 1);
     for (const std::string name : {"2", "7", ""}) {
         CAPTURE(name);
@@ -85,7 +87,7 @@ TEST_CASE("batch: an answer is what the record's own command answers") {
             // A person also hears what is there instead of a missing file.
             const std::string message = answer["error"]["message"];
             const bool is_missing = message.starts_with("no such file; ");
-            CHECK(one.err.find(is_missing ? "no such file" : message) != std::string::npos);
+            CHECK(contains(one.err, is_missing ? "no such file" : message));
         } else {
             CHECK(one.err == "");
             json expected = json::parse(one.out);
@@ -98,52 +100,39 @@ TEST_CASE("batch: an answer is what the record's own command answers") {
 }
 
 TEST_CASE("batch: ids of every kind come back; other records have the number of their line") {
-    const std::string requests = good() + "\n" +                                 // 1
-                                 good(R"("id": "a b")") + "\n" +                 //
-                                 "\n" +                                          // 3
-                                 good() + "\n" +                                 //
-                                 good(R"("id": 0)") + "\n" +                     // 5
-                                 good(R"("id": -9223372036854775808)") + "\n" +  //
-                                 good(R"("id": 18446744073709551615)") + "\n" +  // 7
-                                 good(R"("id": null)") + "\n" +                  //
-                                 good(R"("id": 1.5)") + "\n" +                   // 9
-                                 good(R"("id": true)") + "\n" +                  //
-                                 good(R"("id": ["a"])") + "\n" +                 // 11
-                                 good(R"("id": {"a": 1})") + "\n" +              //
-                                 R"({"id": "torn", "mode": "self", "inp)"
-                                 "\n" +  // 13
-                                 good(R"("id": "\u00e9\n\"\\")") +
-                                 "\n" +                                        //
-                                 good(R"("id": "bad", "d_out": -1)") + "\n" +  // 15
-                                 good(R"("id": "")") + "\n" +                  //
-                                 good(R"("id": "twice")") + "\n" +             // 17
-                                 good(R"("id": "twice")") + "\n" +             //
-                                 "   \n \t\n\r\n" +                            // 19 to 21
-                                 good();
-    const json expected{1,
-                        "a b",
-                        4,
-                        0,
-                        std::numeric_limits<std::int64_t>::min(),
-                        std::numeric_limits<std::uint64_t>::max(),
-                        8,
-                        9,
-                        10,
-                        11,
-                        12,
-                        "torn",
-                        "\u00e9\n\"\\",
-                        "bad",
-                        "",
-                        "twice",
-                        "twice",
-                        22};
+    // As written, and as the answer has it; null: it has the number of its line.
+    const std::vector<std::pair<std::string, json>> ids{
+        {"", nullptr},
+        {R"("a b")", "a b"},
+        {"0", 0},
+        {"-9223372036854775808", std::numeric_limits<std::int64_t>::min()},
+        {"18446744073709551615", std::numeric_limits<std::uint64_t>::max()},
+        {"null", nullptr},
+        {"1.5", nullptr},
+        {"true", nullptr},
+        {R"(["a"])", nullptr},
+        {R"({"a": 1})", nullptr},
+        {R"("\u00e9\n\"\\")", "\u00e9\n\"\\"},
+        {R"("")", ""},
+        {R"("twice")", "twice"},
+        {R"("twice")", "twice"}};
+    std::string requests;
+    json expected = json::array();
+    Words expected_kinds;
+    for (const auto& [written, id] : ids) {
+        requests += good(written.empty() ? "" : R"("id": )" + written) + "\n";
+        expected.push_back(id.is_null() ? json(expected.size() + 1) : id);
+        const bool is_refused = id.is_null() && !written.empty() && written != "null";
+        expected_kinds.emplace_back(is_refused ? "input" : "");
+    }
+    requests += R"({"id": "torn", "mode": "self", "inp)"
+                "\n   \n \t\n\r\n" +
+                good(R"("id": "bad", "d_out": -1)") + "\n" + good();
+    for (const json& id : {json("torn"), json("bad"), json(ids.size() + 6)}) expected.push_back(id);
+    for (const char* kind : {"input", "usage", ""}) expected_kinds.emplace_back(kind);
     const std::vector<json> answers = answers_to(requests);
     CHECK(ids_of(answers) == expected);
-    Words bad;
-    for (const json& answer : answers)
-        if (kind_of(answer) != "") bad.push_back(answer["id"].dump());
-    CHECK(bad == Words{"9", "10", "11", "12", "\"torn\"", "\"bad\""});
+    CHECK(kinds_of(answers) == expected_kinds);
 }
 
 TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
@@ -183,7 +172,7 @@ TEST_CASE("batch: bytes that are not text fail only their own line") {
     for (std::size_t i = 1; i + 1 < kinds.size(); ++i) {
         CAPTURE(answers[i]);
         CHECK(kinds[i] == "input");
-        CHECK(answers[i]["error"]["where"].get<std::string>().find("<stdin>") == 0);
+        CHECK(answers[i]["error"]["where"].get<std::string>().starts_with("<stdin>"));
     }
 }
 
@@ -206,9 +195,8 @@ TEST_CASE("batch: flags are defaults, and a record's own keys win") {
     const std::string requests = R"({"inputs": [[1, 2], [3, 4]]})"
                                  "\n" +
                                  good(R"("seed": 5, "d_out": 1)") + "\n";
-    const std::vector<json> answers =
-        answers_to(requests, {"--mode", "causal", "--seed", "7", "--d-out", "3", "--emit", "scores",
-                              "--precision", "2"});
+    const std::vector<json> answers = answers_to(
+        requests, words_in("--mode causal --seed 7 --d-out 3 --emit scores --precision 2"));
     REQUIRE(answers.size() == 2);
     CHECK(answers[0]["mode"] == "causal");
     CHECK(answers[0]["config"]["seed"] == 7);
@@ -263,7 +251,7 @@ TEST_CASE("batch: files are records, each with its path for an id") {
 
     // Matrices in other formats need a mode; lines of several files have different ids.
     const std::vector<json> matrices = answers_of(
-        run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
+        run_attn(words_in("batch --mode self --each files/journey.csv missing.npy")).out);
     CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
     CHECK(kinds_of(matrices) == Words{"", "io"});
     CHECK(ids_of(answers_of(run_attn({"batch", "files/lines.jsonl", "files/a.json"}).out)) ==
@@ -295,7 +283,7 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
                 answer_mixed(200, {"--max-failures", std::to_string(most), "--jobs", jobs});
             CHECK((ended.out == expected));
             CHECK(ended.code == 1);
-            CHECK(ended.err.find("and the batch ended there") != std::string::npos);
+            CHECK(contains(ended.err, "and the batch ended there"));
             if (most == 1)
                 CHECK((answer_mixed(200, {"--fail-fast", "--jobs", jobs}).out == expected));
         }
@@ -305,20 +293,61 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
     CHECK(plenty.err == whole.err);
 }
 
-TEST_CASE("batch: shards interleave to the whole") {
-    const Words whole = lines_of(answer_mixed(100, {}).out);
-    std::vector<Words> shards;
-    for (const std::string shard : {"1/3", "2/3", "3/3"})
-        shards.push_back(lines_of(answer_mixed(100, {"--shard", shard, "--jobs", "2"}).out));
-    Words merged;
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        REQUIRE(i / 3 < shards[i % 3].size());
-        merged.push_back(shards[i % 3][i / 3]);
+TEST_CASE("batch: errors of every kind name the line of the record, or the file that it names") {
+    scratch_folder();
+    std::filesystem::create_directories("work");
+    write_text("work/empty.csv", "");
+    write_text("work/tensor.pt", "contents");
+    const bool has_neon = contains(run_attn({"--version"}).out, "neon");
+    // Where a file is at fault, it follows the kind.
+    const std::vector<std::pair<std::string, std::string>> records{
+        {R"({"mode": "self", "inputs": [[1, 2]], "heads": 5, "seed": "x"})", "usage"},
+        {R"({"inputs": [[1, 2]]})", "usage"},
+        {R"({"mode": "self", "inputs": "-"})", "usage"},
+        {R"({"mode": "self", "inputs": [[1, "x"]]})", "input"},
+        {R"({"mode": "self", "inputs": "empty.csv"})", "input work/empty.csv"},
+        {"hello", "input"},
+        {R"({"id": 1, "error": {"kind": "io", "where": "a", "message": "b"}})", "input"},
+        {R"({"mode": "sdpa", "query": [[1, 2]], "key": [[1]], "value": [[1]]})", "shape"},
+        {R"({"mode": "self", "inputs": "missing.csv"})", "io work/missing.csv"},
+        {R"({"mode": "self", "inputs": "."})", "io work/."},
+        {R"({"mode": "multihead", "token_ids": [1], "weights": "no/such/model"})",
+         "io work/no/such/model"},
+        {R"({"mode": "self", "inputs": "tensor.pt"})", "unsupported work/tensor.pt"},
+        {good(has_neon ? R"("kernel": "avx2")" : R"("kernel": "neon")"), "unsupported"}};
+    std::string requests;
+    for (const auto& [record, kind] : records) requests += record + "\n";
+    write_text("work/requests.ndjson", requests);
+    const Outcome outcome = run_attn({"batch", "work/requests.ndjson"});
+    const std::vector<json> answers = answers_of(outcome.out);
+    REQUIRE(answers.size() == records.size());
+    CHECK(outcome.code == 1);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        CAPTURE(records[i].first);
+        CAPTURE(answers[i]);
+        const std::string kind = kind_of(answers[i]);
+        CHECK(kind != "");
+        const std::string& expected = records[i].second;
+        CHECK(expected.starts_with(kind));
+        const std::size_t file = expected.find(' ');
+        const std::string where = answers[i]["error"]["where"];
+        CHECK(where.starts_with(file == std::string::npos
+                                    ? "work/requests.ndjson:" + std::to_string(i + 1)
+                                    : expected.substr(file + 1)));
     }
-    CHECK((merged == whole));
-    CHECK(shards[0].size() + shards[1].size() + shards[2].size() == whole.size());
-    CHECK(lines_of(answer_mixed(100, {"--shard", "1/1"}).out) == whole);
-    CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
+}
+
+TEST_CASE("batch: errors of the batch itself are reported before anything is written") {
+    scratch_folder();
+    write_text("old.ndjson", "old\n");
+    write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
+    for (const Words& words :
+         std::vector<Words>{{"typo.ndjson"}, {"."}, {"self"}, {"r.ndjson", "typo.ndjson"}}) {
+        write_text("old.ndjson", "old\n");
+        write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
+        CHECK(run_attn(Words{"batch", "-o", "old.ndjson"} + words).code != 0);
+        CHECK(read_text("old.ndjson") == "old\n");
+    }
 }
 
 }  // namespace batch_test

@@ -57,7 +57,10 @@ std::string mixed_keys(std::size_t i) {
             return R"("mode": "multihead", "inputs": "models/hidden.csv", "pre_norm": true,)"
                    R"( "weights": "models/gpt2", "layer": 1, "emit": ["context_vectors"])";
         case 12: return R"("mode": "self", "inputs": [[1, 2], [3, "four"]])";
-        default: return R"("mode": "self", "inputs": [[1, 2], [3, 4]], "emit": ["scores"])";
+        default:
+            return R"("mode": "linear", "query": [[1], [2]], "key": [[1], [2]],)"
+                   R"( "value": [[1], [3]], "decay": )" +
+                   std::string(i % 32 == 15 ? "-0.5" : "[[-1], [-0.5]]");
     }
 }
 
