@@ -97,7 +97,7 @@ TEST_CASE("check: the index of a batch is judged as its lines of text are") {
 
 TEST_CASE("check: attn's own text is right with every --precision, and a changed digit is wrong") {
     scratch_folder();
-    const Words question{"causal", "--example", "journey", "--d-out", "2", "--seed", "123"};
+    const Words question = words_in("causal --example journey --d-out 2 --seed 123");
     for (const char* dtype : {"float32", "float64"})
         for (int precision = 0; precision <= 20; ++precision)
             for (const std::string file : {"r.json", "r.csv"}) {
@@ -153,7 +153,7 @@ TEST_CASE("check: how many digits numbers were printed with") {
 
 TEST_CASE("check: a saved result is the question, in every format and from a pipe") {
     scratch_folder();
-    const Words all{"self", "--example", "journey", "--emit", "all", "-o"};
+    const Words all = words_in("self --example journey --emit all -o");
     run_attn(all + Words{"theirs.npz"});
     for (const std::string file : {"g.json", "g.ndjson", "g.jsonl", "g.npz", "g.safetensors"}) {
         CAPTURE(file);
@@ -182,7 +182,7 @@ TEST_CASE("check: arrays below their names, as --format torch writes them") {
     for (const char* emit : {"attention_weights", "attention_weights,context_vectors", "all"})
         for (const Words& question :
              {Words{"causal", "--example", "journey", "--d-out", "2"},
-              Words{"multihead", "--example", "journey", "--d-out", "2", "--heads", "2"}}) {
+              words_in("multihead --example journey --d-out 2 --heads 2")}) {
             CAPTURE(emit);
             write_text("printed.txt",
                        run_attn(question + Words{"--format", "torch", "--emit", emit}).out);

@@ -1,8 +1,7 @@
 // attn check --search, through the real binary: numbers that no list has, axes that fit in several
-// orders, dropout, and results that no conventions explain.
+// orders, and dropout. All conventions: tests/search_cases.py.
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
@@ -54,66 +53,7 @@ json times(const json& array, Factor& factor) {
     return product;
 }
 
-void append_numbers(const json& array, std::vector<double>& numbers) {
-    if (array.is_number()) return numbers.push_back(array);
-    for (const json& part : array) append_numbers(part, numbers);
-}
-
-/// The numbers of an array in order, as one of another shape of three axes.
-json reshaped(const json& array, std::size_t a, std::size_t b, std::size_t c) {
-    std::vector<double> numbers;
-    append_numbers(array, numbers);
-    REQUIRE(numbers.size() == a * b * c);
-    json whole(a, json(b, json(c, 0)));
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-        whole[i / (b * c)][i / c % b][i % c] = numbers[i];
-    return whole;
-}
-
-/// With the first two axes in the other order.
-json exchanged(const json& array) {
-    json turned(array[0].size(), json(array.size(), 0));
-    for (std::size_t i = 0; i < array.size(); ++i)
-        for (std::size_t j = 0; j < array[i].size(); ++j) turned[j][i] = array[i][j];
-    return turned;
-}
-
 }  // namespace
-
-TEST_CASE("check: the search finds heads and keys that were reshaped in place of transposed") {
-    scratch_folder();
-    constexpr std::size_t heads = 3, queries = 4, keys = 5, d = 6;
-    const auto drawn = [](std::size_t tokens, double step) {
-        std::vector<double> numbers;
-        for (std::size_t i = 0; i < heads * tokens * d; ++i)
-            numbers.push_back(std::sin(step * static_cast<double>(i * i + 1)));
-        return reshaped(numbers, heads, tokens, d);
-    };
-    const json query = drawn(queries, 1), key = drawn(keys, 2), value = drawn(keys, 3);
-    const auto of = [](const json& q, const json& k, const json& v) {
-        std::ofstream("request.json") << json{{"query", q}, {"key", k}, {"value", v}};
-        return Words{"sdpa", "request.json"};
-    };
-    const auto report = [&](const json& arrays) { return searched(of(query, key, value), arrays); };
-
-    // (tokens, heads * d) that is read as (heads, tokens, d).
-    const auto joined = [](const json& x) { return reshaped(exchanged(x), heads, x[0].size(), d); };
-    const json split = answer(of(joined(query), joined(key), joined(value)));
-    CHECK(best_match(report(split)) == "heads_split");
-    // (heads, tokens, d) that is read as (tokens, heads, d).
-    const auto apart = [](const json& x) { return exchanged(reshaped(x, x[0].size(), heads, d)); };
-    CHECK(best_match(report(answer(of(apart(query), apart(key), apart(value))))) == "heads_split");
-    const auto merged = [](const json& result) {
-        const json whole = reshaped(result["context_vectors"], 1, queries, heads * d);
-        return json{{"context_vectors", whole[0]}};
-    };
-    CHECK(best_match(report(merged(answer(of(query, key, value))))) == "heads_split");
-    CHECK(best_match(report(merged(split))) == "heads_split");
-
-    json columns = json::array();
-    for (const json& head : reshaped(key, heads, d, keys)) columns.push_back(exchanged(head));
-    CHECK(best_match(report(answer(of(query, columns, value)))) == "transposed");
-}
 
 TEST_CASE("check: the search fits numbers that no list has") {
     scratch_folder();
@@ -134,9 +74,9 @@ TEST_CASE("check: the search fits numbers that no list has") {
     for (const std::string scale : {"0.07", "0.33"}) {
         const Words rounded{"--scale", scale, "-o", "theirs.safetensors", "--store", "bfloat16"};
         REQUIRE(run_attn(question + rounded).code == 0);
-        const Outcome outcome = run_attn(Words{"check"} + question +
-                                         Words{"--scale", "0.7", "--against", "theirs.safetensors",
-                                               "--search", "--format", "json"});
+        const Outcome outcome =
+            run_attn(Words{"check"} + question +
+                     words_in("--scale 0.7 --against theirs.safetensors --search --format json"));
         CHECK(best_match(json::parse(outcome.out)) == "scale --scale " + scale);
     }
     // Equal weights are those of any scale that is small enough.
@@ -147,7 +87,7 @@ TEST_CASE("check: the search fits numbers that no list has") {
 
 TEST_CASE("check: the search reads axes that fit in several orders in each") {
     scratch_folder();
-    const Words question{"multihead", "--randn", "3,4", "--d-out", "12", "--heads", "3"};
+    const Words question = words_in("multihead --randn 3,4 --d-out 12 --heads 3");
     const json heads =
         answer(question + Words{"--rope", "interleaved", "--emit", "head_outputs"})["head_outputs"];
     json tokens = json::array({json::array(), json::array(), json::array()});
@@ -158,56 +98,14 @@ TEST_CASE("check: the search reads axes that fit in several orders in each") {
     CHECK(report["arrays"][0]["axes"] == json{"q_len", "heads", "d_v"});
 }
 
-TEST_CASE("check: the search reads several arrays in other orders at once") {
+TEST_CASE("check: the search sees dropout that dropped nothing") {
     scratch_folder();
-    // Columns of 2 heads of width 2: read as (d_k, q_len, heads), they are those asked for.
-    const Words question{"multihead", "--randn", "5,4", "--heads", "2"};
-    const json right =
-        answer(question + Words{"--no-causal", "--emit", "queries,keys,values,scores"});
-    json wrong;
-    for (const char* name : {"queries", "keys", "values"}) {
-        json heads = json::array({json::array(), json::array()});
-        for (std::size_t head = 0; head < 2; ++head)
-            for (std::size_t token = 0; token < 5; ++token) {
-                const auto column = [&](std::size_t i) {
-                    return right[name][(head + 2 * i) / 2][token][(head + 2 * i) % 2];
-                };
-                heads[head].push_back({column(0), column(1)});
-            }
-        wrong[name] = heads;
-    }
-    wrong["scores"] = json::array();
-    for (std::size_t head = 0; head < 2; ++head) {
-        json rows = json::array();
-        for (const json& query : wrong["queries"][head]) {
-            json row = json::array();
-            for (const json& key : wrong["keys"][head])
-                row.push_back(static_cast<float>(query[0].get<double>() * key[0].get<double>() +
-                                                 query[1].get<double>() * key[1].get<double>()));
-            rows.push_back(row);
-        }
-        wrong["scores"].push_back(rows);
-    }
-    const json report = searched(question + Words{"--no-causal"}, wrong);
-    CHECK(best_match(report) == "heads_split");
-    CHECK(report["arrays"][0]["axes"].is_null());
-}
-
-TEST_CASE("check: the search sees dropout that dropped nothing, or behind another mask") {
-    scratch_folder();
-    const Words few{"self", "--randn", "2,4", "--d-out", "2", "--dtype", "float64"};
+    const Words few = words_in("self --randn 2,4 --d-out 2 --dtype float64");
     const auto kept = [] { return 1 / (1 - 0.2); };
     const json report =
         searched(few, {{"attention_weights", times(answer(few)["attention_weights"], kept)}});
     CHECK(best_match(report) == "dropout");
     CHECK(report["matches"][0]["changes"][0]["found"] == "p = 0.2");
-
-    std::ofstream("keys.json") << "[[true, false, false, true, true, true, false, true]]";
-    const Words masked{"self",      "--randn",    "8,4", "--d-out", "2", "--key-padding-mask",
-                       "keys.json", "--mask-true"};
-    CHECK(best_match(searched(masked + Words{"keep"},
-                              answer(masked + Words{"drop", "--dropout", "0.3"}))) ==
-          "mask_polarity --mask-true drop, dropout");
 }
 
 TEST_CASE("check: weights that are all zero are not those of dropout") {
@@ -247,7 +145,7 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             for (const std::string& line : lines_of(text)) {
                 const bool is_match = line.starts_with("matches with ");
                 if (!is_match && !line.starts_with("indistinguishable: ")) continue;
-                CHECK(line.find(" (asked: ") != std::string::npos);
+                CHECK(contains(line, " (asked: "));
                 ++listed;
                 const std::size_t more = line.find("; and ");
                 if (more != std::string::npos) others += std::stoul(line.substr(more + 6));
@@ -256,21 +154,6 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             CHECK(listed + others == matches.size());
         }
     CHECK(reports >= 6);
-}
-
-TEST_CASE("check: noise matches nothing, whatever the masked scores are") {
-    scratch_folder();
-    std::ofstream("keys.json") << "[[true, false, false, true, true, true, false, true]]";
-    const Words question{
-        "multihead",          "--randn",   "8,4",         "--d-out", "8", "--heads", "2", "--alibi",
-        "--key-padding-mask", "keys.json", "--mask-true", "keep"};
-    int sign = 1;
-    const auto noise = [&] { return 1 + 1e-3 * (sign = -sign); };
-    const json wrong = answer(question + Words{"--no-out-bias"});
-    // Bounds of float64 are narrower.
-    CHECK(best_match(searched(question + Words{"--type", "float32"},
-                              {{"context_vectors", times(wrong["context_vectors"], noise)}})) ==
-          "");
 }
 
 }  // namespace check_search_test
