@@ -137,15 +137,14 @@ TEST_CASE("alibi: a saved result and saved weights keep their slopes") {
         REQUIRE(run_attn(words).code == 0);
         const json first = json::parse(read_text("r.json"));
         const json again = answered(
-            {"multihead", "--example", "journey", "--weights", "w.safetensors", "--emit", "all"},
-            {});
+            words_in("multihead --example journey --weights w.safetensors --emit all"), {});
         CHECK(again["biased_scores"] == first["biased_scores"]);
         const Outcome repeated =
             run_attn({"multihead", "--example", "journey", "--config", "r.json"});
         CAPTURE(repeated.err);
         CHECK(json::parse(repeated.out)["attention_weights"] == first["attention_weights"]);
-        const Outcome off = run_attn(
-            {"multihead", "--example", "journey", "--weights", "w.safetensors", "--no-alibi"});
+        const Outcome off =
+            run_attn(words_in("multihead --example journey --weights w.safetensors --no-alibi"));
         CAPTURE(off.err);
         CHECK(off.code == 0);
     }

@@ -25,9 +25,8 @@ namespace {
 
 const std::vector<Words> questions{
     {"causal", "--example", "journey", "--emit", "inputs,W_query,queries,attention_weights"},
-    {"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
-     "values,scores,context_vectors"},
-    {"self", "--example", "journey", "--dtype", "float64", "--emit", "keys,attention_weights"}};
+    words_in("multihead --example pair --heads 2 --d-out 4 --emit values,scores,context_vectors"),
+    words_in("self --example journey --dtype float64 --emit keys,attention_weights")};
 
 json compared(const Words& words, int code) {
     const Outcome outcome = run_attn(with(with({"compare"}, words), {"--format", "json"}));
@@ -148,8 +147,8 @@ TEST_CASE("hardware input: what attn does not write is an error at its place") {
 
 TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
     scratch_folder();
-    REQUIRE_EQ(run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
-                         "attention_weights,context_vectors,logsumexp", "-o", "g.h"})
+    REQUIRE_EQ(run_attn(words_in("multihead --example pair --heads 2 --d-out 4 --emit "
+                                 "attention_weights,context_vectors,logsumexp -o g.h"))
                    .code,
                0);
     const std::string text = read_text("g.h");
