@@ -186,7 +186,8 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
             write_text("f/r.ndjson", naming(key, path));
             const Outcome outcome = run_shell("cd f; timeout 20 attn batch --no-files r.ndjson");
             CHECK(outcome.code == 1);
-            CHECK(contains(outcome.out, "\\\"" + key.key + "\\\" names a file, and --no-files is on"));
+            CHECK(contains(outcome.out,
+                           "\\\"" + key.key + "\\\" names a file, and --no-files is on"));
             if (first.empty()) first = outcome.out;
             CHECK(outcome.out == first);
         }

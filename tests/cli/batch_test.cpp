@@ -135,30 +135,6 @@ TEST_CASE("batch: ids of every kind come back; other records have the number of 
     CHECK(kinds_of(answers) == expected_kinds);
 }
 
-TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
-    const std::string first = good(R"("id": "first")"), second = good(R"("id": "second")");
-    const std::string plain = run_attn({"batch"}, first + "\n" + second + "\n").out;
-    CHECK(lines_of(plain).size() == 2);
-    for (const std::string& requests :
-         {first + "\r\n" + second + "\r\n", "\xef\xbb\xbf" + first + "\n" + second + "\n",
-          "\xef\xbb\xbf" + first + "\r\n" + second, first + "\n" + second,
-          "\n\n" + first + "\n\r\n  \n" + second + "\n\n"}) {
-        CAPTURE(requests);
-        const Outcome outcome = run_attn({"batch"}, requests);
-        CHECK(outcome.out == plain);
-        CHECK(outcome.err == "");
-        CHECK(outcome.code == 0);
-    }
-    for (const char* nothing : {"", "\n", "\r\n \t\n"}) {
-        const Outcome outcome = run_attn({"batch"}, nothing);
-        CHECK(outcome.out == "");
-        CHECK(outcome.err == "");
-        CHECK(outcome.code == 0);
-    }
-    write_text("empty.ndjson", "");
-    CHECK(run_attn({"batch", "empty.ndjson"}).code == 0);
-}
-
 TEST_CASE("batch: bytes that are not text fail only their own line") {
     const std::string zero("{\"mode\": \"self\", \"inputs\": [[1\0]]}", 34);
     const std::string requests = good() + "\n" + "{\"id\": \"\xff\"}\n" + zero + "\n" +
@@ -174,42 +150,6 @@ TEST_CASE("batch: bytes that are not text fail only their own line") {
         CHECK(kinds[i] == "input");
         CHECK(answers[i]["error"]["where"].get<std::string>().starts_with("<stdin>"));
     }
-}
-
-TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {
-    scratch_folder();
-    make_operands("work");
-    write_text("work/there.csv", "1,2\n3,4\n");
-    write_text("work/requests.ndjson", R"({"mode": "self", "inputs": "there.csv"})");
-    CHECK(run_attn({"batch", "work/requests.ndjson"}).code == 0);
-    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "there.csv"})").code == 1);
-    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
-    write_text("work/ids.ndjson", R"({"mode": "multihead", "token_ids": [1, 2]})");
-    CHECK(run_attn({"batch", "work/ids.ndjson", "--weights", "work/models/gpt2"}).code == 0);
-    write_text("work/own.ndjson",
-               R"({"mode": "multihead", "token_ids": [1, 2], "weights": "models/gpt2"})");
-    CHECK(run_attn({"batch", "work/own.ndjson", "--weights", "missing"}).code == 0);
-}
-
-TEST_CASE("batch: flags are defaults, and a record's own keys win") {
-    const std::string requests = R"({"inputs": [[1, 2], [3, 4]]})"
-                                 "\n" +
-                                 good(R"("seed": 5, "d_out": 1)") + "\n";
-    const std::vector<json> answers = answers_to(
-        requests, words_in("--mode causal --seed 7 --d-out 3 --emit scores --precision 2"));
-    REQUIRE(answers.size() == 2);
-    CHECK(answers[0]["mode"] == "causal");
-    CHECK(answers[0]["config"]["seed"] == 7);
-    CHECK(answers[0]["config"]["d_out"] == 3);
-    CHECK(answers[1]["mode"] == "self");
-    CHECK(answers[1]["config"]["seed"] == 5);
-    CHECK(answers[1]["config"]["d_out"] == 1);
-    for (const json& answer : answers) {
-        CHECK(answer.contains("scores"));
-        CHECK_FALSE(answer.contains("context_vectors"));
-    }
-    // A matrix on a line is a record, once a flag gives the mode.
-    CHECK(answers_to("[[1, 2], [3, 4]]\n", {"--mode", "self"})[0]["id"] == 1);
 }
 
 TEST_CASE("batch: the answers of one batch are the requests of another") {

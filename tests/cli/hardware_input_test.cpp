@@ -101,21 +101,6 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
     }
 }
 
-TEST_CASE("hardware input: weights have the layout that their comments state") {
-    scratch_folder();
-    for (const std::string init : {"linear", "rand"})
-        for (const std::string file : {"w.h", "w.memh"}) {
-            const Words question{"causal", "--example", "journey", "--init", init};
-            REQUIRE_EQ(run_attn(with(question, {"-o", "r.npz"})).code, 0);
-            REQUIRE_EQ(
-                run_attn(with(question, {"--emit", "W_query,W_key,W_value", "-o", file})).code, 0);
-            REQUIRE_EQ(
-                run_attn({"causal", "--example", "journey", "--weights", file, "-o", "s.npz"}).code,
-                0);
-            compared({"r.npz", "s.npz"}, 0);
-        }
-}
-
 TEST_CASE("hardware input: what attn does not write is an error at its place") {
     scratch_folder();
     const auto check_c = [](const std::string& type, const std::string& declared,
