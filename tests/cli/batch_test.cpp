@@ -277,17 +277,4 @@ TEST_CASE("batch: errors of every kind name the line of the record, or the file 
     }
 }
 
-TEST_CASE("batch: errors of the batch itself are reported before anything is written") {
-    scratch_folder();
-    write_text("old.ndjson", "old\n");
-    write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
-    for (const Words& words :
-         std::vector<Words>{{"typo.ndjson"}, {"."}, {"self"}, {"r.ndjson", "typo.ndjson"}}) {
-        write_text("old.ndjson", "old\n");
-        write_text("r.ndjson", "{\"mode\": \"self\", \"inputs\": [[1]]}\n");
-        CHECK(run_attn(Words{"batch", "-o", "old.ndjson"} + words).code != 0);
-        CHECK(read_text("old.ndjson") == "old\n");
-    }
-}
-
 }  // namespace batch_test

@@ -1,5 +1,5 @@
-// attn check: the files that it reads, through the real binary: what it may not overwrite, indexes
-// of batches, results of no request, and numbers of every --precision.
+// attn check: the files that it reads, through the real binary: results of no request,
+// and numbers of every --precision.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -64,37 +64,6 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
     CHECK(reports[2]["error"]["where"] == "r.ndjson:3");
 }
 
-TEST_CASE("check: the index of a batch is judged as its lines of text are") {
-    scratch_folder();
-    write_text("all.ndjson", three_requests);
-    run_attn({"batch", "all.ndjson", "-o", "text.ndjson"});
-    const std::vector<json> expected =
-        answers_in(run_attn({"check", "all.ndjson", "--against", "text.ndjson"}).out);
-    REQUIRE(expected.size() == 3);
-    for (const char* format : {"npz", "safetensors"})
-        for (const char* records : {"1", "2", "1000"}) {
-            CAPTURE(format);
-            CAPTURE(records);
-            run_shell("rm -rf folder");
-            REQUIRE(run_attn({"batch", "all.ndjson", "--out-dir", "folder", "--format", format,
-                              "--records-per-file", records})
-                        .code == 0);
-            const Outcome outcome =
-                run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
-            CHECK(outcome.code == 0);
-            const std::vector<json> found = answers_in(outcome.out);
-            REQUIRE(found.size() == 3);
-            for (std::size_t i = 0; i < 3; ++i) {
-                CHECK(found[i]["id"] == expected[i]["id"]);
-                CHECK(found[i]["arrays"] == expected[i]["arrays"]);
-            }
-        }
-    run_shell("rm folder/part-*");
-    const Outcome lost = run_attn({"check", "all.ndjson", "--against", "folder/index.ndjson"});
-    CHECK(lost.code == 1);
-    for (const json& line : answers_in(lost.out)) CHECK(line["error"]["kind"] == "io");
-}
-
 TEST_CASE("check: attn's own text is right with every --precision, and a changed digit is wrong") {
     scratch_folder();
     const Words question = words_in("causal --example journey --d-out 2 --seed 123");
@@ -149,46 +118,6 @@ TEST_CASE("check: how many digits numbers were printed with") {
         CHECK(printed->decimals == each.decimals);
         CHECK(printed->significant == each.significant);
     }
-}
-
-TEST_CASE("check: a saved result is the question, in every format and from a pipe") {
-    scratch_folder();
-    const Words all = words_in("self --example journey --emit all -o");
-    run_attn(all + Words{"theirs.npz"});
-    for (const std::string file : {"g.json", "g.ndjson", "g.jsonl", "g.npz", "g.safetensors"}) {
-        CAPTURE(file);
-        run_attn(all + Words{file});
-        const Outcome named = run_attn({"check", file, "--against", "theirs.npz"});
-        CHECK(named.code == 0);
-        for (const char* pipe : {"-", "/dev/stdin"}) {
-            const Outcome piped =
-                run_shell("cat " + file + " | attn check " + pipe + " --against theirs.npz");
-            CHECK(piped.code == 0);
-            CHECK(piped.out == named.out);
-            CHECK(run_shell("cat " + file + " | attn check " + pipe +
-                            " --scale 2 --against theirs.npz")
-                      .code == 1);
-        }
-    }
-    write_text("many.ndjson", three_requests);
-    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
-    CHECK(answers_in(run_shell("attn check - --against results.ndjson <many.ndjson").out) ==
-          answers_in(run_attn({"check", "many.ndjson", "--against", "results.ndjson"}).out));
-    CHECK(run_shell("attn check - --against - <many.ndjson").code == 2);
-}
-
-TEST_CASE("check: arrays below their names, as --format torch writes them") {
-    scratch_folder();
-    for (const char* emit : {"attention_weights", "attention_weights,context_vectors", "all"})
-        for (const Words& question :
-             {Words{"causal", "--example", "journey", "--d-out", "2"},
-              words_in("multihead --example journey --d-out 2 --heads 2")}) {
-            CAPTURE(emit);
-            write_text("printed.txt",
-                       run_attn(question + Words{"--format", "torch", "--emit", emit}).out);
-            CHECK(run_attn(Words{"check"} + question + Words{"--against", "printed.txt"}).code ==
-                  0);
-        }
 }
 
 }  // namespace check_files_test

@@ -132,24 +132,6 @@ TEST_CASE("check: matches are of a wrong result, and only with --search") {
     CHECK(checked(causal_question, {"--against", "right.npz", "--search"}, 0)["matches"].empty());
 }
 
-TEST_CASE("check: the report goes to -o, and is the same for any number of threads") {
-    scratch_folder();
-    run_attn(heads_question + words_in("--scale 2 --emit all -o wrong.npz"));
-    std::string first;
-    for (const char* threads : {"1", "2", "5"}) {
-        const Outcome outcome =
-            run_attn(Words{"check"} + heads_question +
-                     Words{"--against", "wrong.npz", "--search", "--threads", threads});
-        if (first.empty()) first = outcome.out;
-        CHECK(outcome.out == first);
-        CHECK(outcome.code == 1);
-    }
-    const Outcome to_file = run_attn(Words{"check"} + heads_question +
-                                     Words{"--against", "wrong.npz", "--search", "-o", "c.txt"});
-    CHECK(to_file.out == "");
-    CHECK(read_text("c.txt") == first);
-}
-
 TEST_CASE("check: the manual's screens are what its commands print") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
@@ -236,17 +218,6 @@ TEST_CASE("check: small weights next to a heavy sink, and contexts below 1e-155"
                   R"(]], "value": [[0], [1]]})",
               {"--dtype", "float64"}, "context_vectors", weight * (1 + 0x1p-53 * score),
               weight * (1 + 0x1p-44 * score));
-    }
-}
-
-TEST_CASE("check: up to eight axes, those of size 1 included") {
-    scratch_folder();
-    json array = answer(causal_question)["context_vectors"];
-    for (std::size_t rank = 2; rank <= 8; ++rank) {
-        CAPTURE(rank);
-        write_text("theirs.json", array.dump());
-        checked(causal_question, {"--against", "theirs.json"}, 0);
-        array = json::array({array});
     }
 }
 

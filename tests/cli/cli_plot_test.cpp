@@ -1,8 +1,6 @@
 // Pictures from the command line: --heatmap, --plot and attn plot.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
@@ -14,41 +12,8 @@ namespace cli_plot_test {
 
 using namespace attn::test;
 
-namespace {
-
-const std::string input = "data/journey.csv";
-
-void in_scratch_with_data() {
-    scratch_folder();
-    std::filesystem::remove("data");
-    std::filesystem::create_directory_symlink(data_path(""), "data");
-}
-
-}  // namespace
-
-TEST_CASE("heatmap: on standard error with JSON, on standard output if that is otherwise unused") {
-    in_scratch_with_data();
-    const Words words{"causal", input, "--d-out", "2", "--seed", "789"};
-    const auto with = [&](const Words& more) { return run_attn(words + more); };
-    const Outcome beside = with({"--heatmap"});
-    CHECK(beside.code == 0);
-    CHECK(beside.out == with({}).out);
-    CHECK(contains(beside.err, "causal  attention_weights (6, 6)  seed 789\n"));
-    CHECK(contains(beside.err, "blank: masked"));
-    const Outcome alone = with({"--heatmap", "--format", "none"});
-    CHECK(alone.out == beside.err);
-    CHECK(alone.err == "");
-    const Outcome file = with({"--heatmap", "-o", "r.json"});
-    CHECK(file.out == beside.err);
-    CHECK(read_text("r.json") == beside.out);
-    const Outcome again = run_attn({"plot", "r.json"});
-    CHECK(again.out == beside.err);
-    CHECK(again.err == "");
-    CHECK(run_attn({"plot"}, beside.out).out == beside.err);
-}
-
 TEST_CASE("plot: what a result says wrongly does no harm") {
-    in_scratch_with_data();
+    scratch_folder();
     const std::string odd = R"({"schema": "attn.result/1", "mode": "causal", "tokens": ["a", 3],
 "config": {"token": 18446744073709551615, "window": "x"}, "shapes": {"q_len": -1},
 "attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
@@ -60,49 +25,11 @@ TEST_CASE("plot: what a result says wrongly does no harm") {
     CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens for 1 queries"));
 }
 
-TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --array draws it") {
-    in_scratch_with_data();
-    const Words words{"multihead", input, "--heads", "3", "--emit", "all"};
-    CHECK(run_attn(with(words, {"-o", "r.npz"})).code == 0);
-    const std::string json = run_attn(words).out;
-    const std::string drawn = run_attn({"plot", "r.npz", "--array", "scores"}).out;
-    CHECK(contains(drawn, "head 2\n"));
-    CHECK(contains(drawn, "blank: masked"));
-    CHECK(run_attn({"plot", "r.npz:scores"}).out == drawn);
-    CHECK(run_attn({"plot", "-:scores"}, json).out == drawn);
-    CHECK(run_attn({"plot", "--", "r.npz:scores"}).out == drawn);
-    CHECK(run_attn({"compare", "-:scores", "r.npz:scores"}, json).code == 0);
-}
-
-TEST_CASE("plot: the axes of every array are those of its question") {
-    in_scratch_with_data();
-    write_text("short.json", "[[1, 2], [2, 1]]");
-    write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
-    for (const Words& words : std::vector<Words>{
-             {"multihead", input, "--heads", "4", "--d-out", "8", "--kv-heads", "2"},
-             words_in("multihead data/journey_twice.json --heads 2 --d-out 2 --style wrapper "
-                      "--qkv-bias"),
-             {"self", "data/journey_twice.json"},
-             {"self", "data/journey_twice.json", "--kv-lengths", "6,4"},
-             words_in("causal data/journey_twice.json --kv-lengths 1,3 --token 4"),
-             words_in("multihead data/journey_twice.json --heads 3 --no-causal --kv-lengths 2,5 "
-                      "--window 2,1"),
-             words_in("cross short.json --context long.json --causal --causal-align bottom-right "
-                      "--token 0"),
-             words_in("sdpa --query long.json --key long.json --value long.json --past-key "
-                      "short.json --past-value short.json --causal --causal-align top-left")}) {
-        CAPTURE(words);
-        CHECK(run_attn(with(words, words_in("--emit all --plot asked.html -o r.json"))).code == 0);
-        CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
-        CHECK((read_text("asked.html") == read_text("read.html")));
-    }
-}
-
 TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
-    in_scratch_with_data();
-    CHECK(contains(run_attn({"plot", input}).out, "\njourney "));
+    scratch_folder();
+    CHECK(contains(run_attn({"plot", data_path("journey.csv")}).out, "\njourney "));
     const std::string nulls =
-        run_attn({"causal", input, "--emit", "all", "--nonfinite", "null"}).out;
+        run_attn({"causal", data_path("journey.csv"), "--emit", "all", "--nonfinite", "null"}).out;
     CHECK(contains(nulls, "null"));
     CHECK(contains(run_attn({"plot"}, nulls).out, "blank: masked"));
     write_text("wide.json", "[[1e200, 1e-60], [2e-60, -1e100]]");

@@ -310,24 +310,6 @@ TEST_CASE("compare: numbers that are equal only in the narrower type differ") {
     compared({"c.json", "d.json"}, 0);
 }
 
-TEST_CASE("compare: a table for people") {
-    scratch_folder();
-    write_text("x.json", "[[1, 2], [3, 4]]");
-    write_text("y.json", "[[1, 2], [3, 4.5]]");
-    const Outcome narrow = run_shell("COLUMNS=80 attn compare x.json y.json");
-    CHECK(narrow.code == 1);
-    CHECK(narrow.out ==
-          "array   shape  verdict\n"
-          "  max abs  mean abs  max rel  float32 ulp  worst at  nonfinite  outside\n"
-          "array  (2, 2)  differs\n"
-          "      0.5     0.125    0.111      1048576    [1, 1]          0        1\n");
-    CHECK(run_shell("COLUMNS=200 attn compare x.json y.json").out ==
-          "array   shape  max abs  mean abs  max rel  float32 ulp  worst at  nonfinite  outside  "
-          "verdict\n"
-          "array  (2, 2)      0.5     0.125    0.111      1048576    [1, 1]          0        1  "
-          "differs\n");
-}
-
 TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
     scratch_folder();
     const Words sides{"a.npz", "b.json", "c.npz", "d.json"};

@@ -209,52 +209,6 @@ TEST_CASE("explain result: an incomplete one shows its own arrays, and says what
                    "r.json has query 2 alone; expected one of them"));
 }
 
-TEST_CASE(
-    "explain result: files that are not results, or are inconsistent, are refused in one line") {
-    scratch_folder();
-    const json whole = json::parse(good({"causal", "--example", "journey", "--emit", "all"}));
-    const auto refused = [](const json& result, const char* words) {
-        CAPTURE(words);
-        const Outcome outcome = run_attn({"explain", "-"}, result.dump());
-        CHECK(outcome.code == 3);
-        CHECK(outcome.out == "");
-        CHECK(contains(outcome.err, words));
-        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    };
-    const auto with = [&](const char* part, const char* key, const json& value) {
-        json changed = whole;
-        changed[part][key] = value;
-        return changed;
-    };
-    refused(with("config", "colour", 3), "config has \"colour\", which mode causal does not have");
-    refused(with("shapes", "heads", 1e9),
-            "shapes.heads is 1000000000.0; expected 1, as its config and operands make it");
-    refused(with("layout", "past_len", 1),
-            "layout.past_len is 1; expected 0, as its config and operands make it");
-    refused(with("config", "mode", "self"),
-            "config.mode is \"self\", and mode is causal; expected the same");
-    json other = whole;
-    other["layout"]["operands"]["inputs"] = {6, -3};
-    refused(other, "layout.operands.inputs is [6,-3]; expected a shape of rank 2 to 3");
-    other = whole;
-    other["attention_weights"] = "none";
-    refused(other, "attention_weights is not an array");
-    for (const char* key : {"output", "save_weights", "plot", "threads"}) {
-        refused(with("config", key, "written.txt"), "which mode causal does not have");
-        CHECK(!std::filesystem::exists("written.txt"));
-    }
-    other = whole;
-    other.erase("layout");
-    refused(other, "or its question: attn explain causal INPUT");
-    other = whole;
-    other.erase("config");
-    refused(other, "is not a result of attn");
-    write_text("r.json", whole.dump());
-    CHECK(run_attn({"explain", "r.json", "--scale", "2"}).code == 2);
-    CHECK(run_attn({"explain", "r.json", "--token", "6"}).code == 2);
-    CHECK(run_attn({"explain", "nothing.json"}).code == 2);
-}
-
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
     scratch_folder();
     RandomQuestions::write_inputs();

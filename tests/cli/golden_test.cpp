@@ -138,42 +138,6 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     CHECK(count == 172);
 }
 
-TEST_CASE("drawn input: a record of a batch gives what its flags give") {
-    scratch_folder();
-    std::string requests;
-    std::vector<json> results;
-    for (const char* draw : {"rand", "randn"})
-        for (const char* shape : {"3,2", "2,3,2"})
-            for (const char* dtype : {"float32", "float64"})
-                for (const Words& mode : {Words{"self"}, Words{"causal", "--dropout", "0.5"},
-                                          Words{"causal", "--init", "none"},
-                                          Words{"multihead", "--heads", "2", "--d-out", "4"}}) {
-                    const json result =
-                        answer(mode + Words{"--dtype", dtype, "--seed", "7", "--emit", "all",
-                                            std::string("--") + draw, shape});
-                    json request = result["config"];
-                    request["id"] = results.size();
-                    requests += request.dump() + "\n";
-                    results.push_back(result);
-                }
-    // Twice, so that prepared records do not answer with another record's input.
-    const std::vector<json> answers = answers_to(requests + requests);
-    REQUIRE(answers.size() == 2 * results.size());
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-        json answer = answers[i];
-        answer.erase("id");
-        answer["config"].erase("id");
-        CHECK(answer == results[i % results.size()]);
-    }
-    std::string seeds;
-    for (const char* seed : {"1", "2", "1"})
-        seeds += R"({"mode":"self","rand":[3,2],"seed":)" + std::string(seed) + "}\n";
-    const std::vector<json> drawn = answers_to(seeds, {"--emit", "inputs"});
-    REQUIRE(drawn.size() == 3);
-    CHECK(drawn[0]["inputs"] == drawn[2]["inputs"]);
-    CHECK(drawn[0]["inputs"] != drawn[1]["inputs"]);
-}
-
 TEST_CASE("drawn input: labels are those that are given, costs and pages name it") {
     const json result = answer({"self", "--randn", "3,2", "--tokens", "a,b,c"});
     CHECK(result["tokens"] == json({"a", "b", "c"}));

@@ -68,18 +68,6 @@ TEST_CASE("hardware input: arrays of headers and words are those that were writt
     }
 }
 
-TEST_CASE("hardware input: FILE:NAME, check and standard input take them") {
-    scratch_folder();
-    const Words question{"causal", "--example", "journey"};
-    for (const std::string file : {"g.h", "g.memh"}) {
-        REQUIRE_EQ(run_attn(with(question, {"-o", file})).code, 0);
-        CHECK_EQ(run_attn({"check", "causal", "--example", "journey", "--against", file}).code, 0);
-        CHECK_EQ(run_attn({"compare", file, "-"}, read_text(file)).code, 0);
-        CHECK_EQ(run_attn({"self", file + ":context_vectors", "--seed", "1"}).code, 0);
-        CHECK(contains(run_attn({"self", file}).err, "expected one, named as in"));
-    }
-}
-
 TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read or refused") {
     scratch_folder();
     Sample sample;
@@ -99,35 +87,6 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
             if (other.code == 3) CHECK(contains(other.err, file));
         }
     }
-}
-
-TEST_CASE("hardware input: what attn does not write is an error at its place") {
-    scratch_folder();
-    const auto check_c = [](const std::string& type, const std::string& declared,
-                            const std::string& numbers) {
-        write_text("x.h", "/* attn */\n#ifndef ATTN_X_H\n\n/* a (r): " + type +
-                              " */\nstatic const int8_t " + declared + " = {\n    " + numbers +
-                              "\n};\n");
-        return run_attn({"inspect", "x.h"}).code;
-    };
-    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "100, -128"), 0);
-    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "300, 0"), 3);
-    CHECK_EQ(check_c("int8, number = word * nan", "a[2]", "1, 0"), 3);
-    CHECK_EQ(check_c("two's complement of 5 bits, number = word * 2^-2", "a[1]", "100"), 3);
-    for (const char* declared : {"a[-1]", "a[]", "a[0]", "a[99999999999999999999999]", "a[1][-1]",
-                                 "a[2", "a[3]", "a[99999999999][99999999999]"})
-        CHECK_EQ(check_c("float32", declared, "1.0f, 2.0f"), 3);
-    const auto check_memh = [](const std::string& rest) {
-        write_text("x.memh", "// attn\n// a[2] (r): float32; 2 words of 32 bits\n" + rest);
-        return run_attn({"inspect", "x.memh"}).code;
-    };
-    CHECK_EQ(check_memh("3f800000\n40000000\n"), 0);
-    CHECK_EQ(check_memh("@0\n3f800000\n40000000\n"), 0);
-    CHECK_EQ(check_memh("@1\n3f800000\n40000000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n4000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n400000000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n40000000\n// a[1] (r): float32; 1 words of 32 bits\n3f800000\n"),
-             3);
 }
 
 TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
