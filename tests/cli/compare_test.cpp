@@ -8,10 +8,10 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "io/file/bytes.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
@@ -243,73 +243,6 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
         }
 }
 
-namespace {
-
-json compared(const Words& arguments, int code) {
-    return answer(Words{"compare"} + arguments + Words{"--format", "json"}, "", code);
-}
-
-}  // namespace
-
-TEST_CASE("compare: arrays from JSON and CSV, NaN, shapes, missing arrays, standard input") {
-    scratch_folder();
-    run_attn(words_in("causal --example journey --seed 1 -o one.json"));
-    write_text("a.json", "[[1, 2], [3, NaN]]");
-    write_text("a.csv", "1,2\n3,nan\n");
-    write_text("b.json", "[1, 2, 3]");
-    compared({"a.json", "a.csv"}, 1);
-    compared({"a.json", "a.csv", "--equal-nan"}, 0);
-    const json shapes = compared({"a.json", "b.json"}, 1);
-    CHECK(shapes["arrays"][0]["shape_a"] == json({2, 2}));
-    CHECK(shapes["arrays"][0]["shape_b"] == json({3}));
-    run_attn(
-        words_in("causal --example journey --seed 1 --emit context_vectors,scores -o more.json"));
-    const json missing = compared({"one.json", "more.json"}, 1);
-    CHECK(missing["arrays"].size() == 3);
-    CHECK(missing["arrays"][2]["name"] == "scores");
-    CHECK(missing["arrays"][2]["shape_a"] == nullptr);
-    CHECK(run_shell("attn causal --example journey --seed 1 | attn compare - one.json").code == 0);
-}
-
-TEST_CASE("compare: --common compares what both have, and still finds what differs") {
-    scratch_folder();
-    const Words names{"queries", "scores", "attention_weights", "context_vectors"};
-    const auto write = [&](unsigned set, const std::string& seed, const std::string& file) {
-        std::string emit;
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if ((set >> i & 1U) != 0) emit += (emit.empty() ? "" : ",") + names[i];
-        run_attn({"causal", "--example", "journey", "--seed", seed, "--emit", emit, "-o", file});
-    };
-    for (unsigned a = 1; a < 16; ++a)
-        for (unsigned b = 1; b < 16; ++b) {
-            CAPTURE(a);
-            CAPTURE(b);
-            write(a, "1", "a.json");
-            write(b, "1", "b.npz");
-            if ((a & b) == 0) {
-                check_error({"compare", "a.json", "b.npz", "--common"}, "", 2,
-                            "expected one in common");
-                continue;
-            }
-            const json same = compared({"a.json", "b.npz", "--common"}, 0);
-            CHECK(same["arrays"].size() == static_cast<std::size_t>(std::popcount(a & b)));
-            compared({"a.json", "b.npz"}, a == b ? 0 : 1);
-            write(b, "2", "b.npz");
-            compared({"a.json", "b.npz", "--common"}, 1);
-        }
-}
-
-TEST_CASE("compare: numbers that are equal only in the narrower type differ") {
-    scratch_folder();
-    write_text("a.json", "[1e300, 1, 1e-46]");
-    write_text("b.json", "[1e305, 1.000000000001, 0]");
-    CHECK(compared({"a.json", "b.json"}, 1)["arrays"][0]["outside"] == 3);
-    CHECK(compared({"a.json", "b.json", "--ulp", "1"}, 1)["arrays"][0]["outside"] == 1);
-    write_text("c.json", R"({"a": [1], "config": {"dtype": 5}})");
-    write_text("d.json", "[1]");
-    compared({"c.json", "d.json"}, 0);
-}
-
 TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
     scratch_folder();
     const Words sides{"a.npz", "b.json", "c.npz", "d.json"};
@@ -319,9 +252,7 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
     run_attn({"self", "--example", "journey", "--dtype", "float64", "-o", sides[2]});
     write_text(sides[3], R"({"context_vectors": [[1, NaN]], "a\n\u001b[31mb": [[1e-300, 1e300]]})");
     const auto words_of = [](const std::string& text) {
-        Words words;
-        std::istringstream in(text);
-        for (std::string word; in >> word;) words.push_back(word);
+        Words words = words_in(text);
         std::sort(words.begin(), words.end());
         return words;
     };
@@ -341,6 +272,29 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
                 CHECK(text.find('\x1b') == std::string::npos);
             }
         }
+}
+
+TEST_CASE("compare: units of half types count the numbers of that type") {
+    scratch_folder();
+    const auto write_half = [](const std::string& path, const std::string& type,
+                               const std::vector<std::uint16_t>& bits) {
+        std::string bytes;
+        for (const std::uint16_t word : bits) bytes += attn::io::bytes_of_number(word, 2);
+        write_text(path, safetensors_of({{"x", type, {bits.size()}, bytes}}));
+    };
+    for (const auto& [type, name] : {std::pair("F16", "float16"), {"BF16", "bfloat16"}})
+        for (const std::uint16_t start :
+             std::vector<std::uint16_t>{0x0001, 0x03ff, 0x3bff, 0x3c00, 0x7000})
+            for (const std::uint16_t step : std::vector<std::uint16_t>{1, 2, 100}) {
+                const auto next = static_cast<std::uint16_t>(start + step);
+                write_half("a.safetensors", type, {start, 0x3c00});
+                write_half("b.safetensors", type, {next, 0x3c00});
+                const Words sides = words_in("compare a.safetensors b.safetensors --format json");
+                const json found = answer(sides, "", 1);
+                CHECK_EQ(found["dtype"], name);
+                CHECK_EQ(found["arrays"][0]["max_ulp"], step);
+                answer(sides + Words{"--ulp", std::to_string(step)});
+            }
 }
 
 }  // namespace compare_test
