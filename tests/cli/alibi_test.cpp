@@ -11,7 +11,6 @@
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 

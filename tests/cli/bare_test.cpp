@@ -8,7 +8,6 @@
 #include "core/plan/settings.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/contains.hpp"
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"

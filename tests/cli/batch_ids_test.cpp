@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tests/support/contains.hpp"
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"

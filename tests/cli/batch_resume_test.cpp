@@ -6,7 +6,6 @@
 #include <array>
 #include <filesystem>
 
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 

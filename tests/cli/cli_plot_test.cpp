@@ -1,7 +1,6 @@
 // Pictures from the command line: --heatmap, --plot and attn plot.
 #include <doctest/doctest.h>
 
-#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"

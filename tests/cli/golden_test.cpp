@@ -12,7 +12,6 @@
 #include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"

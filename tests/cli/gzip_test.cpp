@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <string>
-#include <vector>
 
 #include "io/file/source.hpp"
 #include "tests/support/contains.hpp"
