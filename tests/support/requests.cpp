@@ -3,10 +3,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 namespace attn::test {
@@ -114,21 +112,6 @@ std::vector<json> answers_of(const std::string& text) {
     std::vector<json> answers;
     for (const std::string& line : lines_of(text)) answers.push_back(json::parse(line));
     return answers;
-}
-
-std::vector<json> answers_to(const std::string& requests, const Words& flags) {
-    scratch_folder();
-    return answers_of(run_attn(Words{"batch"} + flags, requests).out);
-}
-
-std::string kind_of(const json& answer) {
-    if (!answer.contains("error")) return "";
-    CHECK(answer.size() == 2);  // the id, and what is wrong
-    const json& error = answer["error"];
-    CHECK(error.size() == 3);
-    CHECK(error.at("where").get<std::string>() != "");
-    CHECK(error.at("message").get<std::string>() != "");
-    return error.at("kind");
 }
 
 }  // namespace attn::test
