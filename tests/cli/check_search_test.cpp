@@ -1,7 +1,9 @@
-// attn check --search, through the real binary: numbers that no list has, axes that fit in several
-// orders, and dropout. All conventions: tests/search_cases.py.
+// attn check --search, through the real binary: operands of the operator with reshaped axes,
+// numbers that no list has, axes that fit in several orders, and dropout. Other conventions:
+// tests/search_cases.py.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
@@ -53,7 +55,66 @@ json times(const json& array, Factor& factor) {
     return product;
 }
 
+void append_numbers(const json& array, std::vector<double>& numbers) {
+    if (array.is_number()) return numbers.push_back(array);
+    for (const json& part : array) append_numbers(part, numbers);
+}
+
+/// The numbers of an array in order, as one of another shape of three axes.
+json reshaped(const json& array, std::size_t a, std::size_t b, std::size_t c) {
+    std::vector<double> numbers;
+    append_numbers(array, numbers);
+    REQUIRE(numbers.size() == a * b * c);
+    json whole(a, json(b, json(c, 0)));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+        whole[i / (b * c)][i / c % b][i % c] = numbers[i];
+    return whole;
+}
+
+/// With the first two axes in the other order.
+json exchanged(const json& array) {
+    json turned(array[0].size(), json(array.size(), 0));
+    for (std::size_t i = 0; i < array.size(); ++i)
+        for (std::size_t j = 0; j < array[i].size(); ++j) turned[j][i] = array[i][j];
+    return turned;
+}
+
 }  // namespace
+
+TEST_CASE("check: the search finds heads and keys that were reshaped in place of transposed") {
+    scratch_folder();
+    constexpr std::size_t heads = 3, queries = 4, keys = 5, d = 6;
+    const auto drawn = [](std::size_t tokens, double step) {
+        std::vector<double> numbers;
+        for (std::size_t i = 0; i < heads * tokens * d; ++i)
+            numbers.push_back(std::sin(step * static_cast<double>(i * i + 1)));
+        return reshaped(numbers, heads, tokens, d);
+    };
+    const json query = drawn(queries, 1), key = drawn(keys, 2), value = drawn(keys, 3);
+    const auto of = [](const json& q, const json& k, const json& v) {
+        std::ofstream("request.json") << json{{"query", q}, {"key", k}, {"value", v}};
+        return Words{"sdpa", "request.json"};
+    };
+    const auto report = [&](const json& arrays) { return searched(of(query, key, value), arrays); };
+
+    // (tokens, heads * d) that is read as (heads, tokens, d).
+    const auto joined = [](const json& x) { return reshaped(exchanged(x), heads, x[0].size(), d); };
+    const json split = answer(of(joined(query), joined(key), joined(value)));
+    CHECK(best_match(report(split)) == "heads_split");
+    // (heads, tokens, d) that is read as (tokens, heads, d).
+    const auto apart = [](const json& x) { return exchanged(reshaped(x, x[0].size(), heads, d)); };
+    CHECK(best_match(report(answer(of(apart(query), apart(key), apart(value))))) == "heads_split");
+    const auto merged = [](const json& result) {
+        const json whole = reshaped(result["context_vectors"], 1, queries, heads * d);
+        return json{{"context_vectors", whole[0]}};
+    };
+    CHECK(best_match(report(merged(answer(of(query, key, value))))) == "heads_split");
+    CHECK(best_match(report(merged(split))) == "heads_split");
+
+    json columns = json::array();
+    for (const json& head : reshaped(key, heads, d, keys)) columns.push_back(exchanged(head));
+    CHECK(best_match(report(answer(of(query, columns, value)))) == "transposed");
+}
 
 TEST_CASE("check: the search fits numbers that no list has") {
     scratch_folder();
