@@ -3,7 +3,7 @@
 
     python3 tests/make_torch_input.py
 
-Run by hand; its output is committed and tests/cli/drawn_input_test.cpp reads that. Needs PyTorch and NumPy. What
+Run by hand; its output is committed and tests/cli/golden_test.cpp reads that. Needs PyTorch and NumPy. What
 must agree to the last bit is kept as a hash (FNV-1a over the numbers' bytes, little-endian, the low 32 bits);
 normals, which agree to 2e-6, as their first and last three numbers.
 """

@@ -1,4 +1,5 @@
-// Slopes of ALiBi: every form of --alibi-slopes, and the layers of models that have them.
+// Slopes of ALiBi, of any number of heads, and the layers of models that have them. Every form of
+// --alibi-slopes: same_answers.txt.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -10,7 +11,6 @@
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -74,7 +74,7 @@ bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("alibi: slopes by default, by name, in a list, in a file and in a request") {
+TEST_CASE("alibi: slopes by default, by name and in a list") {
     scratch_folder();
     CHECK(are_near(published(6), {0.25, 0.0625, 1 / 64.0, 1 / 256.0, 0.5, 0.125}));
     const Words words{"sdpa", "-", "--emit", "biased_scores"};
@@ -82,72 +82,13 @@ TEST_CASE("alibi: slopes by default, by name, in a list, in a file and in a requ
         CAPTURE(heads);
         json request = question(heads);
         std::vector<double> given;
-        std::string list, lines;
-        for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t h = 0; h < heads; ++h)
             given.push_back((static_cast<double>(h * 5 % 7) - 2) / 8);
-            list += (h == 0 ? "" : ",") + json(given[h]).dump();
-            lines += json(given[h]).dump() + "\n";
-        }
-        const json by_default = answered(words, request);
-        CHECK(are_near(slopes_in(by_default), published(heads)));
-        CHECK(by_default["config"]["alibi_slopes"] == "published");
-        CHECK(answered(words + Words{"--alibi-slopes", "published"}, request) == by_default);
-        const json plain = answered(words + Words{"--alibi-slopes", "geometric"}, request);
-        CHECK(are_near(slopes_in(plain), geometric(heads)));
-        const json listed = answered(words + Words{"--alibi-slopes=" + list}, request);
-        CHECK(slopes_in(listed) == given);
-        CHECK(listed["config"]["alibi_slopes"] == given);
-        write_text("slopes.csv", lines);
-        write_text("slopes.json", json(given).dump());
-        for (const char* file : {"slopes.csv", "slopes.json"})
-            CHECK(answered(words + Words{"--alibi-slopes", file}, request) == listed);
-        for (const json& slopes : {json("geometric"), json(given), json("slopes.json")}) {
-            request["alibi_slopes"] = slopes;
-            CHECK(answered(words, request) == (slopes == "geometric" ? plain : listed));
-            // A flag overrides the request's key.
-            CHECK(answered(words + Words{"--alibi-slopes", "published"}, request) == by_default);
-        }
-        // A name is not the name of a file.
+        CHECK(are_near(slopes_in(answered(words, request)), published(heads)));
         request["alibi_slopes"] = "geometric";
-        request["mode"] = "sdpa";
-        CHECK(run_attn({"batch", "--no-files"}, request.dump() + "\n").code == 0);
-        request["alibi_slopes"] = "slopes.json";
-        CHECK(run_attn({"batch", "--no-files"}, request.dump() + "\n").code != 0);
-    }
-}
-
-TEST_CASE("alibi: a saved result and saved weights keep their slopes") {
-    scratch_folder();
-    for (const std::string slopes : {"published", "geometric", "0.5,0.25,-0.125"}) {
-        const Words words{"multihead",
-                          "--example",
-                          "journey",
-                          "--d-out",
-                          "6",
-                          "--heads",
-                          "3",
-                          "--alibi",
-                          "--emit",
-                          "all",
-                          "-o",
-                          "r.json",
-                          "--save-weights",
-                          "w.safetensors",
-                          "--alibi-slopes=" + slopes};
-        REQUIRE(run_attn(words).code == 0);
-        const json first = json::parse(read_text("r.json"));
-        const json again = answered(
-            {"multihead", "--example", "journey", "--weights", "w.safetensors", "--emit", "all"},
-            {});
-        CHECK(again["biased_scores"] == first["biased_scores"]);
-        const Outcome repeated =
-            run_attn({"multihead", "--example", "journey", "--config", "r.json"});
-        CAPTURE(repeated.err);
-        CHECK(json::parse(repeated.out)["attention_weights"] == first["attention_weights"]);
-        const Outcome off = run_attn(
-            {"multihead", "--example", "journey", "--weights", "w.safetensors", "--no-alibi"});
-        CAPTURE(off.err);
-        CHECK(off.code == 0);
+        CHECK(are_near(slopes_in(answered(words, request)), geometric(heads)));
+        request["alibi_slopes"] = given;
+        CHECK(slopes_in(answered(words, request)) == given);
     }
 }
 

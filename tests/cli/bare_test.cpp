@@ -8,7 +8,6 @@
 #include "core/plan/settings.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/contains.hpp"
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
@@ -88,34 +87,6 @@ TEST_CASE("bare: every format with a head loses the head and keeps each array's 
             CHECK(same.code == 0);
         }
     }
-}
-
-TEST_CASE("bare: answers of a batch are those of the whole answers without their heads") {
-    scratch_folder();
-    std::string lines, bare_lines;
-    for (Json request : requests())
-        for (int repeated = 0; repeated < 3; ++repeated) {
-            request.erase("bare");
-            request["id"] = lines.size();
-            lines += request.dump() + "\n";
-            request["bare"] = true;
-            bare_lines += request.dump() + "\n";
-        }
-    write_text("r.ndjson", lines);
-    write_text("bare.ndjson", bare_lines);
-    const std::string by_flag = run_attn({"batch", "r.ndjson", "--bare"}).out;
-    CHECK(by_flag == run_attn({"batch", "bare.ndjson", "--jobs", "1"}).out);
-    std::string expected;
-    for (const std::string& line : lines_of(run_attn({"batch", "r.ndjson"}).out)) {
-        Json answer = Json::parse(line);
-        CAPTURE(line);
-        for (const char* key : {"schema", "mode", "config", "shapes", "layout", "tokens"})
-            REQUIRE(answer.erase(key) == 1);
-        expected += answer.dump() + "\n";
-    }
-    std::string found;
-    for (const std::string& line : lines_of(by_flag)) found += Json::parse(line).dump() + "\n";
-    CHECK(found == expected);
 }
 
 }  // namespace bare_test

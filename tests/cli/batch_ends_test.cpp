@@ -1,4 +1,5 @@
-// How a batch ends before its records do, and goes on: signals, kills, full disks, closed pipes.
+// `attn batch` with other programs: drivers that write a line and wait, pipes, memory, and how it
+// ends before its records do: signals, closed pipes. Kills and full disks: tests/faults.py.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -6,10 +7,10 @@
 #include <filesystem>
 #include <random>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
 namespace batch_ends_test {
@@ -56,38 +57,12 @@ TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures be
     CHECK(again.code == 1);
     CHECK(read_text(results) == first + second);
     const Outcome more = batch({"--resume", results, "--max-failures", "2"});
-    CHECK(more.err.find("attn: 2 of 3 records failed, 1 of them in an earlier run, and the batch "
-                        "ended there") == 0);
+    CHECK(more.err.starts_with(
+        "attn: 2 of 3 records failed, 1 of them in an earlier run, and the batch "
+        "ended there"));
     CHECK(read_text(results) == whole);
     batch({"--resume", results});
     CHECK(read_text(results) == whole);
-}
-
-TEST_CASE("batch: kill -9 at any moment, and --resume gives the bytes of an undisturbed run") {
-    make_operands(scratch_folder());
-    const std::string text =
-        mixed_requests(160) + quick_requests(3000, 10001) + mixed_requests(160, 160);
-    const std::string whole = text_answered_to(text, {"--jobs", "1"});
-    REQUIRE(whole.size() > 1000);
-    std::mt19937 random(2);
-    for (const std::string jobs : {"1", "3"}) {
-        CAPTURE(jobs);
-        std::filesystem::remove(results);
-        std::size_t kills = 0;
-        for (bool killed = true; killed;) {
-            const std::size_t before = kills == 0 ? 0 : read_text(results).size();
-            const std::size_t more = random() % (whole.size() / 6);
-            Process attn({"batch", requests, "--resume", results, "--jobs", jobs});
-            attn.wait_for_size(results, before + more);
-            attn.send(SIGKILL);
-            killed = attn.wait().signal == SIGKILL;
-            const std::string left = read_text(results);
-            CHECK((whole.compare(0, left.size(), left) == 0));
-            kills += killed ? 1 : 0;
-            REQUIRE(kills < 1000);
-        }
-        CHECK((read_text(results) == whole));
-    }
 }
 
 TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume completes") {
@@ -109,12 +84,11 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
                 attn.send(signal);
                 const Ending ending = attn.wait();
                 CHECK(ending.signal == signal);
-                CHECK(ending.err.find("ended by a signal after ") != std::string::npos);
+                CHECK(contains(ending.err, "ended by a signal after "));
                 const std::string left = read_text(results);
                 check_whole_lines(left, whole);
                 const std::string count = std::to_string(lines_of(left).size());
-                CHECK(ending.err.find("after " + count + " records; --resume " + results) !=
-                      std::string::npos);
+                CHECK(contains(ending.err, "after " + count + " records; --resume " + results));
                 run_attn({"batch", requests, "-", "--resume", results, "--jobs", jobs});
                 CHECK((read_text(results) == whole));
             }
@@ -139,37 +113,12 @@ TEST_CASE("batch: a second batch does not write to the same file") {
     for (const std::string flag : {"-o", "--resume"}) {
         const Outcome second = batch({flag, results});
         CHECK(second.code == 4);
-        CHECK(second.err.find("attn: error: " + results + ": is being written") == 0);
+        CHECK(second.err.starts_with("attn: error: " + results + ": is being written"));
         CHECK(read_text(results) == whole);
     }
     first.close_input();
     CHECK(first.wait().code == 0);
     CHECK(read_text(results) == whole);
-}
-
-TEST_CASE("batch: a file that may not grow further keeps whole lines, and --resume completes") {
-    make_operands(scratch_folder());
-    // Long and short answers in turn: after a long one that did not fit, a short one would.
-    const std::string whole = text_answered_to(mixed_requests(330));
-    REQUIRE(whole.size() > 100 * 1024);
-    Sample sample;
-    for (int blocks = 1; blocks <= 181; blocks += 20)
-        for (const std::string jobs : {"1", "4"})
-            for (const char* out : {"-o results.ndjson", ">results.ndjson"}) {
-                if (!sample.takes()) continue;
-                std::filesystem::remove(results);
-                CAPTURE(blocks);
-                CAPTURE(jobs);
-                const Outcome outcome =
-                    run_shell("ulimit -f " + std::to_string(blocks) +
-                              "; attn batch requests.ndjson --jobs " + jobs + " " + out);
-                CHECK(outcome.code == 4);
-                CHECK(outcome.err.find("attn: error: ") == 0);
-                CHECK(lines_of(outcome.err).size() == 1);
-                check_whole_lines(read_text(results), whole);
-                batch({"--resume", results});
-                CHECK((read_text(results) == whole));
-            }
 }
 
 TEST_CASE("batch: a reader that has seen enough ends the batch without an error") {
@@ -191,6 +140,104 @@ TEST_CASE("batch: a reader that has seen enough ends the batch without an error"
         CHECK(ending.code == 0);
         CHECK(ending.err == "");
     }
+}
+
+TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end") {
+    for (const std::string jobs : {"1", "4"}) {
+        Process attn({"batch", "--fail-fast", "--jobs", jobs});
+        attn.write(good() + "\n");
+        CHECK_FALSE(json::parse(attn.read_line().value_or("")).contains("error"));
+        attn.write("broken\n");
+        CHECK(json::parse(attn.read_line().value_or(""))["error"]["kind"] == "input");
+        CHECK(attn.read_line() == std::nullopt);
+        CHECK(attn.wait().code == 1);
+    }
+}
+
+TEST_CASE("batch: a driver may end its records with blank lines, or in the middle of the next") {
+    for (const std::string jobs : {"1", "2"}) {
+        CAPTURE(jobs);
+        for (const std::string after : {"\n", "\r\n", "\n\n \n", R"({"mode": "self", "inp)"}) {
+            CAPTURE(after);
+            Process attn({"batch", "--jobs", jobs});
+            std::string rest;
+            for (int i = 1; i <= 50; ++i) {
+                const std::string record = good(R"("id": )" + std::to_string(i)) + "\n";
+                attn.write(record.substr(rest.size()) + after);
+                const auto line = attn.read_line();  // throws where the answer is kept back
+                REQUIRE(line.has_value());
+                REQUIRE(json::parse(*line)["id"] == i);
+                if (after.starts_with("{")) {  // ends the record that was begun
+                    attn.write("\n");
+                    REQUIRE(json::parse(attn.read_line().value_or("")).contains("error"));
+                }
+            }
+            attn.close_input();
+            CHECK(attn.read_line() == std::nullopt);
+        }
+    }
+}
+
+TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
+    Process attn({"batch", "--shard", "1/2", "--jobs", "1"});
+    for (int i = 0; i < 50; ++i) {
+        const std::string id = std::to_string(i);
+        attn.write(good(R"("id": )" + id) + "\n" + good(R"("id": "other")") + "\n");
+        const auto line = attn.read_line();
+        REQUIRE(line.has_value());
+        REQUIRE(json::parse(*line)["id"] == i);
+    }
+}
+
+TEST_CASE("batch: answers to a file do not wait for the next input") {
+    scratch_folder();
+    write_text("first.ndjson", quick_requests(50));
+    Process attn({"batch", "first.ndjson", "-", "--jobs", "1"});
+    for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
+    attn.write(good() + "\n");
+    CHECK(json::parse(attn.read_line().value_or(""))["id"] == "<stdin>:1");
+    attn.close_input();
+    CHECK(attn.wait().code == 0);
+}
+
+TEST_CASE("batch: memory does not grow with the number of records") {
+#ifdef ATTN_SANITIZED
+    MESSAGE("skipped: the sanitizer keeps what was freed");
+    return;
+#endif
+    scratch_folder();
+    const auto peak_kib = [](std::size_t lines) {
+        write_text("requests.ndjson", quick_requests(lines));
+        Process attn(words_in("batch requests.ndjson --jobs 1 -o results.ndjson"));
+        const Ending ending = attn.wait();
+        CHECK(ending.code == 0);
+        return ending.peak_kib;
+    };
+    const long few = peak_kib(5000);
+    const long answers_kib = static_cast<long>(std::filesystem::file_size("results.ndjson") / 1024);
+    const long many = peak_kib(50000);
+    CHECK(many < few + 4096);
+    CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
+}
+
+TEST_CASE(
+    "batch: pipes and devices are refused as records, and records do not consume the requests") {
+    scratch_folder();
+    const std::string good = R"({"mode": "self", "inputs": [[1]]})";
+    const Outcome outcome = run_shell(
+        "mkfifo pipe1 pipe2.json; printf '%s\\n' '{\"mode\": \"self\", \"inputs\": \"pipe1\"}' "
+        "'{\"mode\": \"self\", \"inputs\": \"/dev/zero\"}' "
+        "'{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' '" +
+        good + "' | cat | attn batch - pipe2.json /dev/null --jobs 1");
+    CHECK(outcome.err.starts_with(
+        "attn: 4 of 5 records failed; the first: pipe1: is a pipe or device"));
+    CHECK(run_shell("attn batch <&-").code == 4);
+    CHECK(run_shell("echo '" + good + "' | attn batch >&-").code == 4);
+    CHECK(run_shell("attn batch <&- >&-").code == 4);
+    write_text("r.ndjson", good + "\n");
+    CHECK(run_shell("attn batch <r.ndjson -o r.ndjson").code == 2);
+    CHECK(run_shell("attn batch r.ndjson >>r.ndjson").code == 2);
+    CHECK(read_text("r.ndjson") == good + "\n");
 }
 
 }  // namespace batch_ends_test

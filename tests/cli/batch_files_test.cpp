@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/request/request.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -111,7 +112,7 @@ TEST_CASE(
         const Outcome outcome = run_attn({"batch", "-o", "out.ndjson", "--jobs", jobs},
                                          good_lines + line + "\n" + good_lines);
         CHECK(outcome.code == 2);
-        CHECK(outcome.err.find("attn: error: out.ndjson: is read and written") == 0);
+        CHECK(outcome.err.starts_with("attn: error: out.ndjson: is read and written"));
         CHECK(read_text("out.ndjson") == answers);
     }
 }
@@ -133,7 +134,7 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
             const Outcome outcome = run_shell("cd f; timeout 20 " + line);
             CHECK((outcome.code == 4 || outcome.code == 1 || line == "attn inspect m"));
             const std::string all = outcome.out + outcome.err;
-            CHECK(all.find("is a pipe or device") != std::string::npos);
+            CHECK(contains(all, "is a pipe or device"));
         };
         make_special("f/special", is_pipe);
         for (const FileKey& key : file_keys()) {
@@ -185,8 +186,8 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
             write_text("f/r.ndjson", naming(key, path));
             const Outcome outcome = run_shell("cd f; timeout 20 attn batch --no-files r.ndjson");
             CHECK(outcome.code == 1);
-            CHECK(outcome.out.find("\\\"" + key.key + "\\\" names a file, and --no-files is on") !=
-                  std::string::npos);
+            CHECK(contains(outcome.out,
+                           "\\\"" + key.key + "\\\" names a file, and --no-files is on"));
             if (first.empty()) first = outcome.out;
             CHECK(outcome.out == first);
         }
@@ -203,8 +204,7 @@ TEST_CASE("batch: --no-files refuses every key that names a file, whatever is th
         CHECK(free.err == bound.err);
     }
     write_text("f/each.json", R"({"mode": "self", "inputs": "there.json"})");
-    CHECK(run_shell("cd f; attn batch --no-files each.json").out.find("names a file") !=
-          std::string::npos);
+    CHECK(contains(run_shell("cd f; attn batch --no-files each.json").out, "names a file"));
     CHECK(run_shell("cd f; attn batch --no-files --mode self there.json").code == 0);
 }
 
@@ -234,8 +234,8 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
             if (!answer.contains("error")) continue;
             ++errors;
             CAPTURE(line);
-            CHECK(line.find(secret) == std::string::npos);
-            CHECK(line.find("Secret") == std::string::npos);
+            CHECK_FALSE(contains(line, secret));
+            CHECK_FALSE(contains(line, "Secret"));
         }
     }
     CHECK(errors > 500);
@@ -245,14 +245,13 @@ TEST_CASE("batch: an error shows nothing of what is in a file that a request nam
                R"({"weight_map": {"h.0.attn.c_attn.weight": ")" + secret + " words\"}}");
     write_text("f/r.ndjson", naming({"weights", "self", true}, "m"));
     const std::string answer = run_shell("cd f; attn batch r.ndjson").out;
-    CHECK(answer.find("no such file") != std::string::npos);
-    CHECK(answer.find(secret) == std::string::npos);
-    CHECK(run_shell("cd f; attn inspect m").err.find(secret) != std::string::npos);
+    CHECK(contains(answer, "no such file"));
+    CHECK_FALSE(contains(answer, secret));
+    CHECK(contains(run_shell("cd f; attn inspect m").err, secret));
     // To who names the file, it is shown.
     write_text("f/x.json", "[[1, " + secret + "]]");
-    CHECK(run_shell("cd f; attn self x.json").err.find(secret) != std::string::npos);
-    CHECK(run_shell("cd f; attn batch --each --mode self x.json").out.find(secret) !=
-          std::string::npos);
+    CHECK(contains(run_shell("cd f; attn self x.json").err, secret));
+    CHECK(contains(run_shell("cd f; attn batch --each --mode self x.json").out, secret));
 }
 
 }  // namespace batch_files_test

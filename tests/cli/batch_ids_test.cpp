@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/requests.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -167,7 +167,7 @@ struct Batch {
 
     Outcome run(Words more) const {
         write();
-        Words words{"batch", "--mode", "self", "--emit", "scores", "--d-out", "1"};
+        Words words = words_in("batch --mode self --emit scores --d-out 1");
         if (is_piped) {
             words.emplace_back("-");
         } else {
@@ -200,7 +200,7 @@ void check_resumed(const Batch& batch, const std::string& start, const std::stri
     if (outcome.code != 3) {
         REQUIRE(second == first);
         REQUIRE(left == whole);
-        REQUIRE(outcome.code == (whole.find("\"error\":{") == std::string::npos ? 0 : 1));
+        REQUIRE(outcome.code == (!contains(whole, "\"error\":{") ? 0 : 1));
         ++count.completed;
         return;
     }
@@ -211,9 +211,9 @@ void check_resumed(const Batch& batch, const std::string& start, const std::stri
     REQUIRE((left == start || (may_grow && whole.starts_with(left))));
     REQUIRE(lines_of(outcome.err).size() == 1);
     if (second == first) return;
-    REQUIRE(outcome.err.find("attn: error: " + batch.place(second) + ": ") == 0);
-    REQUIRE(outcome.err.find(" " + batch.place(first) + ";") != std::string::npos);
-    REQUIRE(outcome.err.find("id " + batch.id(second)) != std::string::npos);
+    REQUIRE(outcome.err.starts_with("attn: error: " + batch.place(second) + ": "));
+    REQUIRE(contains(outcome.err, " " + batch.place(first) + ";"));
+    REQUIRE(contains(outcome.err, "id " + batch.id(second)));
 }
 
 /// Lines of `batch` are not where they were when `start` was written: no record gets the answer of

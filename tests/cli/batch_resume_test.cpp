@@ -6,7 +6,6 @@
 #include <array>
 #include <filesystem>
 
-#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
@@ -38,7 +37,7 @@ void check_refused(const std::string& text) {
         CAPTURE(retry);
         const Outcome outcome = resume(text, retry);
         CHECK(outcome.code == 3);
-        CHECK(outcome.err.find("attn: error: " + answers + ":") == 0);
+        CHECK(outcome.err.starts_with("attn: error: " + answers + ":"));
         CHECK(lines_of(outcome.err).size() == 1);
         REQUIRE(read_text(answers) == text);
     }

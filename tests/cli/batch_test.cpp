@@ -1,11 +1,10 @@
-// `attn batch` through the real binary: the order of answers for all kinds of records. Drivers and
-// pipes are in batch_driver_test.cpp, interruptions in batch_ends_test.cpp.
+// `attn batch` through the real binary: the order of answers for all kinds of records. Drivers,
+// pipes and interruptions are in batch_ends_test.cpp; ids, places of errors, line ends and files of
+// records in same_answers.txt.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdint>
-#include <limits>
-
+#include "tests/support/contains.hpp"
 #include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
@@ -21,12 +20,6 @@ json ids_of(const std::vector<json>& answers) {
     json ids = json::array();
     for (const json& answer : answers) ids.push_back(answer.at("id"));
     return ids;
-}
-
-Words kinds_of(const std::vector<json>& answers) {
-    Words kinds;
-    for (const json& answer : answers) kinds.push_back(kind_of(answer));
-    return kinds;
 }
 
 /// The mixed requests in a folder with what they name, and their answers.
@@ -55,8 +48,8 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
         if (answers[at++].contains("error")) ++failed;
     }
     CHECK(at == answers.size());
-    CHECK(alone.err.find("attn: " + std::to_string(failed) + " of " + std::to_string(at) +
-                         " records failed; the first: ") == 0);
+    CHECK(alone.err.starts_with("attn: " + std::to_string(failed) + " of " + std::to_string(at) +
+                                " records failed; the first: "));
     CHECK(lines_of(alone.err).size() == 1);
     for (const std::string name : {"2", "7", ""}) {
         CAPTURE(name);
@@ -85,7 +78,7 @@ TEST_CASE("batch: an answer is what the record's own command answers") {
             // A person also hears what is there instead of a missing file.
             const std::string message = answer["error"]["message"];
             const bool is_missing = message.starts_with("no such file; ");
-            CHECK(one.err.find(is_missing ? "no such file" : message) != std::string::npos);
+            CHECK(contains(one.err, is_missing ? "no such file" : message));
         } else {
             CHECK(one.err == "");
             json expected = json::parse(one.out);
@@ -97,133 +90,6 @@ TEST_CASE("batch: an answer is what the record's own command answers") {
     CHECK(at == lines.size());
 }
 
-TEST_CASE("batch: ids of every kind come back; other records have the number of their line") {
-    const std::string requests = good() + "\n" +                                 // 1
-                                 good(R"("id": "a b")") + "\n" +                 //
-                                 "\n" +                                          // 3
-                                 good() + "\n" +                                 //
-                                 good(R"("id": 0)") + "\n" +                     // 5
-                                 good(R"("id": -9223372036854775808)") + "\n" +  //
-                                 good(R"("id": 18446744073709551615)") + "\n" +  // 7
-                                 good(R"("id": null)") + "\n" +                  //
-                                 good(R"("id": 1.5)") + "\n" +                   // 9
-                                 good(R"("id": true)") + "\n" +                  //
-                                 good(R"("id": ["a"])") + "\n" +                 // 11
-                                 good(R"("id": {"a": 1})") + "\n" +              //
-                                 R"({"id": "torn", "mode": "self", "inp)"
-                                 "\n" +  // 13
-                                 good(R"("id": "\u00e9\n\"\\")") +
-                                 "\n" +                                        //
-                                 good(R"("id": "bad", "d_out": -1)") + "\n" +  // 15
-                                 good(R"("id": "")") + "\n" +                  //
-                                 good(R"("id": "twice")") + "\n" +             // 17
-                                 good(R"("id": "twice")") + "\n" +             //
-                                 "   \n \t\n\r\n" +                            // 19 to 21
-                                 good();
-    const json expected{1,
-                        "a b",
-                        4,
-                        0,
-                        std::numeric_limits<std::int64_t>::min(),
-                        std::numeric_limits<std::uint64_t>::max(),
-                        8,
-                        9,
-                        10,
-                        11,
-                        12,
-                        "torn",
-                        "\u00e9\n\"\\",
-                        "bad",
-                        "",
-                        "twice",
-                        "twice",
-                        22};
-    const std::vector<json> answers = answers_to(requests);
-    CHECK(ids_of(answers) == expected);
-    Words bad;
-    for (const json& answer : answers)
-        if (kind_of(answer) != "") bad.push_back(answer["id"].dump());
-    CHECK(bad == Words{"9", "10", "11", "12", "\"torn\"", "\"bad\""});
-}
-
-TEST_CASE("batch: Windows line ends, a byte-order mark, no break at the end, no records at all") {
-    const std::string first = good(R"("id": "first")"), second = good(R"("id": "second")");
-    const std::string plain = run_attn({"batch"}, first + "\n" + second + "\n").out;
-    CHECK(lines_of(plain).size() == 2);
-    for (const std::string& requests :
-         {first + "\r\n" + second + "\r\n", "\xef\xbb\xbf" + first + "\n" + second + "\n",
-          "\xef\xbb\xbf" + first + "\r\n" + second, first + "\n" + second,
-          "\n\n" + first + "\n\r\n  \n" + second + "\n\n"}) {
-        CAPTURE(requests);
-        const Outcome outcome = run_attn({"batch"}, requests);
-        CHECK(outcome.out == plain);
-        CHECK(outcome.err == "");
-        CHECK(outcome.code == 0);
-    }
-    for (const char* nothing : {"", "\n", "\r\n \t\n"}) {
-        const Outcome outcome = run_attn({"batch"}, nothing);
-        CHECK(outcome.out == "");
-        CHECK(outcome.err == "");
-        CHECK(outcome.code == 0);
-    }
-    write_text("empty.ndjson", "");
-    CHECK(run_attn({"batch", "empty.ndjson"}).code == 0);
-}
-
-TEST_CASE("batch: bytes that are not text fail only their own line") {
-    const std::string zero("{\"mode\": \"self\", \"inputs\": [[1\0]]}", 34);
-    const std::string requests = good() + "\n" + "{\"id\": \"\xff\"}\n" + zero + "\n" +
-                                 "\xef\xbb\xbf\n" + R"({"mode": "self", "inputs": [[1, 2)" + "\n" +
-                                 std::string(1000, '{') + "\n" + "{}{}\n" + "\x1b[31m\n" + good();
-    const std::vector<json> answers = answers_to(requests);
-    CHECK(ids_of(answers) == json({1, 2, 3, 4, 5, 6, 7, 8, 9}));
-    const Words kinds = kinds_of(answers);
-    CHECK(kinds.front() == "");
-    CHECK(kinds.back() == "");
-    for (std::size_t i = 1; i + 1 < kinds.size(); ++i) {
-        CAPTURE(answers[i]);
-        CHECK(kinds[i] == "input");
-        CHECK(answers[i]["error"]["where"].get<std::string>().find("<stdin>") == 0);
-    }
-}
-
-TEST_CASE("batch: a request's paths start from its file's folder, a flag's from where attn runs") {
-    scratch_folder();
-    make_operands("work");
-    write_text("work/there.csv", "1,2\n3,4\n");
-    write_text("work/requests.ndjson", R"({"mode": "self", "inputs": "there.csv"})");
-    CHECK(run_attn({"batch", "work/requests.ndjson"}).code == 0);
-    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "there.csv"})").code == 1);
-    CHECK(run_attn({"batch"}, R"({"mode": "self", "inputs": "work/there.csv"})").code == 0);
-    write_text("work/ids.ndjson", R"({"mode": "multihead", "token_ids": [1, 2]})");
-    CHECK(run_attn({"batch", "work/ids.ndjson", "--weights", "work/models/gpt2"}).code == 0);
-    write_text("work/own.ndjson",
-               R"({"mode": "multihead", "token_ids": [1, 2], "weights": "models/gpt2"})");
-    CHECK(run_attn({"batch", "work/own.ndjson", "--weights", "missing"}).code == 0);
-}
-
-TEST_CASE("batch: flags are defaults, and a record's own keys win") {
-    const std::string requests = R"({"inputs": [[1, 2], [3, 4]]})"
-                                 "\n" +
-                                 good(R"("seed": 5, "d_out": 1)") + "\n";
-    const std::vector<json> answers =
-        answers_to(requests, {"--mode", "causal", "--seed", "7", "--d-out", "3", "--emit", "scores",
-                              "--precision", "2"});
-    REQUIRE(answers.size() == 2);
-    CHECK(answers[0]["mode"] == "causal");
-    CHECK(answers[0]["config"]["seed"] == 7);
-    CHECK(answers[0]["config"]["d_out"] == 3);
-    CHECK(answers[1]["mode"] == "self");
-    CHECK(answers[1]["config"]["seed"] == 5);
-    CHECK(answers[1]["config"]["d_out"] == 1);
-    for (const json& answer : answers) {
-        CHECK(answer.contains("scores"));
-        CHECK_FALSE(answer.contains("context_vectors"));
-    }
-    // A matrix on a line is a record, once a flag gives the mode.
-    CHECK(answers_to("[[1, 2], [3, 4]]\n", {"--mode", "self"})[0]["id"] == 1);
-}
-
 TEST_CASE("batch: the answers of one batch are the requests of another") {
     const Outcome first = answer_mixed(32, {});
     const std::vector<json> between = answers_of(first.out);
@@ -232,7 +98,7 @@ TEST_CASE("batch: the answers of one batch are the requests of another") {
     CHECK(ids_of(answers) == ids_of(between));
     std::size_t succeeded = 0;
     for (std::size_t i = 0; i < answers.size(); ++i) {
-        const std::string kind = kind_of(answers[i]);
+        const std::string kind = answers[i].value(json::json_pointer("/error/kind"), "");
         if (between[i].contains("context_vectors") && between[i]["mode"] != "multihead") {
             CHECK(kind == "");
             CHECK(answers[i]["mode"] == "self");
@@ -242,40 +108,6 @@ TEST_CASE("batch: the answers of one batch are the requests of another") {
         if (between[i].contains("error")) CHECK(kind == "input");
     }
     CHECK(succeeded >= 6);
-}
-
-TEST_CASE("batch: files are records, each with its path for an id") {
-    scratch_folder();
-    make_operands("files");
-    write_text("files/a.json", good());
-    write_text("files/b.json", "{\n\"mode\": \"causal\",\n\"inputs\": \"journey.csv\"\n}\n");
-    write_text("files/c.json", R"({"id": "own", "mode": "self", "inputs": [[1]]})");
-    write_text("files/d.json", "{ broken");
-    write_text("files/lines.jsonl", good() + "\n" + good() + "\n");
-    const Words files{"files/a.json", "files/b.json", "files/c.json", "files/d.json"};
-    const Outcome outcome = run_attn(Words{"batch"} + files);
-    const std::vector<json> answers = answers_of(outcome.out);
-    CHECK(ids_of(answers) == json({"files/a.json", "files/b.json", "own", "files/d.json"}));
-    CHECK(kinds_of(answers) == Words{"", "", "", "input"});
-    CHECK(outcome.code == 1);
-    CHECK(run_attn(Words{"batch", "--each"} + files).out == outcome.out);
-    CHECK(run_shell("attn batch files/*.json --jobs 3").out == outcome.out);
-
-    // Matrices in other formats need a mode; lines of several files have different ids.
-    const std::vector<json> matrices = answers_of(
-        run_attn({"batch", "--mode", "self", "--each", "files/journey.csv", "missing.npy"}).out);
-    CHECK(ids_of(matrices) == json({"files/journey.csv", "missing.npy"}));
-    CHECK(kinds_of(matrices) == Words{"", "io"});
-    CHECK(ids_of(answers_of(run_attn({"batch", "files/lines.jsonl", "files/a.json"}).out)) ==
-          json({"files/lines.jsonl:1", "files/lines.jsonl:2", "files/a.json"}));
-    // By its name or with --each, the same file is lines or one input: a matrix of two rows.
-    write_text("files/rows.ndjson", "[1, 2]\n[3, 4]\n");
-    CHECK(ids_of(answers_of(
-              run_attn({"batch", "--mode", "self", "--each", "files/rows.ndjson"}).out)) ==
-          json({"files/rows.ndjson"}));
-    // Files of requests must be there: nobody knows how many records one that is not would hold.
-    CHECK(run_attn({"batch", "missing.ndjson"}).code == 4);
-    CHECK(run_attn({"batch", "files/lines.jsonl", "missing.ndjson"}).code == 4);
 }
 
 TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {
@@ -295,7 +127,7 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
                 answer_mixed(200, {"--max-failures", std::to_string(most), "--jobs", jobs});
             CHECK((ended.out == expected));
             CHECK(ended.code == 1);
-            CHECK(ended.err.find("and the batch ended there") != std::string::npos);
+            CHECK(contains(ended.err, "and the batch ended there"));
             if (most == 1)
                 CHECK((answer_mixed(200, {"--fail-fast", "--jobs", jobs}).out == expected));
         }
@@ -303,22 +135,6 @@ TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever 
     const Outcome plenty = answer_mixed(200, {"--max-failures", "1000", "--jobs", "4"});
     CHECK((plenty.out == whole.out));
     CHECK(plenty.err == whole.err);
-}
-
-TEST_CASE("batch: shards interleave to the whole") {
-    const Words whole = lines_of(answer_mixed(100, {}).out);
-    std::vector<Words> shards;
-    for (const std::string shard : {"1/3", "2/3", "3/3"})
-        shards.push_back(lines_of(answer_mixed(100, {"--shard", shard, "--jobs", "2"}).out));
-    Words merged;
-    for (std::size_t i = 0; i < whole.size(); ++i) {
-        REQUIRE(i / 3 < shards[i % 3].size());
-        merged.push_back(shards[i % 3][i / 3]);
-    }
-    CHECK((merged == whole));
-    CHECK(shards[0].size() + shards[1].size() + shards[2].size() == whole.size());
-    CHECK(lines_of(answer_mixed(100, {"--shard", "1/1"}).out) == whole);
-    CHECK(answer_mixed(100, {"--shard", "200/200"}).out == "");
 }
 
 }  // namespace batch_test

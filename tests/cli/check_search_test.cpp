@@ -1,5 +1,6 @@
-// attn check --search, through the real binary: numbers that no list has, axes that fit in several
-// orders, dropout, and results that no conventions explain.
+// attn check --search, through the real binary: operands of the operator with reshaped axes,
+// numbers that no list has, axes that fit in several orders, and dropout. Other conventions:
+// tests/search_cases.py.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -134,9 +135,9 @@ TEST_CASE("check: the search fits numbers that no list has") {
     for (const std::string scale : {"0.07", "0.33"}) {
         const Words rounded{"--scale", scale, "-o", "theirs.safetensors", "--store", "bfloat16"};
         REQUIRE(run_attn(question + rounded).code == 0);
-        const Outcome outcome = run_attn(Words{"check"} + question +
-                                         Words{"--scale", "0.7", "--against", "theirs.safetensors",
-                                               "--search", "--format", "json"});
+        const Outcome outcome =
+            run_attn(Words{"check"} + question +
+                     words_in("--scale 0.7 --against theirs.safetensors --search --format json"));
         CHECK(best_match(json::parse(outcome.out)) == "scale --scale " + scale);
     }
     // Equal weights are those of any scale that is small enough.
@@ -147,7 +148,7 @@ TEST_CASE("check: the search fits numbers that no list has") {
 
 TEST_CASE("check: the search reads axes that fit in several orders in each") {
     scratch_folder();
-    const Words question{"multihead", "--randn", "3,4", "--d-out", "12", "--heads", "3"};
+    const Words question = words_in("multihead --randn 3,4 --d-out 12 --heads 3");
     const json heads =
         answer(question + Words{"--rope", "interleaved", "--emit", "head_outputs"})["head_outputs"];
     json tokens = json::array({json::array(), json::array(), json::array()});
@@ -158,56 +159,14 @@ TEST_CASE("check: the search reads axes that fit in several orders in each") {
     CHECK(report["arrays"][0]["axes"] == json{"q_len", "heads", "d_v"});
 }
 
-TEST_CASE("check: the search reads several arrays in other orders at once") {
+TEST_CASE("check: the search sees dropout that dropped nothing") {
     scratch_folder();
-    // Columns of 2 heads of width 2: read as (d_k, q_len, heads), they are those asked for.
-    const Words question{"multihead", "--randn", "5,4", "--heads", "2"};
-    const json right =
-        answer(question + Words{"--no-causal", "--emit", "queries,keys,values,scores"});
-    json wrong;
-    for (const char* name : {"queries", "keys", "values"}) {
-        json heads = json::array({json::array(), json::array()});
-        for (std::size_t head = 0; head < 2; ++head)
-            for (std::size_t token = 0; token < 5; ++token) {
-                const auto column = [&](std::size_t i) {
-                    return right[name][(head + 2 * i) / 2][token][(head + 2 * i) % 2];
-                };
-                heads[head].push_back({column(0), column(1)});
-            }
-        wrong[name] = heads;
-    }
-    wrong["scores"] = json::array();
-    for (std::size_t head = 0; head < 2; ++head) {
-        json rows = json::array();
-        for (const json& query : wrong["queries"][head]) {
-            json row = json::array();
-            for (const json& key : wrong["keys"][head])
-                row.push_back(static_cast<float>(query[0].get<double>() * key[0].get<double>() +
-                                                 query[1].get<double>() * key[1].get<double>()));
-            rows.push_back(row);
-        }
-        wrong["scores"].push_back(rows);
-    }
-    const json report = searched(question + Words{"--no-causal"}, wrong);
-    CHECK(best_match(report) == "heads_split");
-    CHECK(report["arrays"][0]["axes"].is_null());
-}
-
-TEST_CASE("check: the search sees dropout that dropped nothing, or behind another mask") {
-    scratch_folder();
-    const Words few{"self", "--randn", "2,4", "--d-out", "2", "--dtype", "float64"};
+    const Words few = words_in("self --randn 2,4 --d-out 2 --dtype float64");
     const auto kept = [] { return 1 / (1 - 0.2); };
     const json report =
         searched(few, {{"attention_weights", times(answer(few)["attention_weights"], kept)}});
     CHECK(best_match(report) == "dropout");
     CHECK(report["matches"][0]["changes"][0]["found"] == "p = 0.2");
-
-    std::ofstream("keys.json") << "[[true, false, false, true, true, true, false, true]]";
-    const Words masked{"self",      "--randn",    "8,4", "--d-out", "2", "--key-padding-mask",
-                       "keys.json", "--mask-true"};
-    CHECK(best_match(searched(masked + Words{"keep"},
-                              answer(masked + Words{"drop", "--dropout", "0.3"}))) ==
-          "mask_polarity --mask-true drop, dropout");
 }
 
 TEST_CASE("check: weights that are all zero are not those of dropout") {
@@ -247,7 +206,7 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             for (const std::string& line : lines_of(text)) {
                 const bool is_match = line.starts_with("matches with ");
                 if (!is_match && !line.starts_with("indistinguishable: ")) continue;
-                CHECK(line.find(" (asked: ") != std::string::npos);
+                CHECK(contains(line, " (asked: "));
                 ++listed;
                 const std::size_t more = line.find("; and ");
                 if (more != std::string::npos) others += std::stoul(line.substr(more + 6));
@@ -256,21 +215,6 @@ TEST_CASE("check: the report has a line for each set of conventions, and what wa
             CHECK(listed + others == matches.size());
         }
     CHECK(reports >= 6);
-}
-
-TEST_CASE("check: noise matches nothing, whatever the masked scores are") {
-    scratch_folder();
-    std::ofstream("keys.json") << "[[true, false, false, true, true, true, false, true]]";
-    const Words question{
-        "multihead",          "--randn",   "8,4",         "--d-out", "8", "--heads", "2", "--alibi",
-        "--key-padding-mask", "keys.json", "--mask-true", "keep"};
-    int sign = 1;
-    const auto noise = [&] { return 1 + 1e-3 * (sign = -sign); };
-    const json wrong = answer(question + Words{"--no-out-bias"});
-    // Bounds of float64 are narrower.
-    CHECK(best_match(searched(question + Words{"--type", "float32"},
-                              {{"context_vectors", times(wrong["context_vectors"], noise)}})) ==
-          "");
 }
 
 }  // namespace check_search_test

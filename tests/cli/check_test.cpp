@@ -1,6 +1,7 @@
-// attn check, through the real binary: verdicts, formats, names, axes, types, several programs,
-// many requests, and the search.
+// attn check, through the real binary: verdicts, names, types, several programs, many requests,
+// results of no request, printed digits, and the search. The files that it reads: same_answers.txt.
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +9,7 @@
 #include <filesystem>
 #include <random>
 
-#include <nlohmann/json.hpp>
-
+#include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/screens.hpp"
@@ -23,8 +23,8 @@ using nlohmann::json;
 
 namespace {
 
-const Words causal_question{"causal", "--example", "journey", "--d-out", "2", "--seed", "123"};
-const Words heads_question{"multihead", "--example", "journey", "--d-out", "6", "--heads", "3"};
+const Words causal_question = words_in("causal --example journey --d-out 2 --seed 123");
+const Words heads_question = words_in("multihead --example journey --d-out 6 --heads 3");
 
 json checked(const Words& question, const Words& more, int code) {
     return answer(Words{"check"} + question + more + Words{"--format", "json"}, "", code);
@@ -42,27 +42,6 @@ bool are_alike(const std::string& found, const std::string& expected) {
 }
 
 }  // namespace
-
-TEST_CASE("check: a result in each type is right, in every format, and exits with 0") {
-    scratch_folder();
-    for (const Words& question : {causal_question, heads_question})
-        for (const char* dtype : {"float32", "float64"})
-            for (const char* file : {"r.json", "r.npz", "r.safetensors"}) {
-                const Words typed = question + Words{"--dtype", dtype};
-                run_attn(typed + Words{"--emit", "all", "-o", file});
-                const json report = checked(typed, {"--against", file}, 0);
-                CAPTURE(file);
-                CHECK(report["schema"] == "attn.check/1");
-                const bool is_exact = std::string(dtype) == "float64";
-                CHECK(report["verdict"] == (is_exact ? "right" : "right within its type"));
-                CHECK(report["arrays"].size() >= 20);
-                for (const json& array : report["arrays"]) {
-                    CHECK(array["verdict"] != "wrong");
-                    CHECK(array["bound"] <= 1);
-                    CHECK(array["first"] == nullptr);
-                }
-            }
-}
 
 TEST_CASE("check: a tolerance or a type takes the place of the bound of float64") {
     scratch_folder();
@@ -115,9 +94,8 @@ TEST_CASE("check: several programs are ranked, best first") {
     run_attn(causal_question + Words{"-o", "right.npz"});
     run_attn(causal_question + Words{"--scale", "0.70", "-o", "near.npz"});
     run_attn(causal_question + Words{"--scale", "5", "-o", "far.npz"});
-    const json report =
-        checked(causal_question,
-                {"--against", "far.npz", "--against", "right.npz", "--against", "near.npz"}, 1);
+    const json report = checked(
+        causal_question, words_in("--against far.npz --against right.npz --against near.npz"), 1);
     CHECK(report["verdict"] == "wrong");
     REQUIRE(report["candidates"].size() == 3);
     CHECK(report["candidates"][0]["file"] == "right.npz");
@@ -152,24 +130,6 @@ TEST_CASE("check: matches are of a wrong result, and only with --search") {
     CHECK(!checked(causal_question, {"--against", "wrong.npz"}, 1).contains("matches"));
     run_attn(causal_question + Words{"-o", "right.npz"});
     CHECK(checked(causal_question, {"--against", "right.npz", "--search"}, 0)["matches"].empty());
-}
-
-TEST_CASE("check: the report goes to -o, and is the same for any number of threads") {
-    scratch_folder();
-    run_attn(heads_question + Words{"--scale", "2", "--emit", "all", "-o", "wrong.npz"});
-    std::string first;
-    for (const char* threads : {"1", "2", "5"}) {
-        const Outcome outcome =
-            run_attn(Words{"check"} + heads_question +
-                     Words{"--against", "wrong.npz", "--search", "--threads", threads});
-        if (first.empty()) first = outcome.out;
-        CHECK(outcome.out == first);
-        CHECK(outcome.code == 1);
-    }
-    const Outcome to_file = run_attn(Words{"check"} + heads_question +
-                                     Words{"--against", "wrong.npz", "--search", "-o", "c.txt"});
-    CHECK(to_file.out == "");
-    CHECK(read_text("c.txt") == first);
 }
 
 TEST_CASE("check: the manual's screens are what its commands print") {
@@ -222,7 +182,7 @@ TEST_CASE("check: numbers that overflow in their type are right as infinities, n
         run_attn(question + Words{"-o", "theirs.json"});
         const bool overflows = std::strtod(size, nullptr) >= 1e20;
         const std::string text = read_text("theirs.json");
-        CHECK((text.find("Infinity") != std::string::npos) == overflows);
+        CHECK((contains(text, "Infinity")) == overflows);
         const json report = checked(question, {"--against", "theirs.json"}, 0);
         if (overflows) CHECK(report["verdict"] == "right within its type");
         write_text("theirs.json", "[[NaN]]");
@@ -261,17 +221,83 @@ TEST_CASE("check: small weights next to a heavy sink, and contexts below 1e-155"
     }
 }
 
-TEST_CASE("check: up to eight axes, those of size 1 included") {
+namespace {
+
+constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
+{"id": 7, "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
+{"id": "c", "mode": "self", "inputs": [[1, 2]], "dtype": "float64"}
+)";
+
+}  // namespace
+
+TEST_CASE("check: results of no request are listed, each with its id or line") {
     scratch_folder();
-    json array = answer(causal_question)["context_vectors"];
-    for (std::size_t rank = 2; rank <= 9; ++rank) {
-        CAPTURE(rank);
-        write_text("theirs.json", array.dump());
-        if (rank <= 8) checked(causal_question, {"--against", "theirs.json"}, 0);
-        array = json::array({array});
+    write_text("all.ndjson", three_requests);
+    const std::string results = run_attn({"batch", "all.ndjson"}).out;
+    write_text("results.ndjson", results);
+    const Words lines = lines_of(three_requests);
+    const json ids[] = {"a", 7, "c"};
+    for (unsigned asked = 1; asked < 8; ++asked) {
+        CAPTURE(asked);
+        std::string requests;
+        json expected = json::array(), left = json::array();
+        for (std::size_t i = 0; i < 3; ++i) {
+            const bool is_asked = (asked >> i & 1U) != 0;
+            if (is_asked) requests += lines[i] + "\n";
+            (is_asked ? expected : left).push_back(ids[i]);
+        }
+        write_text("requests.ndjson", requests);
+        const Outcome outcome =
+            run_attn({"check", "requests.ndjson", "--against", "results.ndjson"});
+        CHECK(outcome.code == (left.empty() ? 0 : 1));
+        json found = json::array(), refused = json::array();
+        for (const json& line : answers_in(outcome.out))
+            (line.contains("error") ? refused : found).push_back(line["id"]);
+        CHECK(found == expected);
+        CHECK(refused == left);
     }
-    check_error(Words{"check"} + causal_question + Words{"--against", "theirs.json"}, "", 3,
-                "expected rank 0 to 8");
+    // without ids: by place
+    write_text("requests.ndjson", R"({"mode": "self", "inputs": [[1, 2], [0.5, 3]]})"
+                                  "\n");
+    write_text("results.ndjson", run_shell("attn batch requests.ndjson | sed 'p;p'").out);
+    const Outcome outcome = run_shell(
+        "sed 's/\"id\":[^,]*,//' results.ndjson >r.ndjson; attn check requests.ndjson "
+        "--against r.ndjson");
+    const std::vector<json> reports = answers_in(outcome.out);
+    REQUIRE(reports.size() == 3);
+    CHECK(reports[0]["verdict"] == "right within its type");
+    CHECK(reports[1]["error"]["where"] == "r.ndjson:2");
+    CHECK(reports[2]["error"]["where"] == "r.ndjson:3");
+}
+
+TEST_CASE("check: how many digits numbers were printed with") {
+    const int all = attn::PrintedDigits::all, exact = -1;
+    struct Case {
+        const char* text;
+        int decimals, significant;
+    };
+    for (const Case& each : {
+             Case{"[[1.4 , 1.57], [1.4 , 1.57]]", 2, 3},           // NumPy, precision 2
+             {"[[1.4, 1.5708], [123. , 1.57]]", 4, all},           // precision 4
+             {"[[9.9865e-01, 1.0561e-03]]", 7, 5},                 // PyTorch, sci_mode
+             {"[[-5.5268e+02], [1.0000e+00]]", 4, 5},              // the same
+             {"1.57,123.46\n0.3,12.05\n", 2, all},                 // round(x, 2)
+             {"0.00157,1.57\n12.3,123\n", 5, 3},                   // %.3g
+             {"0.002,0.157\n12.300,123.000\n", 3, all},            // %.3f
+             {"1.23e+02,4.57e-01\n", 3, 3},                        // %.2e
+             {"[[0.00000209 0.] [0.9986526 0.0010561]]", 8, all},  // NumPy, suppress
+             {"[[0.5, 0.25], [1, 0.75]]", exact, 0},
+             {"[[1.0, 0.0], [3.0, 2.0]]", exact, 0},
+             {"[[0.12345679, 0.7], [0.34567893, 0.1]]", exact, 0},  // shortest of float32
+             {"[[0.1234567890123456, 0.5]]", exact, 0},
+         }) {
+        CAPTURE(each.text);
+        const auto printed = attn::cli::text_numbers(each.text).printed;
+        REQUIRE(printed.has_value() == (each.decimals != exact));
+        if (!printed) continue;
+        CHECK(printed->decimals == each.decimals);
+        CHECK(printed->significant == each.significant);
+    }
 }
 
 }  // namespace check_test

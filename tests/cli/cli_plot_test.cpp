@@ -1,13 +1,9 @@
 // Pictures from the command line: --heatmap, --plot and attn plot.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
-#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
@@ -15,42 +11,8 @@ namespace cli_plot_test {
 
 using namespace attn::test;
 
-namespace {
-
-const std::string input = "data/journey.csv";
-
-void in_scratch_with_data() {
+TEST_CASE("plot: what a result says wrongly does no harm") {
     scratch_folder();
-    std::filesystem::remove("data");
-    std::filesystem::create_directory_symlink(data_path(""), "data");
-}
-
-}  // namespace
-
-TEST_CASE("heatmap: on standard error with JSON, on standard output if that is otherwise unused") {
-    in_scratch_with_data();
-    const Words words{"causal", input, "--d-out", "2", "--seed", "789"};
-    const auto with = [&](const Words& more) { return run_attn(words + more); };
-    const Outcome beside = with({"--heatmap"});
-    CHECK(beside.code == 0);
-    CHECK(beside.out == with({}).out);
-    CHECK(contains(beside.err, "causal  attention_weights (6, 6)  seed 789\n"));
-    CHECK(contains(beside.err, "blank: masked"));
-    const Outcome alone = with({"--heatmap", "--format", "none"});
-    CHECK(alone.out == beside.err);
-    CHECK(alone.err == "");
-    const Outcome file = with({"--heatmap", "-o", "r.json"});
-    CHECK(file.out == beside.err);
-    CHECK(read_text("r.json") == beside.out);
-    const Outcome again = run_attn({"plot", "r.json"});
-    CHECK(again.out == beside.err);
-    CHECK(again.err == "");
-    CHECK(run_attn({"plot"}, beside.out).out == beside.err);
-}
-
-TEST_CASE(
-    "plot: what a result says wrongly does no harm, arrays that do not go together are refused") {
-    in_scratch_with_data();
     const std::string odd = R"({"schema": "attn.result/1", "mode": "causal", "tokens": ["a", 3],
 "config": {"token": 18446744073709551615, "window": "x"}, "shapes": {"q_len": -1},
 "attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
@@ -58,69 +20,15 @@ TEST_CASE(
     const Outcome outcome = run_attn({"plot", "odd.json"});
     CHECK(contains(outcome.err, "odd.json: a plain array, drawn with the axes q_len 2, kv_len 3"));
     CHECK(contains(outcome.out, "causal  attention_weights (2, 3)"));
-    write_text("odd.json", odd + R"(, "mask": [[0]]})");
-    check_error({"plot", "odd.json"}, "", 3,
-                "a mask of other queries and keys than attention_weights has");
     write_text("odd.json", R"({"tokens": ["a", "b", "c"], "attention_weights": [[0.5, 0.5]]})");
     CHECK(contains(run_attn({"plot", "odd.json"}).err, "3 tokens for 1 queries"));
 }
 
-TEST_CASE("plot: FILE:NAME of a result, of standard input too, is drawn as --array draws it") {
-    in_scratch_with_data();
-    const Words words{"multihead", input, "--heads", "3", "--emit", "all"};
-    CHECK(run_attn(with(words, {"-o", "r.npz"})).code == 0);
-    const std::string json = run_attn(words).out;
-    const std::string drawn = run_attn({"plot", "r.npz", "--array", "scores"}).out;
-    CHECK(contains(drawn, "head 2\n"));
-    CHECK(contains(drawn, "blank: masked"));
-    CHECK(run_attn({"plot", "r.npz:scores"}).out == drawn);
-    CHECK(run_attn({"plot", "-:scores"}, json).out == drawn);
-    CHECK(run_attn({"plot", "--", "r.npz:scores"}).out == drawn);
-    CHECK(run_attn({"compare", "-:scores", "r.npz:scores"}, json).code == 0);
-}
-
-TEST_CASE("plot: the axes of every array are those of its question") {
-    in_scratch_with_data();
-    Sample sample(2);
-    write_text("short.json", "[[1, 2], [2, 1]]");
-    write_text("long.json", "[[1, 0.5], [0.2, 1], [0.3, 0.1]]");
-    for (const Words& words : std::vector<Words>{
-             {"multihead", input, "--heads", "4", "--d-out", "8", "--kv-heads", "2"},
-             {"multihead", "data/journey_twice.json", "--heads", "2", "--d-out", "2", "--style",
-              "wrapper", "--qkv-bias"},
-             {"self", "data/journey_twice.json"},
-             {"self", "data/journey_twice.json", "--kv-lengths", "6,4"},
-             {"causal", "data/journey_twice.json", "--kv-lengths", "1,3", "--token", "4"},
-             {"multihead", "data/journey_twice.json", "--heads", "3", "--no-causal", "--kv-lengths",
-              "2,5", "--window", "2,1"},
-             {"cross", "short.json", "--context", "long.json", "--causal", "--causal-align",
-              "bottom-right", "--token", "0"},
-             {"sdpa", "--query", "long.json", "--key", "long.json", "--value", "long.json",
-              "--past-key", "short.json", "--past-value", "short.json", "--causal",
-              "--causal-align", "top-left"}}) {
-        CAPTURE(words);
-        CHECK(
-            run_attn(with(words, {"--emit", "all", "--plot", "asked.html", "-o", "r.json"})).code ==
-            0);
-        CHECK(run_attn({"plot", "r.json", "-o", "read.html"}).err == "");
-        CHECK((read_text("asked.html") == read_text("read.html")));
-        // Without the mask, what is masked follows from the config.
-        for (const char* emit : {"attention_weights", "keys,scores", "weights_before_dropout"})
-            for (const char* result : {"r.json", "r.npz", "r.safetensors"}) {
-                if (!sample.takes()) continue;
-                CHECK(run_attn(words + Words{"--emit", emit, "--plot", "asked.svg", "-o", result})
-                          .code == 0);
-                CHECK(run_attn({"plot", result, "-o", "read.svg"}).err == "");
-                CHECK((read_text("asked.svg") == read_text("read.svg")));
-            }
-    }
-}
-
 TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
-    in_scratch_with_data();
-    CHECK(contains(run_attn({"plot", input}).out, "\njourney "));
+    scratch_folder();
+    CHECK(contains(run_attn({"plot", data_path("journey.csv")}).out, "\njourney "));
     const std::string nulls =
-        run_attn({"causal", input, "--emit", "all", "--nonfinite", "null"}).out;
+        run_attn({"causal", data_path("journey.csv"), "--emit", "all", "--nonfinite", "null"}).out;
     CHECK(contains(nulls, "null"));
     CHECK(contains(run_attn({"plot"}, nulls).out, "blank: masked"));
     write_text("wide.json", "[[1e200, 1e-60], [2e-60, -1e100]]");
@@ -145,8 +53,7 @@ TEST_CASE("plot: numbers of other programs' arrays have the digits of their own 
             tensors.push_back({"a" + std::to_string(tensors.size()), type, {2, 2}, bytes});
         }
         write_text("other.safetensors", safetensors_of(tensors));
-        REQUIRE(run_attn({"plot", "other.safetensors", "--array", "all", "-o", "page.html"}).code ==
-                0);
+        REQUIRE(run_attn(words_in("plot other.safetensors --array all -o page.html")).code == 0);
         const std::string page = read_text("page.html");
         for (std::size_t i = 0; i < types.size(); ++i) {
             CAPTURE(types[i]);
@@ -155,60 +62,6 @@ TEST_CASE("plot: numbers of other programs' arrays have the digits of their own 
             CHECK(page.compare(said + 10, 5, types[i] == "F32" ? "true," : "false") == 0);
         }
     }
-}
-
-TEST_CASE("heatmap: tokens cannot steer the terminal") {
-    in_scratch_with_data();
-    const std::string steering =
-        R"({"inputs": [[1, 2], [3, 4]], "tokens": ["\u009b2J", "\u202eb"]})";
-    for (const Words& words : std::vector<Words>{{"self", "-", "--heatmap", "--format", "none"},
-                                                 {"self", "-", "--format", "table"},
-                                                 {"explain", "self", "-"}}) {
-        const Outcome outcome = run_attn(words, steering);
-        CAPTURE(outcome.out);
-        CHECK(outcome.code == 0);
-        CHECK_FALSE(contains(outcome.out, "\u009b"));
-        CHECK_FALSE(contains(outcome.out, "\u202e"));
-    }
-    CHECK_FALSE(contains(run_attn({"self", "nosuch\u009b.csv"}).err, "\u009b"));
-}
-
-TEST_CASE("plot: where the result cannot be written, the file of a picture is whole or not there") {
-    in_scratch_with_data();
-    for (const std::string& command :
-         Words{"attn causal data/journey.csv --plot a.svg -o /dev/full",
-               "attn causal data/journey.csv --plot a.svg >/dev/full",
-               "attn causal data/journey.csv --heatmap -o /dev/full"}) {
-        const Outcome outcome = run_shell(command);
-        CAPTURE(command);
-        CHECK(outcome.code == 4);
-        CHECK(outcome.out == "");
-        CHECK(contains(outcome.err, "attn: error: "));
-        CHECK(outcome.err.find('\n') == outcome.err.size() - 1);
-        // Files are there before anything is written in place.
-        CHECK(std::filesystem::remove("a.svg") == contains(command, "--plot"));
-    }
-    CHECK(run_shell("attn causal data/journey.csv --plot a.svg -o no/such.json").code == 4);
-    CHECK_FALSE(std::filesystem::exists("a.svg"));
-    CHECK(run_shell("attn causal data/journey.csv --heatmap >both.json 2>/dev/full").code == 4);
-    // Both to one place would mix them.
-    const Outcome both =
-        run_shell("attn causal data/journey.csv --heatmap -o /dev/stdout >both.json");
-    CHECK(contains(both.err, "causal  attention_weights (6, 6)"));
-    CHECK(read_text("both.json").starts_with("{"));
-    check_error({"causal", input, "--plot", "x.svg", "--format", "json", "-o", "./x.svg"}, "", 2,
-                "--plot x.svg: the same file as --output ./x.svg");
-}
-
-TEST_CASE("plot: pictures of too many matrices are refused before they are drawn") {
-    in_scratch_with_data();
-    std::string many = "[[[1]]";
-    for (int i = 1; i < 5000; ++i) many += ",[[1]]";
-    write_text("many.json", many + "]");
-    const Outcome refused = run_attn({"plot", "many.json", "-o", "many.png"});
-    CHECK(refused.code == 2);
-    CHECK(contains(refused.err, "5000 matrices to draw; expected at most 4096"));
-    CHECK_FALSE(std::filesystem::exists("many.png"));
 }
 
 }  // namespace cli_plot_test

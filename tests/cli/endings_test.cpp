@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <random>
 #include <thread>
 
 #include "tests/support/contains.hpp"
@@ -182,7 +181,7 @@ TEST_CASE(
     for (const Words& shown : {Words{}, Words{"--heatmap"}, Words{"--format", "npz"},
                                Words{"--format", "none", "--heatmap"}}) {
         empty_folder();
-        const Words words{"self", "-", "--save-weights", "out/w.npz", "--plot", "out/p.svg"};
+        const Words words = words_in("self - --save-weights out/w.npz --plot out/p.svg");
         const Ending ending = run(words + shown, matrix);
         CHECK(ending.code == 0);
         CHECK((ending.err == "" || shown == Words{"--heatmap"}));  // which goes there
@@ -226,8 +225,7 @@ TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is lef
                "{\"id\": 1, \"mode\": \"self\", \"embed_dim\": 64, \"text\": \"" + text + "\"}\n");
     const std::string old = "{\"id\":1,\"error\":{\"where\":\"a\",\"message\":\"b\"}}\n";
     write_text("out/a.ndjson", old);
-    Process attn(
-        {"batch", "q.ndjson", "-", "--emit", "all", "--retry-failed", "--resume", "out/a.ndjson"});
+    Process attn(words_in("batch q.ndjson - --emit all --retry-failed --resume out/a.ndjson"));
     wait_for_temporary();
     attn.send(SIGTERM);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
@@ -31,10 +32,10 @@ void check_tags(const std::string& page) {
         const std::string name =
             tag.substr(tag.starts_with('/') ? 1 : 0,
                        tag.find_first_of(" /\n", 1) - (tag.starts_with('/') ? 1 : 0));
-        CHECK(known.find(" " + name + " ") != std::string::npos);
-        CHECK(tag.find(" on") == std::string::npos);
-        CHECK(tag.find("style=") == std::string::npos);
-        CHECK(tag.find("javascript:") == std::string::npos);
+        CHECK(contains(known, " " + name + " "));
+        CHECK_FALSE(contains(tag, " on"));
+        CHECK_FALSE(contains(tag, "style="));
+        CHECK_FALSE(contains(tag, "javascript:"));
         if (tag.starts_with('/')) {
             REQUIRE(!open.empty());
             CHECK(open.back() == name);
@@ -67,27 +68,26 @@ TEST_CASE("explain html: a page of its own, with the words of the text and pictu
     scratch_folder();
     for (const Words& ask : std::vector<Words>{
              {"self", "--example", "journey"},
-             {"causal", "--example", "journey", "--dropout", "0.5", "--sink", "1"},
-             {"multihead", "--example", "pair", "--heads", "2", "--batch", "1", "--alibi"},
+             words_in("causal --example journey --dropout 0.5 --sink 1"),
+             words_in("multihead --example pair --heads 2 --batch 1 --alibi"),
              {"multihead", "--weights", data_path("models/gpt2"), "--token-ids", "1,2,3"},
              {"cross", data_path("journey.csv"), "--context", data_path("journey.csv")}}) {
         CAPTURE(joined(ask));
         const std::string page = good(Words{"explain"} + ask + html);
         check_tags(page);
         CHECK(page.starts_with("<!DOCTYPE html>\n"));
-        CHECK(page.find("default-src 'none'; img-src data:; style-src 'sha256-") !=
-              std::string::npos);
-        CHECK(page.find("<script") == std::string::npos);
-        CHECK(page.find("<svg xmlns") != std::string::npos);
+        CHECK(contains(page, "default-src 'none'; img-src data:; style-src 'sha256-"));
+        CHECK_FALSE(contains(page, "<script"));
+        CHECK(contains(page, "<svg xmlns"));
         const std::string seen = words_of(page);
         for (const std::string& line : lines_of(unfolded(good(Words{"explain"} + ask)))) {
             const bool is_words = !line.empty() && line[0] != ' ' && line[0] != '-' &&
                                   line.find_first_not_of("=-.") != std::string::npos;
-            const bool is_table = line.find("  ") != std::string::npos || line.starts_with("key ");
+            const bool is_table = contains(line, "  ") || line.starts_with("key ");
             if (!is_words || is_table || line.find('"') != std::string::npos) continue;
-            if (line.find(" looks at") != std::string::npos) continue;
+            if (contains(line, " looks at")) continue;
             CAPTURE(line);
-            CHECK(seen.find(line) != std::string::npos);
+            CHECK(contains(seen, line));
         }
     }
 }
@@ -103,8 +103,8 @@ TEST_CASE("explain html: no label opens anything") {
             const std::string page =
                 good(Words{"explain", "causal", "-", "--token", token} + html, request.dump());
             check_tags(page);
-            CHECK(page.find("<script") == std::string::npos);
-            CHECK(page.find("<img") == std::string::npos);
+            CHECK_FALSE(contains(page, "<script"));
+            CHECK_FALSE(contains(page, "<img"));
         }
     }
 }
@@ -114,20 +114,20 @@ Words maps_of(const std::string& page) {
     Words maps;
     for (std::size_t at = 0; (at = page.find("<svg xmlns", at)) != std::string::npos; ++at) {
         const std::string map = page.substr(at, page.find("</svg>", at) - at);
-        if (map.find("attention_weights") != std::string::npos) maps.push_back(map);
+        if (contains(map, "attention_weights")) maps.push_back(map);
     }
     return maps;
 }
 
 TEST_CASE("explain html: a result's weights are drawn as its question's are, masked keys too") {
     scratch_folder();
-    for (const Words& ask : std::vector<Words>{
-             {"self", "--example", "journey"},
-             {"causal", "--example", "journey"},
-             {"causal", "--example", "journey", "--window", "1", "--kv-lengths", "4"},
-             {"cross", data_path("journey.csv"), "--context", data_path("journey.csv"), "--causal",
-              "--heads", "2", "--d-out", "4"},
-             {"multihead", "--example", "pair", "--heads", "2", "--kv-lengths", "2,4"}})
+    for (const Words& ask :
+         std::vector<Words>{{"self", "--example", "journey"},
+                            {"causal", "--example", "journey"},
+                            words_in("causal --example journey --window 1 --kv-lengths 4"),
+                            {"cross", data_path("journey.csv"), "--context",
+                             data_path("journey.csv"), "--causal", "--heads", "2", "--d-out", "4"},
+                            words_in("multihead --example pair --heads 2 --kv-lengths 2,4")})
         for (const char* emit : {"attention_weights", "all"}) {
             CAPTURE(joined(ask));
             CAPTURE(emit);
@@ -150,9 +150,9 @@ TEST_CASE("explain html: maps stay small, and mark the query's row") {
         const std::string page = good(Words{"explain", "causal", "-", "--token", "5"} + html,
                                       json{{"inputs", rows}}.dump());
         CHECK(page.size() < 1'000'000);
-        const bool is_marked = page.find(">▶ ") != std::string::npos;
-        CHECK((page.find("; row 5, marked ▶, is this one's.") != std::string::npos) == is_marked);
-        CHECK((page.find("; row 5 is this one's.") != std::string::npos) == !is_marked);
+        const bool is_marked = contains(page, ">▶ ");
+        CHECK((contains(page, "; row 5, marked ▶, is this one's.")) == is_marked);
+        CHECK((contains(page, "; row 5 is this one's.")) == !is_marked);
     }
 }
 

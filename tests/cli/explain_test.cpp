@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "io/text/text.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
@@ -43,13 +44,13 @@ void check_sums(const std::string& page) {
             first == std::string::npos || last <= first)
             continue;
         CAPTURE(line);
-        if (line.find("*cos(") != std::string::npos) {
+        if (contains(line, "*cos(")) {
             const std::vector<double> n = numbers_in(line.substr(first + 4));
             CHECK(std::abs(n.at(0) * std::cos(n.at(1)) - n.at(2) * std::sin(n.at(3)) - n.at(4)) <
                   1e-5);
             continue;
         }
-        if (line.find(" / sqrt(") != std::string::npos) continue;
+        if (contains(line, " / sqrt(")) continue;
         double total = 0;
         std::string terms = line.substr(first + 4, last - first - 4) + " + ";
         for (std::size_t at; (at = terms.find(" + ")) != std::string::npos;) {
@@ -139,7 +140,7 @@ void check_walk(const Words& asked, const std::vector<std::size_t>& tokens,
             for (std::size_t head = 0; head < size("heads"); ++head)
                 check_tables(page, result, token, batch, head, single);
             check_sums(page);
-            CHECK(page.find("Check: ") != std::string::npos);
+            CHECK(contains(page, "Check: "));
         }
 }
 
@@ -157,62 +158,46 @@ TEST_CASE("explain: every number is the mode's own, for every option of the oper
     write_text("past.json", "[[0.5,-0.25],[1,0.125]]");
     write_text("context.csv", "0.1,0.2,0.3,0.4\n-0.5,0.6,0.7,0.8\n0.9,1.0,-1.1,1.2\n");
     const Words self{"self", "--example", "journey"}, causal{"causal", "--example", "journey"};
-    const Words heads{"multihead", "--example", "journey", "--d-out", "8", "--heads", "4"};
+    const Words heads = words_in("multihead --example journey --d-out 8 --heads 4");
     const Words pair{"multihead", "--example", "pair", "--heads", "2"};
     const Words masked{"--mask", "mask.json", "--mask-true"};
     for (const Words& arguments : std::vector<Words>{
              self,
              self + Words{"--init", "none"},
-             self + Words{"--init", "none", "--scale", "0.5"},
-             self + Words{"--init", "rand", "--qkv-bias", "--d-k", "2", "--d-v", "4"},
+             self + words_in("--init rand --qkv-bias --d-k 2 --d-v 4"),
              self + Words{"--init", "xavier", "--dtype", "float64"},
              self + Words{"--scale", "8", "--softcap", "0.5"},
              self + Words{"--alibi", "--window", "2,1"},
-             self + Words{"--d-out", "4", "--rope", "half", "--rope-base", "100"},
-             self + Words{"--d-out", "4", "--rope", "interleaved", "--rope-dims", "2"},
+             self + words_in("--d-out 4 --rope interleaved --rope-dims 2"),
              self + masked + Words{"keep"},
-             self + masked + Words{"drop"},
              self + masked + Words{"keep", "--mask-method", "renormalize"},
              self + Words{"--mask", "bias.json"},
-             self + Words{"--mask", "bias.json", "--mask-method", "renormalize"},
              self + Words{"--mask", "bias.json", "--key-padding-mask", "bias_padding.json"},
-             self + Words{"--mask", "bias.json", "--key-padding-mask", "padding.json",
-                          "--mask-true", "keep"},
+             self + words_in("--mask bias.json --key-padding-mask padding.json --mask-true keep"),
              self + Words{"--kv-lengths", "3"},
-             self + Words{"--kv-lengths", "0"},
              self + Words{"--sink", "0.5"},
              self + Words{"--sink", "-2", "--kv-lengths", "0"},
              self + Words{"--dropout", "0.5"},
-             self + Words{"--dropout", "1"},
-             self + Words{"--dropout", "0.3", "--dropout-seed", "7", "--dropout-stream", "mkl"},
-             self + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json"},
-             self + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json",
-                          "--rope", "half", "--alibi", "--causal-align", "bottom-right"},
+             self + words_in("--d-out 2 --past-key past.json --past-value past.json --rope half "
+                             "--alibi --causal-align bottom-right"),
              causal,
-             causal + Words{"--mask-method", "renormalize", "--dropout", "0.5", "--seed", "3"},
-             causal + Words{"--mask-method", "renormalize", "--sink", "1", "--window", "0"},
-             causal + Words{"--d-out", "2", "--past-key", "past.json", "--past-value", "past.json",
-                            "--causal-align", "top-left"},
+             causal + words_in("--mask-method renormalize --dropout 0.5 --seed 3"),
+             causal + words_in("--mask-method renormalize --sink 1 --window 0"),
              heads,
              heads + Words{"--no-out-proj", "--no-causal"},
              heads + Words{"--no-out-bias", "--kv-heads", "2", "--rope", "half"},
-             heads + Words{"--kv-heads", "1", "--alibi", "--softcap", "2", "--sink", "1,2,3,4"},
+             heads + words_in("--kv-heads 1 --alibi --softcap 2 --sink 1,2,3,4"),
              heads + Words{"--d-k", "16", "--d-v", "4", "--qkv-bias"},
-             heads + Words{"--dropout", "0.5", "--dtype", "float64", "--window", "1,-1"},
-             Words{"multihead", "--example", "journey", "--heads", "3", "--init", "mha"},
-             Words{"multihead", "--example", "journey", "--heads", "3", "--init", "none"},
-             Words{"multihead", "--example", "journey", "--heads", "2", "--init", "none", "--style",
-                   "wrapper"},
-             Words{"multihead", "--example", "journey", "--heads", "2", "--d-out", "2", "--style",
-                   "wrapper", "--qkv-bias", "--init", "rand", "--dropout", "0.2"},
+             heads + words_in("--dropout 0.5 --dtype float64 --window 1,-1"),
+             words_in("multihead --example journey --heads 3 --init mha"),
+             words_in("multihead --example journey --heads 2 --init none --style wrapper"),
+             words_in("multihead --example journey --heads 2 --d-out 2 --style wrapper --qkv-bias "
+                      "--init rand --dropout 0.2"),
              pair,
              pair + Words{"--kv-lengths", "4,11", "--dropout", "0.5"},
-             pair + Words{"--init", "none", "--window", "3"},
              Words{"cross", "--example", "journey", "--context", "context.csv"},
-             Words{"cross", "--example", "journey", "--context", "context.csv", "--heads", "2",
-                   "--d-out", "4", "--causal", "--causal-align", "top-left"},
-             Words{"cross", "--example", "journey", "--context", "context.csv", "--causal",
-                   "--causal-align", "bottom-right"}}) {
+             words_in("cross --example journey --context context.csv --heads 2 --d-out 4 --causal "
+                      "--causal-align top-left")}) {
         check_walk(arguments, {1, 4});
     }
     check_walk({"causal", "--text", "Life is short", "--embed-dim", "4"}, {2});
@@ -242,28 +227,26 @@ TEST_CASE("explain: the bare operator, its ranks and the contents of masked keys
 }
 
 TEST_CASE("explain: names the rule that masks a key, or that none does") {
-    const Words ask{"explain", "causal", "--example", "journey", "--token", "2"};
+    const Words ask = words_in("explain causal --example journey --token 2");
     const std::string page = in_paragraphs(good(ask + Words{"--window", "1", "--kv-lengths", "5"}));
-    CHECK(page.find("causal (attn causal): key j is seen where j <= p; p = 2") !=
-          std::string::npos);
+    CHECK(contains(page, "causal (attn causal): key j is seen where j <= p; p = 2"));
     using Row = std::vector<double>;
     CHECK(table_row(page, "allowed_by_causal") == Row{1, 1, 1, 0, 0, 0});
     CHECK(table_row(page, "allowed_by_window") == Row{0, 1, 1, 1, 1, 1});
     CHECK(table_row(page, "allowed_by_kv_lengths") == Row{1, 1, 1, 1, 1, 0});
     CHECK(table_row(page, "mask") == Row{0, 1, 1, 0, 0, 0});
-    CHECK(good({"explain", "self", "--example", "journey"}).find("No rule masks a key") !=
-          std::string::npos);
+    CHECK(contains(good({"explain", "self", "--example", "journey"}), "No rule masks a key"));
     const std::string none = good(ask + Words{"--kv-lengths", "0"});
-    CHECK(none.find("It masks every key.") != std::string::npos);
-    CHECK(none.find("Every key is masked.") != std::string::npos);
-    CHECK(none.find("softmax_denominator") == std::string::npos);
+    CHECK(contains(none, "It masks every key."));
+    CHECK(contains(none, "Every key is masked."));
+    CHECK_FALSE(contains(none, "softmax_denominator"));
 }
 
 TEST_CASE("explain: Markdown with labels of every kind keeps its tables and headings") {
     json request = {{"inputs", {{1, 2}, {3, 4}, {5, 6}}},
                     {"tokens", {"a|b", "`c`\n# no heading\n```", "<b>[x](y)*_\\|"}}};
     const std::string page =
-        good({"explain", "causal", "-", "--token", "1", "--format", "markdown"}, request.dump());
+        good(words_in("explain causal - --token 1 --format markdown"), request.dump());
     CHECK(page.starts_with(
         "# Query 1 \"\\`c\\`\\\\x0a\\# no heading\\\\x0a\\`\\`\\`\" of attn causal\n"));
     std::size_t cells = 0, tables = 0, headings = 0;
@@ -294,9 +277,9 @@ TEST_CASE("explain: Markdown with labels of every kind keeps its tables and head
     CHECK_FALSE(in_formula);
     CHECK(tables >= 6);
     CHECK(headings >= 8);
-    CHECK(page.find("\\<b\\>\\[x\\](y)\\*\\_\\\\\\|") != std::string::npos);
+    CHECK(contains(page, "\\<b\\>\\[x\\](y)\\*\\_\\\\\\|"));
     const std::string text = good({"explain", "causal", "-", "--token", "1"}, request.dump());
-    CHECK(text.find("\n# no") == std::string::npos);
+    CHECK_FALSE(contains(text, "\n# no"));
 }
 
 /// Whether a line could have ended earlier: at a blank between words, behind a comma or before a
@@ -323,12 +306,12 @@ TEST_CASE("explain: a page of any width fits, and has the contents of the widest
     };
     for (const Case& one : std::vector<Case>{
              {{"self", "--example", "journey", "--d-out", "2"}},
-             {{"causal", "--example", "journey", "--dropout", "0.5", "--window", "1"}},
-             {{"causal", "--example", "journey", "--precision", "15", "--sink", "1", "--alibi"}},
+             {words_in("causal --example journey --dropout 0.5 --window 1")},
+             {words_in("causal --example journey --precision 15 --sink 1 --alibi")},
              {{"multihead", "--weights", gpt2, "--token-ids", "1,2,3,4", "--head", "1"}},
              {{"cross", data_path("journey.csv"), "--context", data_path("journey.csv")}},
              {{"causal", "-"}, scripts},
-             {{"multihead", "-", "--heads", "2", "--kv-lengths", "4"}, scripts},
+             {words_in("multihead - --heads 2 --kv-lengths 4"), scripts},
              {{"self", "--text", "a b c d e f g h i j k l m n o p q r s t", "--rope", "half",
                "--d-out", "6", "--mask-method", "renormalize"}}}) {
         const std::string whole = good(Words{"explain"} + one.ask, one.input);
@@ -343,7 +326,7 @@ TEST_CASE("explain: a page of any width fits, and has the contents of the widest
             }
             for (const std::string& line : lines_of(unfolded(page))) {
                 // Vectors in tables may be cut further than on a wider page.
-                const bool is_formula = line.find(" = ") != std::string::npos;
+                const bool is_formula = contains(line, " = ");
                 if (is_formula)
                     CHECK(std::find(whole_lines.begin(), whole_lines.end(), line) !=
                           whole_lines.end());

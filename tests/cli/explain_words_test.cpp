@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/support/contains.hpp"
 #include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
@@ -113,9 +114,8 @@ void check_masks(const Walked& w) {
         REQUIRE(from != std::string::npos);
         const std::string words = w.page.substr(from, w.page.find('\n', from) - from);
         const std::vector<double> p = numbers_in(words.substr(words.find("; p = ") + 6));
-        const bool is_sum =
-            words.find("; p = " + std::to_string(w.token()) + " + ") != std::string::npos ||
-            words.find("; p = " + std::to_string(w.token()) + " - ") != std::string::npos;
+        const bool is_sum = contains(words, "; p = " + std::to_string(w.token()) + " + ") ||
+                            contains(words, "; p = " + std::to_string(w.token()) + " - ");
         const double position = is_sum ? p.at(2) : p.at(0);
         const auto seen = table_row(w.page, "allowed_by_causal");
         for (std::size_t key = 0; key < seen.size(); ++key)

@@ -201,21 +201,4 @@ TEST_CASE(
     if (test::one_in == 1) CHECK(accepted > 1000);
 }
 
-TEST_CASE("options: config of a json result may be written in another format") {
-    test::scratch_folder();
-    for (const Mode mode : all_modes) {
-        const Asked question = questions_of(mode).front();
-        json config = settle(as_words(mode, question)).config;
-        config["emit"] = json::array({"context_vectors"});
-        for (const char* name : {"a.npz", "a.npy", "a.csv", "a.tsv", "a.safetensors", "a.ndjson"}) {
-            Asked to_file = question;
-            to_file.more = {"-o", name};
-            const Settled settled = settle(as_words(mode, to_file, config));
-            CAPTURE(std::string(row_of(mode).name));
-            CHECK(settled.error == "");
-            CHECK("a." + settled.config["format"].get<std::string>() == name);
-        }
-    }
-}
-
 }  // namespace given_options_test

@@ -1,12 +1,21 @@
-// Every case of real PyTorch, through the real binary. What the notebooks print: manual_test.cpp.
+// Every case of real PyTorch, through the real binary, and inputs that are drawn: --rand and
+// --randn are PyTorch's numbers, and so are the parameters that are drawn after them. What the
+// notebooks print: manual_test.cpp.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <string>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/contains.hpp"
+#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
+#include "tests/support/walk_text.hpp"
+#include "tests/support/words.hpp"
 
 namespace golden_test {
 
@@ -15,7 +24,7 @@ using nlohmann::json;
 
 namespace {
 
-json answer(const std::string& mode, const json& request) {
+json torch_answer(const std::string& mode, const json& request) {
     const Outcome outcome = run_attn({mode, "-"}, request.dump());
     // A batch for nn.MultiheadAttention has a note on the order of its axes.
     CHECK((outcome.err == "" || contains(outcome.err, "without batch_first")));
@@ -44,7 +53,7 @@ TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
     for (const json& one : golden["cases"]) {
         const json& request = one["request"];
         CAPTURE(request["id"].get<std::string>());
-        const json result = answer(request["mode"], request);
+        const json result = torch_answer(request["mode"], request);
         CHECK(result["id"] == request["id"]);
         for (const auto& item : one["expected"].items()) {
             const std::string& name = item.key();
@@ -62,6 +71,86 @@ TEST_CASE("golden: every case of real PyTorch, parameters to the last bit") {
         ++cases;
     }
     CHECK(cases == 60);
+}
+
+namespace {
+
+/// FNV-1a over the bytes of the numbers in T, the low 32 bits in hexadecimal.
+template <class T, class Bits>
+std::string hash_in(const std::vector<double>& values) {
+    std::uint64_t state = 0xcbf29ce484222325;
+    for (const double value : values) {
+        auto bits = std::bit_cast<Bits>(static_cast<T>(value));
+        for (std::size_t byte = 0; byte < sizeof(Bits); ++byte, bits >>= 8)
+            state = (state ^ (bits & 0xff)) * 0x100000001b3;
+    }
+    char text[9];
+    std::snprintf(text, sizeof text, "%08x", static_cast<unsigned>(state & 0xffffffff));
+    return text;
+}
+
+std::string hash_of(const json& values, const std::string& dtype) {
+    return dtype == "float32" ? hash_in<float, std::uint32_t>(flat(values))
+                              : hash_in<double, std::uint64_t>(flat(values));
+}
+
+}  // namespace
+
+TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of every size") {
+    const json golden = load_data("golden/torch_input.json");
+    std::size_t count = 0;
+    for (const json& one : golden["cases"]) {
+        CAPTURE(one.dump());
+        const std::string dtype = one["dtype"], init = one["init"], draw = one["draw"];
+        Words words{init == "mha" ? "multihead" : "self",
+                    "--" + draw,
+                    list_of(one["shape"]),
+                    "--dtype",
+                    dtype,
+                    "--seed",
+                    one["seed"].dump(),
+                    "--init",
+                    init,
+                    "--emit",
+                    "inputs,W_query"};
+        if (init != "mha") words = words + Words{"--d-out", "2"};
+        // One number of torch.rand in float32 is one draw.
+        if (one["skip"] != 0) words = words + Words{"--rng-skip", one["skip"].dump()};
+        const json result = answer(words);
+        CHECK(shape_of(result["inputs"]) == one["shape"].get<std::vector<std::size_t>>());
+        const std::vector<double> drawn = flat(result["inputs"]);
+        if (draw == "rand") {
+            CHECK(hash_of(result["inputs"], dtype) == one["hash"]);
+        } else {
+            const auto ends = one["ends"].get<std::vector<double>>();
+            const std::size_t shown = ends.size() / 2, more = drawn.size() - shown;
+            const double most = dtype == "float32" ? 2e-6 : 1e-15;
+            for (std::size_t i = 0; i < shown; ++i) {
+                CHECK(std::abs(drawn[i] - ends[i]) <= most * std::max(1.0, std::abs(ends[i])));
+                CHECK(std::abs(drawn[more + i] - ends[shown + i]) <=
+                      most * std::max(1.0, std::abs(ends[shown + i])));
+            }
+        }
+        CHECK(hash_of(result["W_query"], dtype) == one["weight"]);
+        ++count;
+    }
+    CHECK(count == 172);
+}
+
+TEST_CASE("drawn input: labels are those that are given, costs and pages name it") {
+    const json result = answer({"self", "--randn", "3,2", "--tokens", "a,b,c"});
+    CHECK(result["tokens"] == json({"a", "b", "c"}));
+    const json cost =
+        answer({"batch", "--dry-run"}, R"({"mode":"self","rand":[1000,64],"emit":["inputs"]})");
+    CHECK(cost["memory_bytes"] >= 2 * 4 * 64000);
+    CHECK(cost["output_numbers"] == 64000);
+    const Outcome page = run_attn(words_in("explain self --randn 3,2 --seed 5"));
+    CHECK(page.err == "");
+    CHECK(contains(in_one_line(page.out),
+                   "drawn at random, from a standard normal distribution (--randn 3,2;"));
+    CHECK(contains(in_one_line(page.out), "The parameters and the input are random numbers"));
+    CHECK(contains(in_one_line(run_attn(words_in("explain self --rand 3,2 --init none")).out),
+                   "The input consists of random numbers"));
 }
 
 }  // namespace golden_test

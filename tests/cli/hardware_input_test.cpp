@@ -1,16 +1,12 @@
-// Headers of C and words of $readmemh that attn wrote are inputs, with the numbers that were
-// written; and comparisons in types of half precision.
+// Headers of C and words of $readmemh as inputs: what attn does not write is refused. That their
+// numbers are those that were written: same_answers.txt.
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "io/file/bytes.hpp"
 #include "tests/support/contains.hpp"
-#include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -19,73 +15,15 @@
 namespace hardware_input_test {
 
 using namespace attn::test;
-using nlohmann::json;
-
-namespace {
-
-const std::vector<Words> questions{
-    {"causal", "--example", "journey", "--emit", "inputs,W_query,queries,attention_weights"},
-    {"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
-     "values,scores,context_vectors"},
-    {"self", "--example", "journey", "--dtype", "float64", "--emit", "keys,attention_weights"}};
-
-json compared(const Words& words, int code) {
-    const Outcome outcome = run_attn(with(with({"compare"}, words), {"--format", "json"}));
-    REQUIRE_MESSAGE(outcome.code == code, outcome.err);
-    return json::parse(outcome.out);
-}
-
-}  // namespace
-
-TEST_CASE("hardware input: arrays of headers and words are those that were written") {
-    scratch_folder();
-    for (const Words& question : questions) {
-        CAPTURE(question[0]);
-        REQUIRE_EQ(run_attn(with(question, {"-o", "g.npz"})).code, 0);
-        for (const std::string file : {"g.h", "g.memh"}) {
-            REQUIRE_EQ(run_attn(with(question, {"-o", file})).code, 0);
-            const json same = compared({"g.npz", file}, 0);
-            CHECK_GE(same["arrays"].size(), 2);
-            for (const json& array : same["arrays"]) CHECK_EQ(array["outside"], 0);
-        }
-        for (const std::string type : {"float16", "bfloat16"}) {
-            const std::string binary = type == "float16" ? "s.npz" : "s.safetensors";
-            REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", binary})).code, 0);
-            for (const std::string file : {"s.h", "s.memh"}) {
-                REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", file})).code, 0);
-                CHECK_EQ(compared({binary, file}, 0)["dtype"], type);
-                // The numbers differ from those that were rounded by less than a unit.
-                const json rounded = compared({"g.npz", file}, 1);
-                CHECK_EQ(rounded["dtype"], type);
-                for (const json& array : rounded["arrays"]) CHECK_EQ(array["max_ulp"], 0);
-            }
-        }
-        for (const std::string type : {"int8:0.05", "fixed:16,8", "fixed:64,40", "fixed:5,2"}) {
-            for (const std::string file : {"s.h", "s.memh"})
-                REQUIRE_EQ(run_attn(with(question, {"--store", type, "-o", file})).code, 0);
-            compared({"s.h", "s.memh"}, 0);
-            compared({"s.h", "g.npz", "--atol", type == "fixed:64,40" ? "1e-12" : "30"}, 0);
-        }
-    }
-}
-
-TEST_CASE("hardware input: FILE:NAME, check and standard input take them") {
-    scratch_folder();
-    const Words question{"causal", "--example", "journey"};
-    for (const std::string file : {"g.h", "g.memh"}) {
-        REQUIRE_EQ(run_attn(with(question, {"-o", file})).code, 0);
-        CHECK_EQ(run_attn({"check", "causal", "--example", "journey", "--against", file}).code, 0);
-        CHECK_EQ(run_attn({"compare", file, "-"}, read_text(file)).code, 0);
-        CHECK_EQ(run_attn({"self", file + ":context_vectors", "--seed", "1"}).code, 0);
-        CHECK(contains(run_attn({"self", file}).err, "expected one, named as in"));
-    }
-}
 
 TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read or refused") {
     scratch_folder();
     Sample sample;
     for (const std::string file : {"g.h", "g.memh"}) {
-        REQUIRE_EQ(run_attn(with(questions[0], {"--store", "fixed:12,4", "-o", file})).code, 0);
+        const Words question = words_in(
+            "causal --example journey --emit inputs,W_query,queries,attention_weights --store "
+            "fixed:12,4 -o");
+        REQUIRE_EQ(run_attn(question + Words{file}).code, 0);
         const std::string whole = read_text(file);
         for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 75) {
             if (!sample.takes()) continue;
@@ -102,54 +40,10 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
     }
 }
 
-TEST_CASE("hardware input: weights have the layout that their comments state") {
-    scratch_folder();
-    for (const std::string init : {"linear", "rand"})
-        for (const std::string file : {"w.h", "w.memh"}) {
-            const Words question{"causal", "--example", "journey", "--init", init};
-            REQUIRE_EQ(run_attn(with(question, {"-o", "r.npz"})).code, 0);
-            REQUIRE_EQ(
-                run_attn(with(question, {"--emit", "W_query,W_key,W_value", "-o", file})).code, 0);
-            REQUIRE_EQ(
-                run_attn({"causal", "--example", "journey", "--weights", file, "-o", "s.npz"}).code,
-                0);
-            compared({"r.npz", "s.npz"}, 0);
-        }
-}
-
-TEST_CASE("hardware input: what attn does not write is an error at its place") {
-    scratch_folder();
-    const auto check_c = [](const std::string& type, const std::string& declared,
-                            const std::string& numbers) {
-        write_text("x.h", "/* attn */\n#ifndef ATTN_X_H\n\n/* a (r): " + type +
-                              " */\nstatic const int8_t " + declared + " = {\n    " + numbers +
-                              "\n};\n");
-        return run_attn({"inspect", "x.h"}).code;
-    };
-    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "100, -128"), 0);
-    CHECK_EQ(check_c("int8, number = word * 0.05", "a[2]", "300, 0"), 3);
-    CHECK_EQ(check_c("int8, number = word * nan", "a[2]", "1, 0"), 3);
-    CHECK_EQ(check_c("two's complement of 5 bits, number = word * 2^-2", "a[1]", "100"), 3);
-    for (const char* declared : {"a[-1]", "a[]", "a[0]", "a[99999999999999999999999]", "a[1][-1]",
-                                 "a[2", "a[3]", "a[99999999999][99999999999]"})
-        CHECK_EQ(check_c("float32", declared, "1.0f, 2.0f"), 3);
-    const auto check_memh = [](const std::string& rest) {
-        write_text("x.memh", "// attn\n// a[2] (r): float32; 2 words of 32 bits\n" + rest);
-        return run_attn({"inspect", "x.memh"}).code;
-    };
-    CHECK_EQ(check_memh("3f800000\n40000000\n"), 0);
-    CHECK_EQ(check_memh("@0\n3f800000\n40000000\n"), 0);
-    CHECK_EQ(check_memh("@1\n3f800000\n40000000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n4000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n400000000\n"), 3);
-    CHECK_EQ(check_memh("3f800000\n40000000\n// a[1] (r): float32; 1 words of 32 bits\n3f800000\n"),
-             3);
-}
-
 TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
     scratch_folder();
-    REQUIRE_EQ(run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--emit",
-                         "attention_weights,context_vectors,logsumexp", "-o", "g.h"})
+    REQUIRE_EQ(run_attn(words_in("multihead --example pair --heads 2 --d-out 4 --emit "
+                                 "attention_weights,context_vectors,logsumexp -o g.h"))
                    .code,
                0);
     const std::string text = read_text("g.h");
@@ -179,67 +73,6 @@ TEST_CASE("hardware input: each brace and comma of a header counts, and each nam
         }
     }
     CHECK_GE(changes, 100);
-}
-
-TEST_CASE("compare: units of half types count the numbers of that type") {
-    scratch_folder();
-    const auto write_half = [](const std::string& path, const std::string& type,
-                               const std::vector<std::uint16_t>& bits) {
-        std::string bytes;
-        for (const std::uint16_t word : bits) bytes += attn::io::bytes_of_number(word, 2);
-        write_text(path, safetensors_of({{"x", type, {bits.size()}, bytes}}));
-    };
-    for (const auto& [type, name] : {std::pair("F16", "float16"), {"BF16", "bfloat16"}})
-        for (const std::uint16_t start :
-             std::vector<std::uint16_t>{0x0001, 0x03ff, 0x3bff, 0x3c00, 0x7000})
-            for (const std::uint16_t step : std::vector<std::uint16_t>{1, 2, 100}) {
-                const auto next = static_cast<std::uint16_t>(start + step);
-                const std::string dtype = name;
-                write_half("a.safetensors", type, {start, 0x3c00});
-                write_half("b.safetensors", type, {next, 0x3c00});
-                const json found = compared({"a.safetensors", "b.safetensors"}, 1);
-                CHECK_EQ(found["dtype"], dtype);
-                CHECK_EQ(found["arrays"][0]["max_ulp"], step);
-                compared({"a.safetensors", "b.safetensors", "--ulp", std::to_string(step)}, 0);
-            }
-}
-
-TEST_CASE("compare: records of two batches are paired, and those that failed do not count") {
-    scratch_folder();
-    const auto line = [](const std::string& id, const std::string& inputs) {
-        return R"({"id":")" + id + R"(","mode":"causal","d_out":2,"inputs":)" + inputs + "}\n";
-    };
-    write_text("a.ndjson",
-               line("x", "[[1,2],[3,4]]") + line("y", "[[1,2],[3]]") + line("z", "[[1,2],[3,5]]"));
-    write_text("b.ndjson",
-               line("z", "[[1,2],[3,5]]") + line("y", "[[1],[3,1]]") + line("x", "[[1,2],[3,4]]"));
-    write_text("c.ndjson", line("z", "[[1,2],[3,6]]") + line("y", "[[1,2],[3,3]]"));
-    for (const std::string name : {"a", "b", "c"})
-        run_attn({"batch", name + ".ndjson", "-o", name + "s.ndjson"});
-    const Outcome same = run_attn({"compare", "as.ndjson", "bs.ndjson"});
-    CHECK_EQ(same.code, 0);
-    CHECK_EQ(same.out, "2 records equal, 1 record failed in both files\n");
-    for (const std::string name : {"a", "b"})
-        run_attn({"batch", name + ".ndjson", "--out-dir", name});
-    for (const std::string first : {"a/index.ndjson", "as.ndjson"})
-        CHECK_EQ(run_attn({"compare", first, "b/index.ndjson"}).out, same.out);
-    const Outcome other = run_attn({"compare", "as.ndjson", "cs.ndjson"});
-    CHECK_EQ(other.code, 1);
-    CHECK(contains(other.out, "x: record"));
-    CHECK(contains(other.out, "a result and missing"));
-    CHECK(contains(other.out, "failed and a result"));
-    CHECK(contains(other.out, "z: context_vectors"));
-    CHECK(contains(other.out, "0 records equal, 3 records different\n"));
-    write_text("d.ndjson", line("x", "[[1,2],[3,4]]") + line("x", "[[1,2],[3,5]]"));
-    run_attn({"batch", "d.ndjson", "-o", "ds.ndjson"});
-    const Outcome by_position = run_attn({"compare", "ds.ndjson", "ds.ndjson"});
-    CHECK(contains(by_position.err, "paired by position"));
-    CHECK_EQ(by_position.out, "2 records equal\n");
-    run_attn({"self", "--example", "journey", "-o", "one.npz"});
-    CHECK_EQ(run_attn({"compare", "as.ndjson", "one.npz"}).code, 3);
-    const json both = compared({"as.ndjson", "cs.ndjson"}, 1);
-    CHECK_EQ(both["arrays"].size(), 4);
-    CHECK_EQ(both["arrays"][0]["record"], "x");
 }
 
 }  // namespace hardware_input_test

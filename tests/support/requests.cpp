@@ -3,10 +3,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/run_attn.hpp"
 #include "tests/support/support.hpp"
 
 namespace attn::test {
@@ -57,7 +55,10 @@ std::string mixed_keys(std::size_t i) {
             return R"("mode": "multihead", "inputs": "models/hidden.csv", "pre_norm": true,)"
                    R"( "weights": "models/gpt2", "layer": 1, "emit": ["context_vectors"])";
         case 12: return R"("mode": "self", "inputs": [[1, 2], [3, "four"]])";
-        default: return R"("mode": "self", "inputs": [[1, 2], [3, 4]], "emit": ["scores"])";
+        default:
+            return R"("mode": "linear", "query": [[1], [2]], "key": [[1], [2]],)"
+                   R"( "value": [[1], [3]], "decay": )" +
+                   std::string(i % 32 == 15 ? "-0.5" : "[[-1], [-0.5]]");
     }
 }
 
@@ -111,21 +112,6 @@ std::vector<json> answers_of(const std::string& text) {
     std::vector<json> answers;
     for (const std::string& line : lines_of(text)) answers.push_back(json::parse(line));
     return answers;
-}
-
-std::vector<json> answers_to(const std::string& requests, const Words& flags) {
-    scratch_folder();
-    return answers_of(run_attn(Words{"batch"} + flags, requests).out);
-}
-
-std::string kind_of(const json& answer) {
-    if (!answer.contains("error")) return "";
-    CHECK(answer.size() == 2);  // the id, and what is wrong
-    const json& error = answer["error"];
-    CHECK(error.size() == 3);
-    CHECK(error.at("where").get<std::string>() != "");
-    CHECK(error.at("message").get<std::string>() != "");
-    return error.at("kind");
 }
 
 }  // namespace attn::test

@@ -28,10 +28,4 @@ std::string quick_requests(std::size_t lines, std::size_t first = 1);
 /// Throws if a line is not complete JSON.
 std::vector<nlohmann::json> answers_of(const std::string& text);
 
-/// The answers of `attn batch` to these lines on standard input.
-std::vector<nlohmann::json> answers_to(const std::string& requests, const Words& flags = {});
-
-/// "usage" and so on of a record that failed, "" of one that did not.
-std::string kind_of(const nlohmann::json& answer);
-
 }  // namespace attn::test

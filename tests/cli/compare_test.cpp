@@ -1,24 +1,28 @@
-// attn compare: integers of every type next to every other type, and shapes with axes of length 1.
+// attn compare: integers of every type next to every other type, shapes with axes of length 1, and
+// what it prints.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "io/file/bytes.hpp"
+#include "tests/support/answers.hpp"
+#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
-namespace compare_integers_test {
+namespace compare_test {
 
 using namespace attn::test;
+using nlohmann::json;
 
 namespace {
 
@@ -238,4 +242,58 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
         }
 }
 
-}  // namespace compare_integers_test
+TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
+    scratch_folder();
+    const Words sides{"a.npz", "b.json", "c.npz", "d.json"};
+    run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "-o", sides[0]});
+    run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--seed", "3", "-o",
+              sides[1], "--emit", "all"});
+    run_attn({"self", "--example", "journey", "--dtype", "float64", "-o", sides[2]});
+    write_text(sides[3], R"({"context_vectors": [[1, NaN]], "a\n\u001b[31mb": [[1e-300, 1e300]]})");
+    const auto words_of = [](const std::string& text) {
+        Words words = words_in(text);
+        std::sort(words.begin(), words.end());
+        return words;
+    };
+    for (const std::string& a : sides)
+        for (const std::string& b : sides) {
+            const auto table = [&](int columns) {
+                return run_shell("COLUMNS=" + std::to_string(columns) + " attn compare " + a + " " +
+                                 b)
+                    .out;
+            };
+            const std::string wide = table(1000);
+            for (int columns : {1, 20, 60, 80, 100, 130}) {
+                const std::string text = table(columns);
+                CHECK(words_of(text) == words_of(wide));
+                for (const std::string& line : lines_of(text))
+                    if (columns >= 80) CHECK(line.size() <= static_cast<std::size_t>(columns));
+                CHECK(text.find('\x1b') == std::string::npos);
+            }
+        }
+}
+
+TEST_CASE("compare: units of half types count the numbers of that type") {
+    scratch_folder();
+    const auto write_half = [](const std::string& path, const std::string& type,
+                               const std::vector<std::uint16_t>& bits) {
+        std::string bytes;
+        for (const std::uint16_t word : bits) bytes += attn::io::bytes_of_number(word, 2);
+        write_text(path, safetensors_of({{"x", type, {bits.size()}, bytes}}));
+    };
+    for (const auto& [type, name] : {std::pair("F16", "float16"), {"BF16", "bfloat16"}})
+        for (const std::uint16_t start :
+             std::vector<std::uint16_t>{0x0001, 0x03ff, 0x3bff, 0x3c00, 0x7000})
+            for (const std::uint16_t step : std::vector<std::uint16_t>{1, 2, 100}) {
+                const auto next = static_cast<std::uint16_t>(start + step);
+                write_half("a.safetensors", type, {start, 0x3c00});
+                write_half("b.safetensors", type, {next, 0x3c00});
+                const Words sides = words_in("compare a.safetensors b.safetensors --format json");
+                const json found = answer(sides, "", 1);
+                CHECK_EQ(found["dtype"], name);
+                CHECK_EQ(found["arrays"][0]["max_ulp"], step);
+                answer(sides + Words{"--ulp", std::to_string(step)});
+            }
+}
+
+}  // namespace compare_test
