@@ -119,6 +119,21 @@ TEST_CASE("models: a flag overrules its own setting of the model's config and no
     CHECK(config("neox", {"--rope-dims", "2"})["rope_base"] == 1e4);
     CHECK(config("mistral", {})["window"] == json({2, -1}));
     CHECK_FALSE(config("qwen2", {}).contains("window"));
+    // Embeddings: a factor for those of tokens, a first row for those of positions.
+    const auto inputs = [](const Words& flags) {
+        const Words words{"multihead",   "--weights", data_path("models/gpt2"),
+                          "--token-ids", "3,1",       "--dtype",
+                          "float64",     "--emit",    "inputs"};
+        return flat(result_of(words + flags)["inputs"]);
+    };
+    const std::vector<double> once = inputs({}), twice = inputs({"--embedding-scale", "2"}),
+                              thrice = inputs({"--embedding-scale", "3"});
+    for (std::size_t i = 0; i < once.size(); ++i)
+        CHECK(thrice[i] - twice[i] == doctest::Approx(twice[i] - once[i]));
+    CHECK(twice != once);
+    const json from_two = result_of({"model", data_path("models/gpt2"), "--token-ids", "3,1",
+                                     "--position-ids", "2,3", "--dtype", "float64"});
+    CHECK(inputs({"--position-offset", "2"}) == flat(from_two["hidden_states"][0]));
 }
 
 TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused without a norm") {
