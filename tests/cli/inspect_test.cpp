@@ -87,38 +87,32 @@ TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumP
 
 TEST_CASE("inspect: a result has the same arrays, shapes and settings in every format") {
     scratch_folder();
-    const std::vector<Words> modes{{"self", data_path("journey.csv")},
-                                   {"multihead", data_path("journey_twice.json"), "--heads", "3"}};
-    for (const auto& mode : modes)
-        for (const char* dtype : {"float32", "float64"})
-            for (const char* format : {"json", "ndjson", "npz", "safetensors"})
-                for (const char* emit : {"all", "context_vectors"}) {
-                    const Words words = mode + Words{"--dtype", dtype, "--emit", emit};
-                    const json result = result_of(words + Words{"--format", "json"});
-                    const std::string path = std::string("result.") + format;
-                    REQUIRE(run_attn(words + Words{"-o", path}).code == 0);
-                    const json found = inspected({path});
-                    CAPTURE(path);
-                    CHECK(found["kind"] == "result");
-                    CHECK(found["format"] == (std::string(format) == "ndjson" ? "ndjson" : format));
-                    CHECK(found["members"]["mode"] == mode[0]);
-                    CHECK(found["members"]["shapes"] == result["shapes"]);
-                    json config = found["members"]["config"];
-                    config["format"] = result["config"]["format"];
-                    CHECK(config == result["config"]);
-                    std::size_t arrays = 0;
-                    for (const auto& [key, value] : result.items()) {
-                        const json array = array_named(found, key);
-                        if (array.is_null()) continue;
-                        ++arrays;
-                        CHECK(array["shape"] == json(shape_of(value)));
-                        const std::string type = array["dtype"];
-                        const bool is_text = std::string(format).ends_with("json");
-                        CHECK((type == "number") == is_text);
-                    }
-                    CHECK(arrays == found["arrays"].size());
-                    CHECK(arrays >= (std::string(emit) == "all" ? 8 : 1));
+    for (const Words& mode : {Words{"self", data_path("journey.csv")},
+                              {"multihead", data_path("journey_twice.json"), "--heads", "3"}})
+        for (const std::string format : {"json", "ndjson", "npz", "safetensors"})
+            for (const std::string emit : {"all", "context_vectors"}) {
+                CAPTURE(format);
+                const Words words = mode + Words{"--emit", emit};
+                const json result = result_of(words + Words{"--format", "json"});
+                const std::string path = "result." + format;
+                REQUIRE(run_attn(words + Words{"-o", path}).code == 0);
+                const json found = inspected({path});
+                CHECK(found["kind"] == "result");
+                CHECK(found["format"] == format);
+                CHECK(found["members"]["mode"] == mode[0]);
+                CHECK(found["members"]["shapes"] == result["shapes"]);
+                json config = found["members"]["config"];
+                config["format"] = result["config"]["format"];
+                CHECK(config == result["config"]);
+                CHECK(found["arrays"].size() >= (emit == "all" ? 8 : 1));
+                for (const json& array : found["arrays"]) {
+                    const std::string name = array["name"];
+                    CHECK(array["shape"] == json(shape_of(result[name])));
+                    CHECK((array["dtype"] == "number") == format.ends_with("json"));
                 }
+                for (const auto& [name, axes] : result["layout"]["axes"].items())
+                    CHECK_FALSE(array_named(found, name).is_null());
+            }
 }
 
 TEST_CASE("inspect: every kind of file is recognised") {
@@ -276,34 +270,30 @@ TEST_CASE("inspect: the command that it shows runs, of every family that attn mo
 
 TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it with") {
     scratch_folder();
-    for (const std::string model : {"gpt2", "llama", "mistral", "qwen2", "bert", "neox"}) {
+    for (const std::string model : {"gpt2", "llama", "bert", "neox"}) {
+        CAPTURE(model);
         std::filesystem::remove_all("m");
         std::filesystem::copy(data_path("models/" + model), "m");
         const json config = json::parse(read_text("m/config.json"));
-        const std::vector<std::pair<std::string, json>> changes{
-            {"model_type", "other"},
-            {"attention_gate", 3},
-            {"rope_scaling", {{"type", "yarn"}}},
-            {"qk_norm", true}};
-        for (const auto& change : changes) {
-            CAPTURE(model);
-            INFO(change.first);
+        for (const auto& [key, value] : {std::pair("model_type", json("other")),
+                                         {"attention_gate", json(3)},
+                                         {"rope_scaling", json{{"type", "yarn"}}},
+                                         {"qk_norm", json(true)}}) {
+            CAPTURE(std::string(key));
             json changed = config;
-            changed[change.first] = change.second;
+            changed[key] = value;
             write_text("m/config.json", changed.dump());
             const json found = inspected({"m"});
             const Outcome asked = run_attn({"multihead", "--weights", "m", "--token-ids", "0"});
             if (asked.code == 0) {  // GPT-2 and BERT have no angles to scale
                 CHECK(problem_of(found) == "");
-                continue;
-            }
-            if (found.contains("command")) {
+            } else if (found.contains("command")) {
                 CHECK(run_attn({"model", "m", "--token-ids", "0", "-o", "out.json"}).code == 0);
                 CHECK(found["command"].get<std::string>().starts_with("attn model "));
                 CHECK(problem_of(found) == "");
-                continue;
+            } else {
+                CHECK("attn: error: " + problem_of(found) + "\n" == asked.err);
             }
-            CHECK("attn: error: " + problem_of(found) + "\n" == asked.err);
         }
     }
     write_tensors("x.safetensors", {{"h.0.attn.c_attn.weight", {4, 12}},
@@ -337,27 +327,24 @@ TEST_CASE("inspect: a file of 100 GB is looked at in little memory") {
 
 TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
     scratch_folder();
-    json header{{std::string(300, 'n'), {{1, 2}}},
-                {"日本語の名前がとても長い場合でも表は崩れないはずです日本語の名前", {{1, 2}}},
-                {"tab\tand \x1b[31mred", {{1, 2}}}};
-    write_text("names.json", header.dump());
+    write_text("names.json",
+               json{{std::string(300, 'n'), {{1, 2}}},
+                    {"日本語の名前がとても長い場合でも表は崩れないはずです日本語の名前", {{1, 2}}},
+                    {"tab\tand \x1b[31mred", {{1, 2}}}}
+                   .dump());
     run_shell("attn causal --example journey -o result.json");
     for (const std::string& path : {std::string("names.json"), std::string("result.json"),
                                     data_path("models/neox"), data_path("journey.csv")})
-        for (int columns = 50; columns <= 120; columns += 7) {
+        for (std::size_t columns = 50; columns <= 120; columns += 7) {
             CAPTURE(path);
             CAPTURE(columns);
-            const Outcome outcome =
-                run_shell("COLUMNS=" + std::to_string(columns) + " attn inspect " + path);
-            CHECK(outcome.code == 0);
-            std::istringstream lines(outcome.out);
-            for (std::string line; std::getline(lines, line);) {
+            for (const std::string& line :
+                 lines_of(run_shell("COLUMNS=" + std::to_string(columns) + " attn inspect " + path)
+                              .out)) {
                 for (char c : line) CHECK(static_cast<unsigned char>(c) >= 0x20);
-                const bool may_be_long =
-                    line.starts_with("try: ") || line.find(": ") != line.npos ||
-                    line.find("; and ") != line.npos || line.find("[") != line.npos;
-                if (!may_be_long)
-                    CHECK(attn::io::display_width(line) <= static_cast<std::size_t>(columns));
+                const bool may_be_long = line.starts_with("try: ") || contains(line, ": ") ||
+                                         contains(line, "; and ") || contains(line, "[");
+                if (!may_be_long) CHECK(attn::io::display_width(line) <= columns);
             }
         }
 }
