@@ -150,23 +150,6 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     check_error(without + eps, "", 2, "requires --pre-norm, --token-ids or norms");
 }
 
-TEST_CASE("models: two styles of the notebooks' names in one layer are refused") {
-    scratch_folder();
-    const std::string bare = R"("W_query": [[1]], "W_key": [[1]], "W_value": [[1]])";
-    const std::string linear =
-        R"("W_query.weight": [[1]], "W_key.weight": [[1]], "W_value.weight": [[1]])";
-    for (const std::string& mixed :
-         {bare + R"(, "out_proj.weight": [[5]])", bare + R"(, "W_query.bias": [1])",
-          linear + R"(, "b_query": [1])", linear + R"(, "W_out": [[2]])",
-          linear + R"(, "out_proj.bias": [2])", bare + R"(, "W_querry": [[2]])"}) {
-        CAPTURE(mixed);
-        CHECK(
-            run_attn({"multihead"}, R"({"inputs": [[1]], "heads": 1, "weights": {)" + mixed + "}}")
-                .code == 3);
-    }
-    CHECK(run_attn({"multihead"}, R"({"inputs": [[1]], "weights": {)" + bare + "}}").code == 0);
-}
-
 TEST_CASE("save-weights: a file of attn records its settings, and converts") {
     scratch_folder();
     std::remove("config.json");  // another test's, which would describe these weights
@@ -210,20 +193,16 @@ TEST_CASE("save-weights: in every family's names the parameters come back to the
 
 TEST_CASE("save-weights: independent heads, one head and golden files come back too") {
     scratch_folder();
-    const json first =
-        result_of({"multihead", "--example", "journey", "--d-out", "2", "--heads", "2", "--style",
-                   "wrapper", "--save-weights", "heads.safetensors"})["context_vectors"];
-    CHECK(result_of({"multihead", "--example", "journey", "--weights",
-                     "heads.safetensors"})["context_vectors"] == first);
+    const auto context_of = [](const Words& words) { return result_of(words)["context_vectors"]; };
+    const Words layer{"multihead", "--example", "journey"};
+    CHECK(context_of(layer + Words{"--d-out", "2", "--heads", "2", "--style", "wrapper",
+                                   "--save-weights", "heads.npz"}) ==
+          context_of(layer + Words{"--weights", "heads.npz"}));
     for (const std::string init : {"linear", "rand"})
-        for (const std::string suffix : {"safetensors", "npz", "json"}) {
-            const std::string file = "golden." + suffix;
-            const Outcome outcome = run_attn({"self", "--example", "journey", "--d-out", "3",
-                                              "--init", init, "--emit", "all", "-o", file});
-            CHECK(outcome.err == "");
-            CHECK(result_of({"self", file + ":inputs", "--weights", file})["context_vectors"] ==
-                  result_of({"self", "--example", "journey", "--d-out", "3", "--init",
-                             init})["context_vectors"]);
+        for (const std::string file : {"golden.safetensors", "golden.npz", "golden.json"}) {
+            const Words words{"self", "--example", "journey", "--d-out", "3", "--init", init};
+            CHECK(run_attn(words + Words{"--emit", "all", "-o", file}).err == "");
+            CHECK(context_of({"self", file + ":inputs", "--weights", file}) == context_of(words));
         }
 }
 
