@@ -126,20 +126,6 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
     }
 }
 
-TEST_CASE("model requests: flags of the command line override the keys of a request file") {
-    scratch_folder();
-    json request{{"mode", "model"},
-                 {"model", data_path("models/gpt2")},
-                 {"token_ids", {3, 1, 4}},
-                 {"layers", {0}},
-                 {"emit", {"attention_weights"}}};
-    write_text("request.json", request.dump());
-    request["layers"] = {1};
-    request["emit"] = {"logits"};
-    CHECK_EQ(answer_of({"model", "request.json", "--layers", "1", "--emit", "logits"}),
-             answer_of({"model", "-"}, request.dump()));
-}
-
 TEST_CASE("model requests: an array in a request is that of a file") {
     scratch_folder();
     const std::string gpt2 = data_path("models/gpt2");
