@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -151,42 +150,6 @@ TEST_CASE("kernels: the same bytes from every kernel with a fused multiply-add, 
         CHECK(fingerprint(fused(*kernel, decoding, false).context) == 0x7c55af6711b92378);
         CHECK(fingerprint(fused(*kernel, test::widened(call)).context) == 0xd417e90253eb7495);
     }
-}
-
-TEST_CASE("kernels: streams give the same bytes as arrays that are kept") {
-    for (double p : {0.0, 0.3})
-        for (std::size_t q_len : {3u, 64u, 700u}) {
-            CAPTURE(p);
-            CAPTURE(q_len);
-            auto call = std::make_shared<AttentionCall<float>>(
-                plain_call<float>({2, 4, 2, q_len, 6000, 8, 8}, 2, 3));
-            call->dropout = {p, DropoutStream::mt19937, false, q_len, TorchGenerator(7)};
-            const kernels::Kernel& kernel = *kernels::supported().back();
-            const Answer<float> kept = fused(kernel, *call);
-            ThreadPool workers(2);
-            const std::vector<std::size_t> all{0, 1, 2, 3}, three{3, 0, 0};
-            for (const std::vector<std::size_t>* heads : {&all, &three})
-                for (bool scores : {false, true}) {
-                    const RowStream<float> stream = stream_weights<float>(
-                        kernel, call, scores, heads == &all ? nullptr : heads, workers);
-                    CHECK(stream.shape == std::vector<std::size_t>{2, heads->size(), q_len, 6000});
-                    const Tensor4<float>& expected = scores ? kept.scores : kept.weights;
-                    const std::size_t matrix = std::size_t{q_len} * 6000;
-                    std::size_t read = 0, pieces = 0;
-                    for (;; ++pieces) {
-                        const Array<float> rows = stream.next();
-                        if (rows.size() == 0) break;
-                        const std::size_t batch = read / matrix / heads->size(),
-                                          head = (*heads)[read / matrix % heads->size()];
-                        CHECK(std::equal(
-                            rows.begin(), rows.end(),
-                            expected.data() + (4 * batch + head) * matrix + read % matrix));
-                        read += rows.size();
-                    }
-                    CHECK(read == 2 * heads->size() * matrix);
-                    if (q_len == 700) CHECK(pieces > 1);
-                }
-        }
 }
 
 }  // namespace kernel_test
