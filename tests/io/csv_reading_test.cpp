@@ -18,27 +18,6 @@ constexpr std::size_t cases = 20000;
 
 }  // namespace
 
-TEST_CASE("csv reading: plain tables are read whole, by every separator, with and without flags") {
-    Tables random(1);
-    for (std::size_t i = 0; i < test::cases(cases); ++i) {
-        const bool labelled = random.chance(), has_header = random.chance();
-        const Table table = random.table(labelled, has_header);
-        const std::string comment = random.chance() ? "# made by x, 2 of 3\n" : "";
-        const std::string text = comment + table.text();
-        CAPTURE(text);
-        for (const bool by_flags : {false, true}) {
-            CsvStyle style;
-            if (by_flags)
-                style = {has_header ? Guess::yes : Guess::no, labelled ? Guess::yes : Guess::no};
-            const Reading found = read(text, style);
-            CAPTURE(found.error);
-            // "# made by x, 2 of 3" has as many fields as a row of one number and a label.
-            if (found.error.find("'#'") != std::string::npos && !comment.empty()) continue;
-            CHECK(found.meaning == table.meaning());
-        }
-    }
-}
-
 TEST_CASE("csv reading: a damaged or missing field anywhere is never read as something else") {
     Tables random(2);
     std::size_t refused = 0;

@@ -218,35 +218,6 @@ TEST_CASE("heat map: of heads of any kinds together none is dark") {
         }
 }
 
-TEST_CASE("heat map: the robust scale is what two cells in a hundred exceed") {
-    for_all_maps([](const Kind& kind, std::size_t rows, std::size_t columns) {
-        const HeatMap map = map_of(kind, rows, columns, ColorScale::robust);
-        std::vector<double> cells, peaks;
-        double peak = 0;
-        for (std::size_t row = 0; row < rows; ++row) {
-            std::vector<double> seen;
-            for (std::size_t column = 0; column < columns; ++column)
-                if (is_shown(map, row, column)) seen.push_back(std::abs(map.value(0, row, column)));
-            for (double value : seen) peak = std::max(peak, value);
-            if (seen.size() < 2 && columns > 1) continue;
-            cells.insert(cells.end(), seen.begin(), seen.end());
-            const double most = seen.empty() ? 0 : *std::max_element(seen.begin(), seen.end());
-            if (most > 0) peaks.push_back(most);
-        }
-        std::sort(cells.begin(), cells.end());
-        std::sort(peaks.begin(), peaks.end());
-        double expected = cells.empty() ? peak : cells[cells.size() - 1 - cells.size() / 50];
-        const double middle = peaks.empty() ? 0 : peaks[peaks.size() / 2];
-        expected = std::max(expected, middle / 10);
-        if (map.is_diverging && middle > 0) expected = std::min(expected, 3 * middle);
-        if (expected == 0) expected = 1;
-        // Rounded up to an even division, from a count to 2 %.
-        CHECK(map.robust >= expected * 0.999);
-        CHECK(map.robust / 1.55 <= expected);
-        CHECK(map.peak == peak);
-    });
-}
-
 TEST_CASE("heat map: the heading describes what is drawn") {
     Report report;
     report.title_start = "causal  ";

@@ -89,16 +89,4 @@ TEST_CASE("lines: one of more bytes than allowed comes without its text, and the
     CHECK(line.text.empty());
 }
 
-TEST_CASE("lines: a long one that is not text is skipped in little memory") {
-    constexpr std::size_t mib = std::size_t{1} << 20;
-    for (const char filling : {'x', '0', '\0'})
-        for (const std::size_t length : {3 * mib, 5 * mib + 7}) {
-            const Words lines = read_lines("before\n" + std::string(length, filling) + "\nafter\n");
-            CHECK(lines == Words{"before", "", "after"});
-        }
-    std::string numbers;
-    while (numbers.size() < 5 * mib) numbers += "0.125,";
-    CHECK(read_lines("before\n" + numbers + "\nafter\n")[1] == numbers);
-}
-
 }  // namespace line_reader_test

@@ -45,18 +45,6 @@ std::string fresh_folder(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("output: without commit the old file stays and nothing is left behind") {
-    const std::string folder = fresh_folder("abandoned"), path = folder + "/r.json";
-    test::write_text(path, "old");
-    {
-        OutputFile out(path);
-        out.fill([](Output& to) { to << std::string(1 << 20, 'x'); });
-        CHECK(test::read_text(path) == "old");
-    }
-    CHECK(test::read_text(path) == "old");
-    CHECK(files_in(folder) == 1);
-}
-
 TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
     const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
     const mode_t old_mask = ::umask(022);

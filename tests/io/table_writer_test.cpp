@@ -197,13 +197,4 @@ TEST_CASE("table: token labels on both axes of the weights") {
           "\u9053    0.2500  0.7500\n");
 }
 
-TEST_CASE("table: a label cannot break the lines") {
-    Report report;
-    report.query_labels = report.key_labels = {"a\nb"};
-    Array<float> one = Array<float>::from_shape({1, 1});
-    one(0, 0) = 1;
-    report.arrays.push_back({"w", one, {"q_len", "kv_len"}});
-    CHECK(table(report) == "w (q_len 1, kv_len 1)\n        a\\x0ab\na\\x0ab  1.0000\n");
-}
-
 }  // namespace table_writer_test
