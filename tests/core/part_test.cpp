@@ -13,13 +13,12 @@
 #include "core/layer/heads.hpp"
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/kernel_check.hpp"
+#include "tests/support/fused_answer.hpp"
 
 namespace part_test {
 
 using namespace attn;
 using test::Answer;
-using test::GeneratedQuestion;
 
 namespace {
 
@@ -147,23 +146,6 @@ TEST_CASE(
          {check_overflows<float>(), check_overflows<double>()}) {
         CHECK(numbers > 300);
         CHECK(overflowed > 100);
-    }
-}
-
-TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from the sequence") {
-    ThreadPool pool(2);
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-        const GeneratedQuestion<double> question = test::generate_question<double>(seed);
-        CAPTURE(question.words);
-        if (!question.call.sink.empty()) continue;
-        for (const Backend& backend : backends()) {
-            if (!backend.is_fused() || !backend.runs_here()) continue;
-            const Answer<double> whole = test::fused(*backend.kernel, question.call, false);
-            const Answer<double> part =
-                joined(backend, question.call, {{0, question.kv_len()}}, pool);
-            CHECK(test::same_bits(whole.context, part.context));
-            CHECK(test::same_bits(whole.logsumexp, part.logsumexp));
-        }
     }
 }
 

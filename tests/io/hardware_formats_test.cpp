@@ -193,33 +193,6 @@ TEST_CASE("hardware formats: stored types have the words of the rounded numbers"
         }
 }
 
-TEST_CASE("hardware formats: npy and safetensors hold the bits of 16-bit types") {
-    std::mt19937_64 random(9);
-    for (const Shape& shape : shapes)
-        for (const char* name : {"float16", "bfloat16"}) {
-            StoredType type;
-            REQUIRE(parse_stored_type(name, type) == "");
-            const auto values = make_values<float>(shape, random, true);
-            Report report = report_of("x", values);
-            report.stored = stored_arrays(report.arrays, type);
-            std::string expected;
-            for (const float value : values) {
-                const std::int64_t word = stored(double{value}, type).word;
-                expected += static_cast<char>(word & 255);
-                expected += static_cast<char>(word >> 8);
-            }
-            const std::string safetensors = text_of(write_safetensors, report);
-            CHECK(safetensors.ends_with(expected));
-            CHECK(safetensors.find(type.kind == StoredKind::float16
-                                       ? R"("dtype":"F16")"
-                                       : R"("dtype":"BF16")") != std::string::npos);
-            if (type.kind == StoredKind::bfloat16) continue;
-            const std::string npy = text_of(write_npy, report);
-            CHECK(npy.find("'<f2'") != std::string::npos);
-            CHECK(npy.ends_with(expected));
-        }
-}
-
 TEST_CASE(
     "hardware formats: integer types refuse NaN, and arrays of one file have words of the same "
     "width") {

@@ -184,17 +184,4 @@ TEST_CASE(
           std::string::npos);
 }
 
-TEST_CASE("table: token labels on both axes of the weights") {
-    Report report;
-    report.query_labels = report.key_labels = {"Your", "\u9053"};
-    report.arrays = {{"attention_weights",
-                      test::array_of<float>({{1, 0}, {0.25f, 0.75f}}),
-                      {"q_len", "kv_len"}}};
-    CHECK(table(report) ==
-          "attention_weights (q_len 2, kv_len 2)\n"
-          "        Your      \u9053\n"
-          "Your  1.0000  0.0000\n"
-          "\u9053    0.2500  0.7500\n");
-}
-
 }  // namespace table_writer_test

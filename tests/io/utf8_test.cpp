@@ -7,8 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/file/source.hpp"
-#include "io/plot/text_line.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
 
