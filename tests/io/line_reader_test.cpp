@@ -41,17 +41,6 @@ Words read_lines(const std::string& text, std::size_t longest = LineReader::long
 
 }  // namespace
 
-TEST_CASE("lines: with and without a break at the end, blank ones, none") {
-    CHECK(read_lines("") == Words{});
-    CHECK(read_lines("\n") == Words{""});
-    CHECK(read_lines("a") == Words{"a"});
-    CHECK(read_lines("a\n") == Words{"a"});
-    CHECK(read_lines("a\n\n\nb") == Words{"a", "", "", "b"});
-    CHECK(read_lines("\n\n") == Words{"", ""});
-    CHECK(read_lines("a\r\nb\r\n") == Words{"a\r", "b\r"});
-    CHECK(read_lines(std::string("a\0b\n", 4)) == Words{std::string("a\0b", 3)});
-}
-
 TEST_CASE("lines: breaks may be anywhere in the pieces that are read") {
     for (std::size_t length : {piece - 2, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 7}) {
         CAPTURE(length);

@@ -140,31 +140,4 @@ TEST_CASE("output: other names of a file keep the old bytes") {
     CHECK(test::read_text(folder + "/other") == "old");
 }
 
-TEST_CASE("output: a symbolic link stays a link") {
-    const std::string folder = fresh_folder("linked");
-    test::write_text(folder + "/real", "old");
-    fs::create_symlink("real", folder + "/link");
-    replace(folder + "/link");
-    CHECK(fs::is_symlink(folder + "/link"));
-    CHECK(test::read_text(folder + "/real") == "new");
-}
-
-TEST_CASE("output: devices are written in place; folders and full disks are errors") {
-    replace("/dev/null");
-    CHECK(fs::is_character_file("/dev/null"));
-    CHECK(test::error_of([] {
-              OutputFile out(test::scratch_folder());
-          }).ends_with(": is a folder; expected a file to write"));
-    CHECK(test::error_of([] { OutputFile out("/no/such/folder/r.json"); }) ==
-          "/no/such/folder/r.json: folder /no/such/folder does not exist; expected an existing "
-          "folder (mkdir -p creates it)");
-    if (fs::exists("/dev/full"))
-        CHECK(test::error_of([] {
-                  OutputFile out("/dev/full");
-                  out.fill([](Output& to) { to << "x"; });
-              }) ==
-              "/dev/full: cannot be written (No space left on device); expected a writable "
-              "location with enough space");
-}
-
 }  // namespace output_file_test
