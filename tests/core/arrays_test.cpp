@@ -3,9 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "core/base/torch_random.hpp"
-#include "io/plot/colors.hpp"
-#include "io/plot/heat_map.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
 
 namespace cost_test {
 

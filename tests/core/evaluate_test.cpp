@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <sstream>
 #include <string>
@@ -123,20 +122,6 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
         CHECK_MESSAGE(median > 0.005, name, " ", median);
         CHECK_MESSAGE(median < 0.5, name, " ", median);
     }
-}
-
-TEST_CASE("precisions: the narrowest that holds all numbers, and numbers that overflow") {
-    const auto of = [](std::vector<double> numbers) { return narrowest(numbers); };
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    CHECK(of({0.5, -3, infinity, std::nan("")}) == Precision::float16);
-    CHECK(of({0x1p100, 1.5}) == Precision::bfloat16);
-    CHECK(of({65504, 0x1p-24}) == Precision::float16);
-    CHECK(of({65504, 0x1p-25, 1 + 0x1p-10}) == Precision::float32);
-    CHECK(of({0.1}) == Precision::float64);
-    CHECK(row_of(Precision::float16).round(65520) == infinity);
-    CHECK(row_of(Precision::float16).round(65519) == 65504);
-    CHECK(row_of(Precision::bfloat16).round(1 + 0x1p-8) == 1);
-    CHECK(row_of(Precision::bfloat16).round(1 + 0x3p-8) == 1 + 0x1p-6);
 }
 
 }  // namespace evaluate_test

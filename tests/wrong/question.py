@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 
-TENSORS = ("query", "key", "value", "out")
-
 # How often each part occurs that is not asked for.
 CHANCES = {
     "rope": 0.3, "rope_dims": 0.25, "rope_base": 0.3, "rope_scaling": 0.1, "softcap": 0.2, "alibi": 0.15, "sink": 0.15,
