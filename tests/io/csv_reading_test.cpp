@@ -308,9 +308,4 @@ TEST_CASE("csv reading: a flag is named only if the reading by it gets past the 
     CHECK(error.ends_with("; --csv-quotes no reads it as text"));
 }
 
-TEST_CASE("csv reading: in float64 numbers beyond float32 are read") {
-    const auto read = read_csv(test::make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
-    CHECK(test::numbers_of(read.matrix.values) == std::vector<double>{3.5e38, 0});
-}
-
 }  // namespace csv_reading_test

@@ -218,22 +218,4 @@ TEST_CASE("heat map: of heads of any kinds together none is dark") {
         }
 }
 
-TEST_CASE("heat map: the heading describes what is drawn") {
-    Report report;
-    report.title_start = "causal  ";
-    const auto heading = [&](const char* name, std::vector<std::size_t> shape) {
-        const bool has_heads = shape.size() == 3;
-        const NamedArray array{name, Array<float>::from_shape(std::move(shape)),
-                               has_heads ? std::vector<std::string_view>{"heads", "q_len", "kv_len"}
-                                         : std::vector<std::string_view>{"q_len", "kv_len"}};
-        return make_heat_map(report, array, nullptr, ColorScale::automatic, {}).heading;
-    };
-    CHECK(heading("attention_weights", {2, 2}) == "What each query attends to: causal");
-    report.query_labels = {"a", "b"};
-    CHECK(heading("attention_weights", {3, 2, 2}) == "What each word attends to: causal, 3 heads");
-    CHECK(heading("masked_scores", {2, 2}) == "Masked scores: causal");
-    report.title_start = "";
-    CHECK(heading("W_query", {2, 2}) == "W_query");
-}
-
 }  // namespace heat_map_test
