@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <random>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/low_precision.hpp"
 #include "io/read/array_file.hpp"
 #include "io/read/gguf_header.hpp"

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/sample.hpp"
