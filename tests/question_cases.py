@@ -30,20 +30,8 @@ def record(q, folder, index):
     """A record of attn batch."""
     (folder / str(index)).mkdir()
     q.write(folder / str(index))
-    given = dict(json.loads((folder / str(index) / "request.json").read_text()), id=index, mode=q.mode)
-    flags = q.flags(f"{index}/weights.npz")
-    while flags:
-        flag = flags.pop(0)[2:]
-        if flags and not flags[0].startswith("--"):
-            value = flags.pop(0)
-            if flag in ("window", "kv-lengths", "sink"): value = json.loads(f"[{value}]")
-            elif flag in ("scale", "softcap", "rope-base", "rope-dims", "rope-scaling", "heads", "kv-heads", "dropout",
-                          "dropout-seed"): value = json.loads(value)
-        else:
-            value = not flag.startswith("no-")
-            flag = flag.removeprefix("no-")
-        given[flag.replace("-", "_")] = value
-    return given
+    request = json.loads((folder / str(index) / "request.json").read_text())
+    return {**request, "id": index, "mode": q.mode, **q.settings(f"{index}/weights.npz")}
 
 
 def difference(q, answer):

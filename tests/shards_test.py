@@ -4,7 +4,7 @@
     python3 tests/shards_test.py ATTN [SEED]
 
 Formats x records per file x jobs x arrays x types x records that fail; indexes cut anywhere, killed and
-stopped runs, full disks, repairs, shards. The reference: the answers as text, and NumPy's reader of npz;
+stopped runs, repairs, shards. Full disks: faults.py. The reference: the answers as text, and NumPy's reader of npz;
 safetensors are read by their specification. Needs NumPy; the check of the manual's DuckDB line needs
 DuckDB. Exit code 77: skipped.
 """
@@ -15,7 +15,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -47,26 +46,6 @@ def arrays_are_those_of_text():
                 check(kept.setdefault((form, n), files) == files, "jobs change the bytes", form, n)
                 check(len([name for name in files if name.startswith("part")]) <= -(-60 // n), sorted(files))
     print("shards: arrays are those of the text form")
-
-
-def arrays_are_those_of_the_mode():
-    lines = requests(12).splitlines()
-    pathlib.Path("r.ndjson").write_text("\n".join(lines) + "\n")
-    for form in SUFFIX:
-        shutil.rmtree("out", ignore_errors=True)
-        run("batch", "r.ndjson", "--out-dir", "out", "--format", form)
-        for request, (line, arrays) in zip(lines, read_folder("out")):
-            if arrays is None:
-                continue
-            mode = json.loads(request)["mode"]
-            pathlib.Path("one.json").write_text(request)
-            run(mode, "one.json", "-o", "one.npz", code=0)
-            with numpy.load("one.npz") as alone:
-                names = [name for name in alone.files if name != "__metadata__"]
-                check(sorted(names) == sorted(arrays), names, sorted(arrays))
-                for name in names:
-                    check(alone[name].tobytes() == arrays[name].tobytes(), line["id"], name)
-    print("shards: arrays are those of the mode alone")
 
 
 def models_have_arrays_by_layer():
@@ -171,31 +150,6 @@ def stopped_at_any_time_it_goes_on():
         check_equal_text("out", answers)
     check(min(stopped.values()) > 3, "too few runs were stopped", stopped)
     print(f"shards: {stopped[signal.SIGKILL]} killed and {stopped[signal.SIGTERM]} stopped runs went on")
-
-
-def a_full_disk_ends_it():
-    pathlib.Path("r.ndjson").write_text("".join(
-        json.dumps({"id": i, "mode": "self", "seed": i, "inputs": matrix(16, 16), "bare": True}) + "\n"
-        for i in range(60)))
-    answers = run("batch", "r.ndjson", code=0).stdout
-    for form, n in itertools.product(SUFFIX, (1, 20, 1000)):
-        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n]
-        shutil.rmtree("out", ignore_errors=True)
-        run(*words, code=0)
-        whole = files_of("out")
-        sizes = sorted({len(data) for data in whole.values()})
-        for limit in {0, 100, sizes[-1] - 1, sizes[0] - 1, len(whole["index.ndjson"]) // 2}:
-            shutil.rmtree("out", ignore_errors=True)
-            done = run(*words, code=4, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-            check(re.fullmatch(r"attn: error: [^\n]*\n", done.stderr), done.stderr)
-            left = files_of("out")
-            check(whole["index.ndjson"].startswith(left["index.ndjson"]), limit)
-            check(left["index.ndjson"].endswith(b"\n") or not left["index.ndjson"], limit)
-            parts = {name: data for name, data in left.items() if name != "index.ndjson"}
-            check(all(whole[name] == data for name, data in parts.items()), limit, sorted(left))
-            run(*words, "--resume", code=0)
-            check_equal_text("out", answers, has_extra=True)
-    print("shards: a full disk leaves a beginning that goes on")
 
 
 def failed_records_are_answered_again():
@@ -342,9 +296,8 @@ def the_manual_reads_them():
 
 def main():
     os.chdir(tempfile.mkdtemp(prefix="shards-"))
-    for test in (arrays_are_those_of_text, arrays_are_those_of_the_mode, models_have_arrays_by_layer,
-                 cut_anywhere_it_goes_on, stopped_at_any_time_it_goes_on, a_full_disk_ends_it,
-                 failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
+    for test in (arrays_are_those_of_text, models_have_arrays_by_layer, cut_anywhere_it_goes_on,
+                 stopped_at_any_time_it_goes_on, failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
                  large_records_end_a_part, the_manual_reads_them):
         if len(sys.argv) < 4 or sys.argv[3] in test.__name__:
             rng.seed(f"{SEED} {test.__name__}")  # however many numbers a test before it drew

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention side by side: attn_bench against PyTorch, ONNX Runtime and oneDNN on the same shapes.
+"""Attention side by side: attn_bench against PyTorch and ONNX Runtime on the same shapes.
 
     peers.py                              every shape, on one thread and on two
     peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
@@ -13,7 +13,6 @@ warm-up, and checks a few rows of the answer against plain float64 arithmetic.
 A peer that is not installed is left out, and the script says what would bring it in:
     PyTorch, ONNX Runtime   torch, onnxruntime and onnx (to write its models) by pip in this Python
                             or in the one that --python names
-    oneDNN                  Debian's libdnnl-dev and a C++ compiler
 
 com.microsoft.Attention is not among them: it projects its input first, which is another question.
 attn asks the system for large pages; GLIBC_TUNABLES=glibc.malloc.hugetlb=1 gives them to peers too.
@@ -26,9 +25,8 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 
-from peer_jobs import JOBS, TOLERANCE
+from peer_jobs import JOBS
 
 HERE = pathlib.Path(__file__).resolve()
 
@@ -91,47 +89,15 @@ class InPython:
                    OMP_NUM_THREADS=count, OPENBLAS_NUM_THREADS=count)
 
 
-def find_in_python(peer, title, python, advice):
+def find_in_python(peer, title, python, packages):
     try:
         found = ask([python, HERE, "--job", json.dumps(dict(peer=peer))])
     except Failed as failed:
-        print(f"left out: {title} ({failed}). {advice}", file=sys.stderr)
+        print(f"left out: {title} ({failed}). Install {packages} by pip and name that Python: "
+              "--python PYTHON", file=sys.stderr)
         return []
     return [InPython(f"{title} {found['version']}, {method}", dict(peer=peer, method=method), python)
             for method in found["methods"]]
-
-
-# oneDNN has no attention: two products with a softmax between, by a program that is compiled here.
-
-class OneDnn:
-    def __init__(self, program):
-        self.program = program
-        self.name = f"oneDNN {ask([program])['version']}, products and softmax"
-        self.family = self.name.split(",")[0]
-
-    def takes(self, shape):
-        few = shape["heads"] * shape["queries"] * shape["keys"] <= 1 << 28  # scores in memory
-        return few and not shape["causal"]
-
-    def run(self, shape, threads, seconds):
-        numbers = [shape["heads"], shape["queries"], shape["keys"], shape["width"],
-                   seconds]
-        run = ask([self.program, *numbers], OMP_NUM_THREADS=str(threads))
-        if not run["error"] < TOLERANCE:
-            raise Failed(f"its answer is wrong by {run['error']}")
-        return run
-
-
-def find_onednn(folder):
-    program = pathlib.Path(folder, "onednn_peer")
-    build = [os.environ.get("CXX", "c++"), "-O2", "-std=c++20", HERE.with_name("onednn_peer.cpp"),
-             "-o", program, "-ldnnl"]
-    try:
-        subprocess.run(build, check=True, stderr=subprocess.DEVNULL)
-        return [OneDnn(program)]
-    except (OSError, subprocess.CalledProcessError, Failed):
-        print("left out: oneDNN. Install libdnnl-dev and a C++ compiler", file=sys.stderr)
-        return []
 
 
 # The comparison.
@@ -237,30 +203,25 @@ def main():
         sys.exit(f"peers.py: {options.bench}: no attn_bench; expected the release preset's build, "
                  "with its tests")
     threads, rows = options.threads, []
-    with tempfile.TemporaryDirectory() as folder:
-        peers = [*find_in_python("torch", "PyTorch", options.python,
-                                 "Install torch by pip and name its Python: --python PYTHON"),
-                 *find_in_python("onnxruntime", "ONNX Runtime", options.python,
-                                 "Install onnxruntime and onnx by pip and name their Python: "
-                                 "--python PYTHON"),
-                 *find_onednn(folder)]
-        found = "; ".join(peer.name for peer in peers)
-        peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
-        if not peers:
-            sys.exit(f"peers.py: no peer to compare with; found: {found or 'none'}")
-        if not options.json:
-            print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
-                  "peer / attn")
-        for shape in cases([SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES):
-            for count in threads:
-                for peer in (peer for peer in peers if peer.takes(shape)):
-                    try:
-                        rows.append(compare(peer, shape, count, options))
-                        print(json.dumps(rows[-1]) if options.json else line_of(rows[-1]),
-                              flush=True)
-                    except Failed as failed:
-                        print(f"left out: {name_of(shape)}, {peer.name}: {failed}",
-                              file=sys.stderr, flush=True)
+    peers = [*find_in_python("torch", "PyTorch", options.python, "torch"),
+             *find_in_python("onnxruntime", "ONNX Runtime", options.python, "onnxruntime and onnx")]
+    found = "; ".join(peer.name for peer in peers)
+    peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
+    if not peers:
+        sys.exit(f"peers.py: no peer to compare with; found: {found or 'none'}")
+    if not options.json:
+        print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
+              "peer / attn")
+    for shape in cases([SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES):
+        for count in threads:
+            for peer in (peer for peer in peers if peer.takes(shape)):
+                try:
+                    rows.append(compare(peer, shape, count, options))
+                    print(json.dumps(rows[-1]) if options.json else line_of(rows[-1]),
+                          flush=True)
+                except Failed as failed:
+                    print(f"left out: {name_of(shape)}, {peer.name}: {failed}",
+                          file=sys.stderr, flush=True)
     if options.table:
         print("\n" + table_of(rows, threads))
 

@@ -3,9 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include "core/base/torch_random.hpp"
-#include "io/plot/colors.hpp"
-#include "io/plot/heat_map.hpp"
 #include "tests/support/planned.hpp"
 #include "tests/support/support.hpp"
 
@@ -124,32 +121,6 @@ TEST_CASE("arrays: each is written under its name, with the axes and sizes of it
     }
     CHECK(seen.size() == emitted_arrays.size());
     CHECK(written > seen.size());
-}
-
-TEST_CASE("arrays: a picture has the colours of the row, and arrays of rank 1 have none") {
-    for (const Question& question : questions())
-        for (const ArrayRow& row : emitted_arrays) {
-            const Plan plan = test::plan_of(question.settings, question.operands);
-            if (!plan.has(row)) continue;
-            INFO(row.name);
-            const NamedArray array = emitted(question, row);
-            const io::Report report;
-            const io::ArrayColors colors = io::colors_of(*find_array(row.name));
-            if (colors == io::ArrayColors::none || array.axes.size() < 2) {
-                CHECK_THROWS_AS(
-                    io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {}), Error);
-                continue;
-            }
-            const io::HeatMap map =
-                io::make_heat_map(report, array, nullptr, io::ColorScale::fixed, {});
-            // Weights of linear attention, scores and additive masks may be negative.
-            const bool has_negative = std::visit(
-                [](const auto& values) {
-                    return std::any_of(values.begin(), values.end(), [](auto x) { return x < 0; });
-                },
-                array.values);
-            CHECK(map.is_diverging == (colors != io::ArrayColors::from_zero || has_negative));
-        }
 }
 
 TEST_CASE("arrays: the manual names each that can be emitted, and no step of a walk") {

@@ -1,20 +1,14 @@
-// The exponential function of the reference operator. The operator's numbers: operator_test.cpp,
-// kernel_class_test.cpp, torch_bits_test.cpp.
-#include "core/operator/attention.hpp"
+// The exponential function of the reference operator, by itself; see torch_bits_test.cpp.
+#include "core/base/torch_math.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
-#include <vector>
-
-#include "core/base/torch_math.hpp"
-#include "tests/support/random_call.hpp"
 
 namespace attention_test {
 
 using namespace attn;
-using attn::test::random_tensor;
 
 TEST_CASE_TEMPLATE("torch_exp: within one unit in the last place, with exact ends", T, float,
                    double) {
@@ -36,17 +30,6 @@ TEST_CASE_TEMPLATE("torch_exp: within one unit in the last place, with exact end
     CHECK(subnormal < std::numeric_limits<T>::min());
     CHECK(std::isinf(torch_exp(single ? T{101} : T{710})));
     CHECK(std::isnan(torch_exp(std::numeric_limits<T>::quiet_NaN())));
-}
-
-TEST_CASE_TEMPLATE("exponentials: the bits of torch_exp, whatever the processor multiplies with", T,
-                   float, double) {
-    for (T magnitude : {T(1e-30), T{1}, T{100}, T{800}, T(1e30)}) {
-        const Tensor4<T> scores = random_tensor<T>({1, 1, 1, 4000}, magnitude, 5);
-        std::vector<T> powers(scores.size());
-        exponentials(scores.data(), scores.size(), T{0.25}, powers.data());
-        for (std::size_t i = 0; i < powers.size(); ++i)
-            CHECK(powers[i] == torch_exp(scores.data()[i] - T{0.25}));
-    }
 }
 
 }  // namespace attention_test

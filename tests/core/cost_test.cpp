@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/planned.hpp"
-#include "tests/support/support.hpp"
 
 namespace cost_test {
 
@@ -40,29 +39,6 @@ Operands with_past(Operands operands, const Shape& leading, std::size_t d_k, std
 }
 
 }  // namespace
-
-TEST_CASE("cost: what no machine has memory for names the key that takes the most") {
-    const auto error_of = [](const Settings& question, const Operands& operands) {
-        return test::error_of([&] {
-            const Plan plan = test::plan_of(question, operands);
-            require_memory(plan, measure(plan));
-        });
-    };
-    const auto begins = [](const std::string& text, const std::string& start) {
-        return text.starts_with(start) && text.find("of memory; this machine has") != text.npos;
-    };
-    Settings question = question_of(Mode::self);
-    question.emit = {"context_vectors"};
-    question.d_k = std::uint64_t{1} << 40;
-    Operands operands;
-    operands.inputs = ones({6, 3});
-    CHECK(begins(error_of(question, operands), "d_k: a layer of this width needs about "));
-    question.d_k = 2;
-    operands.inputs = ones({1U << 21, 1});
-    question.kernel = "reference";
-    CHECK(begins(error_of(question, operands),
-                 "inputs: the weights (1, 1, 2097152, 2097152) needs about "));
-}
 
 TEST_CASE("cost: the arithmetic of one head is the sum by hand") {
     Settings question = question_of(Mode::self);
@@ -105,15 +81,6 @@ TEST_CASE("cost: the arithmetic of grouped heads on another context is the sum b
     question.token = 0;
     CHECK(flops_of(question, operands) ==
           2 * 2 * (queries + keys + values + 4 * 1 * 8 * (2 + 3) + out / 4));
-}
-
-TEST_CASE("cost: the arithmetic of the operator is that of scores and context") {
-    Settings question = question_of(Mode::sdpa);
-    Operands operands;
-    operands.query = ones({2, 4, 3, 5});
-    operands.key = ones({2, 2, 7, 5});
-    operands.value = ones({2, 2, 7, 6});
-    CHECK(flops_of(question, operands) == 2 * 2 * 4 * 3 * 7 * (5 + 6));
 }
 
 }  // namespace cost_test

@@ -71,24 +71,6 @@ TEST_CASE("division: every batch entry, head and row belongs to one rank") {
     });
 }
 
-TEST_CASE("division: ranks of a ring are neighbours and have the same entries and heads") {
-    for_each_division([](const Plan& plan, std::size_t ranks) {
-        for (std::size_t rank = 1; rank < ranks; ++rank) {
-            const Share before = share_of(plan, rank - 1, ranks),
-                        share = share_of(plan, rank, ranks);
-            REQUIRE(before.ring_size == share.ring_size);
-            if (before.ring != share.ring) {
-                REQUIRE(share.ring == before.ring + 1);
-                REQUIRE(share.place == 0);
-                continue;
-            }
-            REQUIRE(share.place == before.place + 1);
-            REQUIRE(share.batches == before.batches);
-            REQUIRE(share.heads == before.heads);
-        }
-    });
-}
-
 TEST_CASE("division: causal work with the keys of each other rank differs by less than a tenth") {
     constexpr std::size_t length = 4000;
     for (std::size_t ranks = 1; ranks <= 16; ++ranks)

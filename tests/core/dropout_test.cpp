@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <vector>
@@ -133,20 +132,6 @@ TEST_CASE("dropout: probabilities 0 and 1 need no generator") {
         for (DropoutStream stream : streams)
             for (double value : dropout_mask<double>(Dropout{p, stream, false, 3}, 0, {2, 1, 3, 3}))
                 CHECK(value == 1 - p);
-}
-
-TEST_CASE("dropout: the mkl stream takes one draw of the generator, however many elements") {
-    TorchGenerator fresh(5);
-    const auto mask = dropout_mask<float>(
-        Dropout{0.3, DropoutStream::mkl, true, 1, TorchGenerator(5)}, 0, {1, 2, 1, 4});
-    for (std::size_t head = 0; head < 2; ++head) {
-        std::uint64_t x = fresh.draw32() % 2147483647u;
-        for (std::size_t key = 0; key < 4; ++key) {
-            const bool kept = static_cast<double>(x) / 2147483647.0 < 0.7;
-            CHECK(mask.data()[4 * head + key] == (kept ? 1.0f / 0.7f : 0.0f));
-            x = x * 1132489760u % 2147483647u;
-        }
-    }
 }
 
 }  // namespace dropout_test

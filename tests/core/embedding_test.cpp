@@ -1,4 +1,4 @@
-// Words to ids to vectors.
+// Words to ids to vectors. Which words and ids: tests/fuzz/text.cpp.
 #include "core/layer/embedding.hpp"
 
 #include <doctest/doctest.h>
@@ -10,36 +10,11 @@ namespace embedding_test {
 
 using namespace attn;
 
-TEST_CASE("words: commas vanish, ids follow the sorted set") {
-    const Words words = split_words("Life is short, eat dessert first");
-    CHECK(words.tokens ==
-          std::vector<std::string>{"Life", "is", "short", "eat", "dessert", "first"});
-    CHECK(words.ids == std::vector<std::int64_t>{0, 4, 5, 2, 1, 3});
-    CHECK(words.vocabulary == 6);
-}
-
 TEST_CASE("words: there are at most two million") {
     std::string text;
     for (std::size_t i = 0; i < max_words; ++i) text += "a ";
     CHECK(split_words(text).ids.size() == max_words);
     CHECK_THROWS_AS(split_words(text + "a"), Error);
-}
-
-TEST_CASE("words: a repeated word has one id") {
-    const Words words = split_words("a rose is a rose");
-    CHECK(words.ids == std::vector<std::int64_t>{0, 2, 1, 0, 2});
-    CHECK(words.vocabulary == 3);
-}
-
-TEST_CASE("words: every white space of Python's str.split parts them, a comma alone does not") {
-    CHECK(split_words("\t a\u00a0b\u3000c\u2028d \n").tokens ==
-          std::vector<std::string>{"a", "b", "c", "d"});
-    CHECK(split_words("a,b ,").tokens == std::vector<std::string>{"ab"});
-    CHECK(split_words(" , ").tokens.empty());
-}
-
-TEST_CASE("words: sorted by code point, not by alphabet") {
-    CHECK(split_words("\u00e9 z Z a").ids == std::vector<std::int64_t>{3, 2, 0, 1});
 }
 
 TEST_CASE("embedding: rows of nn.Embedding(7, 3), any order, repeated") {

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -124,53 +122,6 @@ TEST_CASE("evaluator: attn's arrays are within the bounds of their type, and the
         CHECK_MESSAGE(median > 0.005, name, " ", median);
         CHECK_MESSAGE(median < 0.5, name, " ", median);
     }
-}
-
-TEST_CASE("precisions: the narrowest that holds all numbers, and numbers that overflow") {
-    const auto of = [](std::vector<double> numbers) { return narrowest(numbers); };
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    CHECK(of({0.5, -3, infinity, std::nan("")}) == Precision::float16);
-    CHECK(of({0x1p100, 1.5}) == Precision::bfloat16);
-    CHECK(of({65504, 0x1p-24}) == Precision::float16);
-    CHECK(of({65504, 0x1p-25, 1 + 0x1p-10}) == Precision::float32);
-    CHECK(of({0.1}) == Precision::float64);
-    CHECK(row_of(Precision::float16).round(65520) == infinity);
-    CHECK(row_of(Precision::float16).round(65519) == 65504);
-    CHECK(row_of(Precision::bfloat16).round(1 + 0x1p-8) == 1);
-    CHECK(row_of(Precision::bfloat16).round(1 + 0x3p-8) == 1 + 0x1p-6);
-}
-
-TEST_CASE("evaluator: a question under the conventions of other settings is the one with these") {
-    const std::size_t seeds = test::cases(300);
-    std::size_t changed = 0;
-    for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
-        const test::DrawnLayer layer = test::drawn_layer(seed);
-        if (layer.settings.mode == Mode::linear) continue;
-        test::DrawnLayer other = test::with_other_settings(layer, seed);
-        ThreadPool pool(1);
-        const auto plan_of = [](const test::DrawnLayer& asked) {
-            PlanOptions options;
-            options.kernel = "reference";
-            options.emit = test::arrays_of(asked, "reference");
-            return make_plan(asked.settings, shapes_of(asked.operands), options);
-        };
-        const Problem problem = exact_question(plan_of(layer), layer.operands, pool);
-        const test::DrawnLayer exact = other.in(Dtype::float64);
-        const Plan plan = plan_of(exact);
-        const Conventions conventions = exact_question(plan, exact.operands, pool).asked;
-        const Result result = compute(plan, Operands(exact.operands), pool);
-        const Evaluator evaluator(problem, Precision::float64);
-        REQUIRE(problem.fits(conventions));
-        if (conventions != problem.asked) ++changed;
-        Candidate candidate(evaluator, conventions, true);
-        for (const NamedArray& array : result.arrays) {
-            if (!Evaluator::has(*find_array(array.name))) continue;
-            std::string where;
-            CHECK_MESSAGE(largest_ratio(candidate, plan, array, where) <= 1, layer.words, " ",
-                          where);
-        }
-    }
-    CHECK(changed > seeds / 2);
 }
 
 }  // namespace evaluate_test

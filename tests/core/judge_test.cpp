@@ -295,27 +295,4 @@ TEST_CASE("judge: a key of equal weight is right, another is not") {
     CHECK(verdict("top_keys", {0, 3}) == Verdict::wrong);
 }
 
-TEST_CASE(
-    "types: numbers that were rounded to a smaller type are recognised, simple ones are not") {
-    Random random(20260105);
-    std::normal_distribution<double> normal;
-    for (const PrecisionRow& type : precision_rows)
-        for (const double size : {1e-3, 1.0, 30.0, 300.0, 2000.0, 15000.0}) {
-            if (type.precision == Precision::tf32) continue;  // its numbers are those of float32
-            std::vector<double> numbers;
-            for (int i = 0; i < 20; ++i) numbers.push_back(type.round(size * normal(random)));
-            CAPTURE(std::string(type.name));
-            CAPTURE(size);
-            CHECK(evident_type(numbers, Precision::float64) == type.precision);
-        }
-    // Integers that any type has, or that are multiples of 16 by chance.
-    for (const double step : {1.0, 2.0, 16.0}) {
-        std::vector<double> numbers;
-        for (int i = 0; i < 20; ++i) numbers.push_back(step * static_cast<double>(random() % 3000));
-        CAPTURE(step);
-        CHECK(evident_type(numbers, Precision::float32) == Precision::float32);
-    }
-    CHECK(evident_type({0, 1, 0.5, 0.75, 3, 100}, Precision::float32) == Precision::float32);
-}
-
 }  // namespace judge_test

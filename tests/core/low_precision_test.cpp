@@ -88,32 +88,6 @@ TEST_CASE("low precision: every value, tie and neighbour of a tie of the 16-bit 
     }
 }
 
-TEST_CASE("low precision: random numbers round to the nearest value") {
-    std::mt19937_64 random(33);
-    for (const Small& type : types) {
-        std::vector<double> values;
-        for (int bits = 0; bits <= type.infinite(); ++bits) values.push_back(type.value(bits));
-        int wrong = 0;
-        for (std::size_t i = 0; i < test::cases(300000); ++i) {
-            // Every exponent from below the subnormal numbers to beyond the largest.
-            const int exponent =
-                static_cast<int>(random() % static_cast<unsigned>(2 * type.bias + 30)) - type.bias -
-                20;
-            const double x =
-                std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52, exponent);
-            const auto above = std::upper_bound(values.begin(), values.end(), x);
-            auto nearest = above - values.begin();
-            if (above == values.end() ||
-                (nearest > 0 && x < (values[static_cast<std::size_t>(nearest)] +
-                                     values[static_cast<std::size_t>(nearest - 1)]) /
-                                        2))
-                --nearest;
-            wrong += type.round(x) == nearest ? 0 : 1;
-        }
-        CHECK(wrong == 0);
-    }
-}
-
 TEST_CASE("low precision: int8 is the exact quotient, rounded once") {
     std::mt19937_64 random(34);
     int wrong = 0;

@@ -116,27 +116,4 @@ TEST_CASE("memory limit: the limit of ulimit is found, with its source") {
     }
 }
 
-TEST_CASE("memory limit: a share is a part of the whole, and needs above a share are reported") {
-    const double whole = memory_limit().bytes;
-    const auto outcome = [&](double part, double processes = 1) {
-        try {
-            return test::error_of(
-                [&] { require_memory(part * whole, "d_out", "a layer", processes); });
-        } catch (const BeyondShare&) {
-            return std::string("alone");
-        }
-    };
-    CHECK(outcome(0.5).empty());
-    CHECK(outcome(1).starts_with("d_out: a layer needs about "));
-    CHECK(outcome(0.2, 4).empty());
-    CHECK(outcome(0.3, 4).starts_with("d_out: a layer needs about "));
-    {
-        const MemoryShare share(4);
-        CHECK(outcome(0.2).empty());
-        CHECK(outcome(0.5) == "alone");
-        CHECK(outcome(1).starts_with("d_out: "));
-    }
-    CHECK(outcome(0.5).empty());
-}
-
 }  // namespace memory_limit_test

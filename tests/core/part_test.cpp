@@ -1,5 +1,5 @@
-// Parts of attention over some of the keys, joined, against the formula over all keys in long
-// double: by every backend, for generated questions, divisions and orders.
+// Parts of attention over some of the keys, joined, by every backend, where scores overflow. Parts
+// of generated questions: partial_test.py.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,14 +13,12 @@
 #include "core/layer/heads.hpp"
 #include "core/operator/merge.hpp"
 #include "core/plan/backend.hpp"
-#include "tests/support/kernel_check.hpp"
-#include "tests/support/sample.hpp"
+#include "tests/support/fused_answer.hpp"
 
 namespace part_test {
 
 using namespace attn;
 using test::Answer;
-using test::GeneratedQuestion;
 
 namespace {
 
@@ -81,51 +79,6 @@ Answer<T> joined(const Backend& backend, const AttentionCall<T>& call,
             static_cast<T>(merged.finish(row, answer.context.data() + row * d_v).logsumexp());
     return answer;
 }
-
-template <class T>
-std::size_t check_parts(std::uint64_t seed, ThreadPool& pool) {
-    const GeneratedQuestion<T> question = test::generate_question<T>(seed);
-    CAPTURE(seed);
-    CAPTURE(question.words);
-    std::mt19937 random(static_cast<std::uint32_t>(seed));
-    const auto truth = question.template formula<long double>();
-    const auto formula = question.template formula<T>();
-    const Answer<T> plain = test::reference(question.call);
-    const std::size_t rows = truth.logsumexp.size();
-    const test::RowCheck<T> context(truth.context, plain.context, formula.context, rows),
-        logsumexp(truth.logsumexp, plain.logsumexp, formula.logsumexp, rows);
-    const test::Units units = test::units_of(question, truth);
-    const std::vector<KeyRange> ranges = divide(question.kv_len(), random);
-    for (const Backend& backend : backends()) {
-        if (!backend.runs_here()) continue;
-        CAPTURE(backend.name);
-        const Answer<T> got = joined(backend, question.call, ranges, pool);
-        CHECK(context.first_wrong(got.context, units.context) == "");
-        CHECK(logsumexp.first_wrong(got.logsumexp, units.logsumexp) == "");
-    }
-    return context.usable();
-}
-
-template <class T>
-void check_generated() {
-    ThreadPool pool(2);
-    std::size_t usable = 0;
-    const std::uint64_t count = test::cases(200);
-    for (std::uint64_t seed = 1; seed <= count; ++seed) usable += check_parts<T>(seed, pool);
-    CHECK(usable > count * 20);
-}
-
-}  // namespace
-
-TEST_CASE("parts, generated: float32 parts joined in any order are the whole") {
-    check_generated<float>();
-}
-
-TEST_CASE("parts, generated: float64 parts joined in any order are the whole") {
-    check_generated<double>();
-}
-
-namespace {
 
 /// A question of some of whose keys the scores overflow: -Infinity, +Infinity or NaN.
 template <class T>
@@ -193,23 +146,6 @@ TEST_CASE(
          {check_overflows<float>(), check_overflows<double>()}) {
         CHECK(numbers > 300);
         CHECK(overflowed > 100);
-    }
-}
-
-TEST_CASE("parts: one part is the whole, bit for bit, and dropout counts from the sequence") {
-    ThreadPool pool(2);
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-        const GeneratedQuestion<double> question = test::generate_question<double>(seed);
-        CAPTURE(question.words);
-        if (!question.call.sink.empty()) continue;
-        for (const Backend& backend : backends()) {
-            if (!backend.is_fused() || !backend.runs_here()) continue;
-            const Answer<double> whole = test::fused(*backend.kernel, question.call, false);
-            const Answer<double> part =
-                joined(backend, question.call, {{0, question.kv_len()}}, pool);
-            CHECK(test::same_bits(whole.context, part.context));
-            CHECK(test::same_bits(whole.logsumexp, part.logsumexp));
-        }
     }
 }
 

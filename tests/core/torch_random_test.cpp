@@ -1,46 +1,19 @@
-// The generator and every draw, against the standard's own outputs and against PyTorch's.
+// The generator against the standard's own, and every way to skip draws. The draws against
+// PyTorch's: drawn_input_test.cpp.
 #include "core/base/torch_random.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <iterator>
 #include <random>
 #include <tuple>
-#include <type_traits>
+#include <vector>
 
 #include "core/base/initialisers.hpp"
-#include "tests/support/support.hpp"
 
 namespace torch_random_test {
 
 using namespace attn;
-using attn::test::flat;
-
-namespace {
-
-/// Calls check(recorded draws, fresh generator) for every seed on file.
-template <class Check>
-void for_each_seed(const std::string& name, Check check) {
-    const auto golden = test::load_data("golden/torch_random.json");
-    for (const auto& recorded : golden["seeds"]) {
-        CAPTURE(recorded["seed"].dump());
-        check(flat(recorded[name]), TorchGenerator(test::seed_bits(recorded["seed"])));
-    }
-}
-
-template <class T>
-void check_normals(const std::string& name, std::size_t count, double tolerance) {
-    for_each_seed(name, [&](const std::vector<double>& expected, TorchGenerator generator) {
-        std::vector<T> drawn(count);
-        NormalStream<T>(generator, count).read(0, drawn);
-        for (std::size_t i = 0; i < count; ++i)
-            CHECK(std::abs(static_cast<double>(drawn[i]) - expected[i]) <= tolerance);
-    });
-}
-
-}  // namespace
 
 TEST_CASE("Mt19937 is std::mt19937 over several blocks, drawn and skipped") {
     for (std::uint32_t seed : {0u, 1u, 5489u, 0xffffffffu}) {
@@ -69,25 +42,6 @@ TEST_CASE("seeds in any order: rising, again, back, by steps, over the end of 32
         for (std::size_t draw = 0; draw < 625; ++draw) REQUIRE(ours.draw() == standard());
         seed += i < 40 ? 1 : steps[i % std::size(steps)];
     }
-}
-
-TEST_CASE("only the low 32 bits of a seed count, and a negative one is its two's complement") {
-    CHECK(TorchGenerator(7).draw32() == TorchGenerator(7 + (std::uint64_t{1} << 32)).draw32());
-    CHECK(TorchGenerator(static_cast<std::uint64_t>(-1)).draw32() ==
-          TorchGenerator(0xffffffffu).draw32());
-    CHECK(TorchGenerator(7).draw32() != TorchGenerator(8).draw32());
-}
-
-TEST_CASE("randn on both sides of 16 values, and where 16 does not divide the count") {
-    for (std::size_t count : {1u, 5u, 15u, 16u, 17u, 31u, 32u, 40u}) {
-        CAPTURE(count);
-        check_normals<double>("randn64_" + std::to_string(count), count, 4e-15);
-        check_normals<float>("randn32_" + std::to_string(count), count, 2e-6);
-    }
-}
-
-TEST_CASE("randn below 16 float32 values is exact") {
-    check_normals<float>("randn32_15", 15, 1.2e-7);
 }
 
 TEST_CASE("a tensor of normals read in pieces is the tensor read whole") {
@@ -131,18 +85,6 @@ TEST_CASE("skipping is as many steps, at any place of a block, few or millions")
         ours.skip(count);
         standard.discard(before + count);
         for (int i = 0; i < 1300; ++i) REQUIRE(ours.draw() == standard());
-    }
-}
-
-TEST_CASE("a jump is as many steps, from one on") {
-    for (std::uint64_t count : {0u, 1u, 2u, 623u, 624u, 19936u, 19937u, 19938u, 39874u, 100003u}) {
-        CAPTURE(count);
-        Mt19937 engine(9);
-        engine.skip(100);
-        Mt19937Words words = engine.next_words();
-        jump(words, count);
-        engine.skip(count);
-        CHECK(words == engine.next_words());
     }
 }
 

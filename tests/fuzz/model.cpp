@@ -8,8 +8,8 @@
 #include "io/transformer/model.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/support/drawn_model.hpp"
+#include "tests/support/model_cases.hpp"
 #include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace attn::fuzz {
 namespace {
@@ -20,11 +20,8 @@ using nlohmann::json;
 const std::map<std::string, json>& cases() {
     static const std::map<std::string, json> all = [] {
         std::map<std::string, json> found;
-        for (const std::string& line :
-             test::lines_of(test::read_text(test::data_path("models/families.ndjson")))) {
-            const json c = json::parse(line);
+        for (const json& c : test::model_cases())
             found.emplace(c["config"]["model_type"].get<std::string>(), c);
-        }
         return found;
     }();
     return all;

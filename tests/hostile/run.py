@@ -16,13 +16,11 @@ MB = 1 << 20
 class Run:
     """One command; its exit code, processor time, memory and output."""
 
-    def __init__(self, arguments, stdin=os.devnull, addresses=None):
+    def __init__(self, arguments, stdin=os.devnull):
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
             resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-            if addresses is not None:
-                resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
             os.dup2(os.open(stdin, os.O_RDONLY), 0)
             for file, name in ((1, "out"), (2, "err")):
                 os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), file)

@@ -2,12 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
-
-#include <nlohmann/json.hpp>
 
 #include "core/base/low_precision.hpp"
 #include "io/read/array_file.hpp"
@@ -62,15 +59,6 @@ std::size_t check_blocks(const std::string& path) {
 
 TEST_CASE("blocks: every type has the values of llama.cpp, of any scale") {
     CHECK(check_blocks(data_path("gguf/blocks.safetensors")) == 13);
-}
-
-TEST_CASE("blocks: those of ATTN_GOLDEN agree") {
-    const char* const golden = std::getenv("ATTN_GOLDEN");
-    if (golden == nullptr) {
-        MESSAGE("skipped: ATTN_GOLDEN names no folder");
-        return;
-    }
-    CHECK(check_blocks(std::string(golden) + "/gguf/blocks.safetensors") == 13);
 }
 
 TEST_CASE("blocks: any range of elements is that of the whole") {

@@ -140,21 +140,4 @@ TEST_CASE("csv reading: a tab before '#' may be an empty field") {
         }
 }
 
-TEST_CASE("csv reading: a label and numbers behind '#' are refused above rows of any width") {
-    for (const std::string label : {"#1", "##ing", "#x"})
-        for (const std::string separator : {",", ";", "\t"})
-            for (std::size_t width = 1; width <= 4; ++width)
-                for (std::size_t below = 1; below <= 3; ++below) {
-                    std::string text = label, row = "the";
-                    for (std::size_t i = 0; i < width; ++i) text += separator + "0.5";
-                    for (std::size_t i = 0; i < below; ++i) row += separator + "2";
-                    text += "\n" + row + "\n" + row + "\n";
-                    CAPTURE(text);
-                    const std::string error = read(text).error;
-                    REQUIRE_FALSE(error.empty());
-                    check_ways(error, text, {});
-                    CHECK(read(text, {.comments = true}).meaning.labels == Words{"the", "the"});
-                }
-}
-
 }  // namespace csv_comments_test

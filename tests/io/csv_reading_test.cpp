@@ -18,27 +18,6 @@ constexpr std::size_t cases = 20000;
 
 }  // namespace
 
-TEST_CASE("csv reading: plain tables are read whole, by every separator, with and without flags") {
-    Tables random(1);
-    for (std::size_t i = 0; i < test::cases(cases); ++i) {
-        const bool labelled = random.chance(), has_header = random.chance();
-        const Table table = random.table(labelled, has_header);
-        const std::string comment = random.chance() ? "# made by x, 2 of 3\n" : "";
-        const std::string text = comment + table.text();
-        CAPTURE(text);
-        for (const bool by_flags : {false, true}) {
-            CsvStyle style;
-            if (by_flags)
-                style = {has_header ? Guess::yes : Guess::no, labelled ? Guess::yes : Guess::no};
-            const Reading found = read(text, style);
-            CAPTURE(found.error);
-            // "# made by x, 2 of 3" has as many fields as a row of one number and a label.
-            if (found.error.find("'#'") != std::string::npos && !comment.empty()) continue;
-            CHECK(found.meaning == table.meaning());
-        }
-    }
-}
-
 TEST_CASE("csv reading: a damaged or missing field anywhere is never read as something else") {
     Tables random(2);
     std::size_t refused = 0;
@@ -327,11 +306,6 @@ TEST_CASE("csv reading: a flag is named only if the reading by it gets past the 
     const std::string error = read(glove + "\" 1\n" + glove).error;
     CHECK(error.starts_with("f.csv:120001:1: a quote"));
     CHECK(error.ends_with("; --csv-quotes no reads it as text"));
-}
-
-TEST_CASE("csv reading: in float64 numbers beyond float32 are read") {
-    const auto read = read_csv(test::make_source("f", "3.5e38,1e-400\n"), {Dtype::float64});
-    CHECK(test::numbers_of(read.matrix.values) == std::vector<double>{3.5e38, 0});
 }
 
 }  // namespace csv_reading_test

@@ -1,14 +1,8 @@
-// Results as CSV, and rows of text in pieces.
+// Results as CSV. Rows of text in pieces: output_files_test.cpp, threads_test.cpp.
 #include <doctest/doctest.h>
-
-#include <algorithm>
-
-#include <nlohmann/json.hpp>
 
 #include "io/read/csv.hpp"
 #include "io/write/output_formats.hpp"
-#include "io/write/row_text.hpp"
-#include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
 
 namespace csv_writer_test {
@@ -29,13 +23,6 @@ Array<float> counting(const std::vector<std::size_t>& shape) {
     for (std::size_t i = 0; i < array.size(); ++i)
         array.data()[i] = 0.1f * static_cast<float>(i) - 1;
     return array;
-}
-
-/// The array in steps of `rows` rows.
-NamedArray stream_of(const Array<float>& array, std::size_t rows) {
-    NamedArray named{"scores", {}, {"q_len", "kv_len"}};
-    named.stream = attn::test::row_stream(array, rows);
-    return named;
 }
 
 }  // namespace
@@ -104,42 +91,6 @@ TEST_CASE("csv writer: a label with U+0000 is refused before anything is written
         CHECK(error ==
               "label 1: 'b\\x00c' holds U+0000, which text may not; expected another label or "
               "format");
-    }
-}
-
-TEST_CASE("rows: the bytes depend neither on threads, nor on pieces, nor on a stream's steps") {
-    for (const std::vector<std::size_t>& shape :
-         {std::vector<std::size_t>{1, 1}, {130}, {7, 65}, {3, 5, 64}, {40, 1}, {2, 2, 3, 2}}) {
-        const Array<float> array = counting(shape);
-        for (const Writer write : {write_json, write_csv}) {
-            Report report = report_of(array);
-            const auto text = [&] {
-                return test::written([&](Output& out) { write(out, report, {}); });
-            };
-            const std::string expected = text();
-            for (std::size_t threads : {1u, 2u, 3u, 4u, 5u}) {
-                ThreadPool workers(threads);
-                report.workers = &workers;
-                CHECK(text() == expected);
-                for (std::size_t step : {1u, 3u, 1000u}) {
-                    const NamedArray whole =
-                        std::exchange(report.arrays[0], stream_of(array, step));
-                    CHECK(text() == expected);
-                    report.arrays[0] = whole;
-                }
-                // No brackets here: pieces alone.
-                const auto none = [](TextBuffer&, const auto&, std::size_t) {};
-                const RowFormat plain{" ", "nan", "inf", "-inf", {}, none, none};
-                std::string first;
-                for (std::size_t piece : {1u, 2u, 64u, 100u, 10000u}) {
-                    const std::string pieces = test::written([&](Output& out) {
-                        write_rows(out, report.arrays[0], plain, &workers, piece);
-                    });
-                    if (first.empty()) first = pieces;
-                    CHECK(pieces == first);
-                }
-            }
-        }
     }
 }
 

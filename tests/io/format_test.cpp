@@ -2,13 +2,12 @@
 // what the array holds, to the bit. tests/fuzz reads files of attn by attn.
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <random>
 
 #include "io/write/output_formats.hpp"
+#include "tests/support/awkward_values.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
@@ -26,40 +25,6 @@ using Shape = std::vector<std::size_t>;
 
 const std::vector<Shape> shapes{{1}, {70}, {1, 1}, {7, 66}, {40, 1}, {3, 2, 5}, {2, 3, 4, 5}};
 constexpr std::array<std::string_view, 4> axes{"batch", "heads", "q_len", "kv_len"};
-
-template <class T>
-std::vector<T> awkward_numbers() {
-    using Limits = std::numeric_limits<T>;
-    // clang-format off
-    std::vector<T> numbers{
-        0, 1, T(0.1), T(1) / 3, T(1e-5), Limits::denorm_min(), Limits::min(), T(5),
-        T(1e7), T(16777216), T(123456789), T(1e14), Limits::max(), Limits::epsilon(),
-        T(0x1p53), T(0x1p62), T(0x1p63), T(0x1p64), T(1e18), T(1e19), T(1e21), T(1e22),
-        T(1e23), T(12345678901234567890.0), T(0.5), T(0.49),
-        std::nextafter(Limits::min(), T(0)), Limits::infinity(), Limits::quiet_NaN()};
-    // clang-format on
-    for (std::size_t i = 0, count = numbers.size(); i < count; ++i) numbers.push_back(-numbers[i]);
-    return numbers;
-}
-
-/// Awkward numbers and random bits; one shape in a few counts 0, 1, 2, ... as a header does.
-template <class T>
-Array<T> make_values(const Shape& shape, std::mt19937_64& random) {
-    Array<T> values = Array<T>::from_shape(shape);
-    if constexpr (std::is_same_v<T, std::int64_t>) {
-        for (T& value : values) value = static_cast<T>(random());
-        values.data()[0] = std::numeric_limits<T>::min();
-    } else {
-        using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-        static const std::vector<T> awkward = awkward_numbers<T>();
-        const bool counts = random() % 5 == 0;
-        for (std::size_t i = 0; i < values.size(); ++i)
-            values.data()[i] = counts              ? static_cast<T>(i)
-                               : random() % 2 == 0 ? awkward[random() % awkward.size()]
-                                                   : std::bit_cast<T>(static_cast<Bits>(random()));
-    }
-    return values;
-}
 
 template <class T>
 NamedArray kept(std::string name, const Array<T>& values) {
@@ -223,8 +188,9 @@ struct Arrays {
 
 template <class T>
 Arrays<T> make_arrays(std::mt19937_64& random) {
-    Arrays<T> arrays{make_values<std::int64_t>({9}, random), {}};
-    for (const Shape& shape : shapes) arrays.values.push_back(make_values<T>(shape, random));
+    Arrays<T> arrays{test::awkward_values<std::int64_t>({9}, random), {}};
+    for (const Shape& shape : shapes)
+        arrays.values.push_back(test::awkward_values<T>(shape, random));
     return arrays;
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "io/write/output_formats.hpp"
+#include "tests/support/awkward_values.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/row_stream.hpp"
 #include "tests/support/support.hpp"
@@ -32,34 +33,6 @@ const std::vector<Shape> shapes{{1}, {70}, {1, 1}, {7, 66}, {3, 2, 5}, {2, 3, 4,
 const std::vector<const char*> store_types{"float16",     "bfloat16",   "int8:0.05",
                                            "fixed:1,0",   "fixed:12,8", "fixed:16,20",
                                            "fixed:31,-3", "fixed:64,40"};
-
-template <class T>
-Array<T> make_values(const Shape& shape, std::mt19937_64& random, bool with_nan) {
-    Array<T> values = Array<T>::from_shape(shape);
-    for (T& value : values) {
-        if constexpr (std::is_same_v<T, std::int64_t>) {
-            value = random() % 4 == 0 ? std::numeric_limits<T>::min() : static_cast<T>(random());
-        } else {
-            using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-            using Limits = std::numeric_limits<T>;
-            const T special[] = {T(0),
-                                 -T(0),
-                                 Limits::max(),
-                                 Limits::lowest(),
-                                 Limits::denorm_min(),
-                                 Limits::infinity(),
-                                 -Limits::infinity(),
-                                 T(3),
-                                 T(1e7)};
-            value = random() % 2 == 0 ? special[random() % std::size(special)]
-                    : random() % 2 == 0
-                        ? static_cast<T>(std::ldexp(static_cast<double>(random() % 1000), -8))
-                        : std::bit_cast<T>(static_cast<Bits>(random()));
-            if (std::isnan(value)) value = with_nan ? Limits::quiet_NaN() : T(0.25);
-        }
-    }
-    return values;
-}
 
 template <class T>
 Report report_of(const std::string& name, const Array<T>& values, bool is_streamed = false) {
@@ -116,7 +89,7 @@ template <class T>
 void check_own_type(const std::string& c_type, std::mt19937_64& random) {
     for (const Shape& shape : shapes)
         for (const bool is_streamed : {false, true}) {
-            const Array<T> values = make_values<T>(shape, random, true);
+            const Array<T> values = test::awkward_values<T>(shape, random);
             std::string sizes;
             const test::Decoded header =
                 decode_c(text_of(write_c, report_of("x.7", values, is_streamed)));
@@ -157,7 +130,9 @@ TEST_CASE("hardware formats: stored types have the words of the rounded numbers"
             StoredType type;
             REQUIRE(parse_stored_type(name, type) == "");
             CHECK(text_of(type) == name);
-            const auto values = make_values<double>(shape, random, !type.is_integer());
+            auto values = test::awkward_values<double>(shape, random);
+            if (type.is_integer())
+                for (double& value : values) value = std::isnan(value) ? 0.25 : value;
             Report report = report_of("x", values);
             report.stored = stored_arrays(report.arrays, type);
             const std::string header = text_of(write_c, report),
@@ -190,33 +165,6 @@ TEST_CASE("hardware formats: stored types have the words of the rounded numbers"
                 std::to_string(saturated) + " of " + std::to_string(values.size()) + " numbers";
             CHECK((header.find(said) != std::string::npos) == (saturated != 0));
             CHECK((words.find(said) != std::string::npos) == (saturated != 0));
-        }
-}
-
-TEST_CASE("hardware formats: npy and safetensors hold the bits of 16-bit types") {
-    std::mt19937_64 random(9);
-    for (const Shape& shape : shapes)
-        for (const char* name : {"float16", "bfloat16"}) {
-            StoredType type;
-            REQUIRE(parse_stored_type(name, type) == "");
-            const auto values = make_values<float>(shape, random, true);
-            Report report = report_of("x", values);
-            report.stored = stored_arrays(report.arrays, type);
-            std::string expected;
-            for (const float value : values) {
-                const std::int64_t word = stored(double{value}, type).word;
-                expected += static_cast<char>(word & 255);
-                expected += static_cast<char>(word >> 8);
-            }
-            const std::string safetensors = text_of(write_safetensors, report);
-            CHECK(safetensors.ends_with(expected));
-            CHECK(safetensors.find(type.kind == StoredKind::float16
-                                       ? R"("dtype":"F16")"
-                                       : R"("dtype":"BF16")") != std::string::npos);
-            if (type.kind == StoredKind::bfloat16) continue;
-            const std::string npy = text_of(write_npy, report);
-            CHECK(npy.find("'<f2'") != std::string::npos);
-            CHECK(npy.ends_with(expected));
         }
 }
 

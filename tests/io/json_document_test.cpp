@@ -1,10 +1,8 @@
-// JSON documents and arrays: Python's words, trailing commas, strings. Members are held against
+// JSON documents: trailing commas, strings. Members are held against
 // nlohmann_json by tests/fuzz. What is refused: cli/mistakes.tsv.
 #include "io/read/json_document.hpp"
 
 #include <doctest/doctest.h>
-
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -15,30 +13,6 @@ namespace json_document_test {
 using namespace attn;
 using namespace attn::io;
 using attn::test::error_of;
-using attn::test::numbers_of;
-
-namespace {
-
-NumberArray read(const std::string& text, const ArrayRules& rules = {}) {
-    const Source source = test::make_source("f.json", text);
-    return JsonDocument(source).read_array(rules);
-}
-
-}  // namespace
-
-TEST_CASE("json: Python's NaN and Infinity are read where the rules allow, else refused in place") {
-    ArrayRules rules;
-    rules.nonfinite = true;
-    const auto values =
-        read("[[NaN, Infinity, -Infinity, \"NaN\", \"Infinity\", \"-Infinity\"]]", rules).values;
-    for (std::size_t i : {0u, 3u}) CHECK(std::isnan(values.data()[i]));
-    for (std::size_t i : {1u, 4u}) CHECK((std::isinf(values.data()[i]) && values.data()[i] > 0));
-    for (std::size_t i : {2u, 5u}) CHECK((std::isinf(values.data()[i]) && values.data()[i] < 0));
-}
-
-TEST_CASE("json: a number that rounds to the largest float32 does not overflow") {
-    CHECK(numbers_of(read("[[3.40282356e38]]").values)[0] == 3.40282356e38);
-}
 
 TEST_CASE("json: a trailing comma is reported as such, in any place") {
     const auto read_all = [](const std::string& text) {

@@ -41,17 +41,6 @@ Words read_lines(const std::string& text, std::size_t longest = LineReader::long
 
 }  // namespace
 
-TEST_CASE("lines: with and without a break at the end, blank ones, none") {
-    CHECK(read_lines("") == Words{});
-    CHECK(read_lines("\n") == Words{""});
-    CHECK(read_lines("a") == Words{"a"});
-    CHECK(read_lines("a\n") == Words{"a"});
-    CHECK(read_lines("a\n\n\nb") == Words{"a", "", "", "b"});
-    CHECK(read_lines("\n\n") == Words{"", ""});
-    CHECK(read_lines("a\r\nb\r\n") == Words{"a\r", "b\r"});
-    CHECK(read_lines(std::string("a\0b\n", 4)) == Words{std::string("a\0b", 3)});
-}
-
 TEST_CASE("lines: breaks may be anywhere in the pieces that are read") {
     for (std::size_t length : {piece - 2, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 7}) {
         CAPTURE(length);
@@ -87,18 +76,6 @@ TEST_CASE("lines: one of more bytes than allowed comes without its text, and the
     REQUIRE(reader.next(line) == Next::found);
     CHECK(line.size == 3 * piece);
     CHECK(line.text.empty());
-}
-
-TEST_CASE("lines: a long one that is not text is skipped in little memory") {
-    constexpr std::size_t mib = std::size_t{1} << 20;
-    for (const char filling : {'x', '0', '\0'})
-        for (const std::size_t length : {3 * mib, 5 * mib + 7}) {
-            const Words lines = read_lines("before\n" + std::string(length, filling) + "\nafter\n");
-            CHECK(lines == Words{"before", "", "after"});
-        }
-    std::string numbers;
-    while (numbers.size() < 5 * mib) numbers += "0.125,";
-    CHECK(read_lines("before\n" + numbers + "\nafter\n")[1] == numbers);
 }
 
 }  // namespace line_reader_test

@@ -83,22 +83,6 @@ TEST_CASE("missing models: the name of a public model says how to get its folder
     }
 }
 
-TEST_CASE("missing files: nothing is guessed where nothing is near") {
-    attn::test::scratch_folder();
-    fill("folder", {"b.csv", "a.csv", ".hidden"});
-    CHECK(about_missing_file("folder/quite_another") == "no such file; expected an existing file");
-    CHECK(about_missing_file("folder/.hiddem") == "no such file; expected an existing file");
-    fill("folder", {"a1", "b2", "c3", "d4", "e5", "f6"});
-    CHECK(about_missing_file("folder/quite_another") == "no such file; expected an existing file");
-    fill("folder", {});
-    CHECK(about_missing_file("folder/x.csv") == "no such file; expected an existing file");
-    CHECK(about_missing_file("none/x.csv") ==
-          "no such file: folder none does not exist; expected an existing file");
-    CHECK(about_missing_file("[[1, 2]]").find("pipe") != std::string::npos);
-    CHECK(about_missing_file("to be or not").find("--text") != std::string::npos);
-    CHECK(about_missing_file("https://host/x.csv").find("download") != std::string::npos);
-}
-
 TEST_CASE("missing files: names of others do no harm, and many take no time") {
     attn::test::scratch_folder();
     fill("folder", {"x\n\x1b[31m.csv", std::string(200, 'y') + ".csv"});

@@ -4,7 +4,6 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <random>
 #include <string>
 
@@ -122,29 +121,6 @@ TEST_CASE("shortest: random bits, and numbers of few digits") {
         if (!is_shortest(few)) ++wrong;
     }
     CHECK(wrong == 0);
-}
-
-TEST_CASE("precision is digits after the point, rounded from the exact value") {
-    CHECK(number_text(0.125, 2) == "0.12");
-    CHECK(number_text(0.375, 2) == "0.38");
-    CHECK(number_text(2.675, 2) == "2.67");  // the double is below 2.675
-    CHECK(number_text(-1e-9f, 4) == "-0.0000");
-    CHECK(number_text(3.0f, 0) == "3");
-    CHECK(number_text(std::int64_t{-7}, 4) == "-7");
-    CHECK(number_text(1.7976931348623157e308, 20).size() == 309 + 21);
-}
-
-TEST_CASE("loose numbers: what Python's float() takes") {
-    CHECK(parse_loose_number("+1.5").value == 1.5);
-    CHECK(parse_loose_number(".5").value == 0.5);
-    CHECK(parse_loose_number("1.").length == 2);
-    CHECK(parse_loose_number("007").value == 7);
-    CHECK(parse_loose_number("-.5e1").value == -5);
-    CHECK(parse_loose_number("-Infinity").value == -std::numeric_limits<double>::infinity());
-    CHECK(parse_loose_number("inf").length == 3);
-    CHECK(std::isnan(parse_loose_number("NaN").value));
-    for (const char* bad : {"", "+", ".", "e5", "--1", "x"})
-        CHECK(parse_loose_number(bad).length == 0);
 }
 
 }  // namespace numbers_test

@@ -45,18 +45,6 @@ std::string fresh_folder(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("output: without commit the old file stays and nothing is left behind") {
-    const std::string folder = fresh_folder("abandoned"), path = folder + "/r.json";
-    test::write_text(path, "old");
-    {
-        OutputFile out(path);
-        out.fill([](Output& to) { to << std::string(1 << 20, 'x'); });
-        CHECK(test::read_text(path) == "old");
-    }
-    CHECK(test::read_text(path) == "old");
-    CHECK(files_in(folder) == 1);
-}
-
 TEST_CASE("output: nobody sees more of a file while it is replaced, nor behind, than before") {
     const std::string folder = fresh_folder("modes"), path = folder + "/r.json";
     const mode_t old_mask = ::umask(022);
@@ -150,33 +138,6 @@ TEST_CASE("output: other names of a file keep the old bytes") {
     replace(path);
     CHECK(test::read_text(path) == "new");
     CHECK(test::read_text(folder + "/other") == "old");
-}
-
-TEST_CASE("output: a symbolic link stays a link") {
-    const std::string folder = fresh_folder("linked");
-    test::write_text(folder + "/real", "old");
-    fs::create_symlink("real", folder + "/link");
-    replace(folder + "/link");
-    CHECK(fs::is_symlink(folder + "/link"));
-    CHECK(test::read_text(folder + "/real") == "new");
-}
-
-TEST_CASE("output: devices are written in place; folders and full disks are errors") {
-    replace("/dev/null");
-    CHECK(fs::is_character_file("/dev/null"));
-    CHECK(test::error_of([] {
-              OutputFile out(test::scratch_folder());
-          }).ends_with(": is a folder; expected a file to write"));
-    CHECK(test::error_of([] { OutputFile out("/no/such/folder/r.json"); }) ==
-          "/no/such/folder/r.json: folder /no/such/folder does not exist; expected an existing "
-          "folder (mkdir -p creates it)");
-    if (fs::exists("/dev/full"))
-        CHECK(test::error_of([] {
-                  OutputFile out("/dev/full");
-                  out.fill([](Output& to) { to << "x"; });
-              }) ==
-              "/dev/full: cannot be written (No space left on device); expected a writable "
-              "location with enough space");
 }
 
 }  // namespace output_file_test

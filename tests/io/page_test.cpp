@@ -83,13 +83,6 @@ TEST_CASE("page: labels and titles are only text") {
     CHECK(data["axes"][0]["labels"] == map.panel_axes[0].labels);
 }
 
-TEST_CASE("page: opens on the weights, where there are some") {
-    HeatMap scores = map_of(numbers(1, 3)), weights = map_of(numbers(1, 3));
-    scores.array = "scores";
-    CHECK(data_of(page_of({scores, weights, scores}), "contents")["first"] == 1);
-    CHECK(data_of(page_of({scores, scores}), "contents")["first"] == 0);
-}
-
 TEST_CASE("page: query rows of a cache keep their indices") {
     Report report;
     report.query_labels = report.key_labels = {"a", "b", "c", "d"};

@@ -124,34 +124,6 @@ bool holds_map(Pixels& pixels, const HeatMap& map, std::size_t y) {
 
 }  // namespace
 
-TEST_CASE("svg: title, panels, labels, axes and legend") {
-    const std::string svg = svg_of(causal_map(2, journey, 6));
-    CHECK(fault_of(svg) == "");
-    CHECK(test::contains(svg, "<title>self  attention_weights (1, 2, 6, 6)</title>"));
-    CHECK(test::contains(svg, ">head 1</text>"));
-    CHECK(count_of(svg, ">journey</text>") == 3);  // a row, and a column of each panel
-    CHECK(test::contains(svg, ">query</text>"));
-    CHECK(test::contains(svg, ">key</text>"));
-    CHECK(test::contains(svg, ">masked</text>"));
-    CHECK(!test::contains(svg, ">no number</text>"));
-}
-
-TEST_CASE("svg: queries after the first, and cells of several elements") {
-    Report report;
-    report.query_labels = report.key_labels = journey;
-    report.first_query = 4;
-    Array<float> values = Array<float>::from_shape({2, 6});
-    for (std::size_t i = 0; i < 12; ++i) values.data()[i] = static_cast<float>(i) / 16;
-    const NamedArray array{"attention_weights", values, {"q_len", "kv_len"}};
-    CHECK(test::contains(svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {})),
-                         "<title>query 5 step, key 0 Your: 0.375</title>"));
-    const std::string means =
-        svg_of(make_heat_map(report, array, nullptr, ColorScale::log, {1, 3}));
-    CHECK(test::contains(means, "<title>query 4 to 5, key 2 to 3: largest 0.5625</title>"));
-    CHECK(test::contains(means, ">each cell is the largest of 2 x 2 elements</text>"));
-    CHECK(test::contains(means, "full colour: 0.688, equal steps for equal ratios</text>"));
-}
-
 TEST_CASE("svg: labels hold anything") {
     const std::vector<std::string> hostile{"<script>alert(1)</script>",
                                            "a&b&lt;",

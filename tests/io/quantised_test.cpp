@@ -225,28 +225,4 @@ TEST_CASE("rearranged: parts, transposes and turns, in any range") {
     }
 }
 
-TEST_CASE("quantised: the models of ATTN_GOLDEN have no codes or scales left") {
-    const char* const golden = std::getenv("ATTN_GOLDEN");
-    if (golden == nullptr) {
-        MESSAGE("skipped: ATTN_GOLDEN names no folder");
-        return;
-    }
-    for (const char* name : {"deepseek_v3-fp8", "gpt_oss-mxfp4", "ministral3-fp8", "qwen3-fp8"}) {
-        const std::string folder = std::string(golden) + "/models-quantised/" + name;
-        CAPTURE(folder);
-        const ArrayFile file = dequantised(*open_input_file(folder + "/model.safetensors").arrays,
-                                           json::parse(read_text(folder + "/config.json")));
-        CHECK(file.arrays.size() > 20);
-        for (const StoredArray& array : file.arrays) {
-            CAPTURE(array.name);
-            CHECK(!contains(array.name, "_scale"));
-            CHECK((array.type_name != "U8" &&
-                   (array.type_name != "F8_E4M3" || array.type == ElementType::float32)));
-            std::size_t nonfinite = 0;
-            for (float value : floats_of(array)) nonfinite += !std::isfinite(value);
-            CHECK(nonfinite == 0);
-        }
-    }
-}
-
 }  // namespace quantised_test

@@ -38,38 +38,11 @@ TEST_CASE("UTF-8: overlong forms, surrogates, cut sequences and code points past
     CHECK(find_invalid_utf8("ok\xff") == 2);
 }
 
-TEST_CASE("reading: folders, missing files and zero bytes have their own words") {
+TEST_CASE("reading: a zero byte is refused") {
     test::scratch_folder();
-    CHECK(error_of([] { read_source("gone/x.csv"); }) ==
-          "gone/x.csv: no such file; expected an existing file");
-    CHECK(error_of([] { read_source("."); }) == ".: is a folder; expected a file");
     test::write_text("zero.csv", std::string("1,2\0", 4));
     CHECK(error_of([] { read_source("zero.csv"); }) ==
           "zero.csv: holds a zero byte; expected text (json, ndjson or csv)");
-    const auto is = [](const std::string& name, const std::string& bytes) {
-        test::write_text("wide.csv", bytes);
-        CHECK(error_of([] { read_source("wide.csv"); }) ==
-              "wide.csv: is " + name + "; expected UTF-8 text, as iconv -f " + name +
-                  " -t UTF-8 writes it");
-    };
-    for (const std::size_t width : {2u, 4u})
-        for (const bool little : {false, true})
-            for (const bool marked : {false, true})
-                for (const std::string text : {"1\n2\n", "0.5,1\n2,3\n", "[[1, 2], [3, 4]]\n"}) {
-                    std::string bytes;
-                    const auto add = [&](unsigned code) {
-                        for (std::size_t i = 0; i < width; ++i)
-                            bytes += static_cast<char>(
-                                (code >> (8 * (little ? i : width - 1 - i))) & 0xff);
-                    };
-                    if (marked) add(0xfeff);
-                    for (char c : text) add(static_cast<unsigned char>(c));
-                    is("UTF-" + std::to_string(8 * width) +
-                           (marked   ? ""
-                            : little ? "LE"
-                                     : "BE"),
-                       bytes);
-                }
 }
 
 }  // namespace source_test

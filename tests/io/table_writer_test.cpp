@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "io/text/text.hpp"
 #include "io/write/output_formats.hpp"
 #include "tests/support/sample.hpp"
@@ -182,28 +180,6 @@ TEST_CASE(
     CHECK(text.find("(3 of 12 matrices shown; all: there)\n") != std::string::npos);
     CHECK(text.find("batch 0, head 1\n        0\n0  0.0000\n...\nbatch 2, head 3\n") !=
           std::string::npos);
-}
-
-TEST_CASE("table: token labels on both axes of the weights") {
-    Report report;
-    report.query_labels = report.key_labels = {"Your", "\u9053"};
-    report.arrays = {{"attention_weights",
-                      test::array_of<float>({{1, 0}, {0.25f, 0.75f}}),
-                      {"q_len", "kv_len"}}};
-    CHECK(table(report) ==
-          "attention_weights (q_len 2, kv_len 2)\n"
-          "        Your      \u9053\n"
-          "Your  1.0000  0.0000\n"
-          "\u9053    0.2500  0.7500\n");
-}
-
-TEST_CASE("table: a label cannot break the lines") {
-    Report report;
-    report.query_labels = report.key_labels = {"a\nb"};
-    Array<float> one = Array<float>::from_shape({1, 1});
-    one(0, 0) = 1;
-    report.arrays.push_back({"w", one, {"q_len", "kv_len"}});
-    CHECK(table(report) == "w (q_len 1, kv_len 1)\n        a\\x0ab\na\\x0ab  1.0000\n");
 }
 
 }  // namespace table_writer_test

@@ -47,8 +47,8 @@ Report large_report(std::size_t tokens) {
 }
 
 std::string drawn(const Report& report, const Terminal& terminal,
-                  const IsMasked& is_masked = is_future, ColorScale scale = ColorScale::fixed) {
-    const HeatMap map = make_heat_map(report, report.arrays[0], is_masked, scale,
+                  const IsMasked& is_masked = is_future) {
+    const HeatMap map = make_heat_map(report, report.arrays[0], is_masked, ColorScale::fixed,
                                       limits_of(terminal, report.arrays[0]));
     return test::written([&](Output& out) { write_terminal(out, map, terminal); });
 }

@@ -40,12 +40,4 @@ TEST_CASE("torch: every tensor on file is printed as PyTorch prints it") {
     }
 }
 
-TEST_CASE("torch: each array follows its name") {
-    Report report;
-    report.arrays = {{"a", test::array_of<float>({{1.5f, 2.0f}}), {"q_len", "d_out"}},
-                     {"b", test::array_of<std::int64_t>({3, 4}), {"tokens"}}};
-    CHECK(test::written([&](Output& out) { write_torch(out, report, {}); }) ==
-          "a\ntensor([[1.5000, 2.0000]])\n\nb\ntensor([3, 4])\n");
-}
-
 }  // namespace torch_writer_test

@@ -3,16 +3,12 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-#include "io/file/source.hpp"
-#include "io/plot/text_line.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
-#include "tests/support/sample.hpp"
 
 namespace utf8_test {
 
@@ -33,32 +29,6 @@ std::string json_string(std::string_view text) {
 }
 
 }  // namespace
-
-TEST_CASE("every code point is shown as it is or by its number, and comes back from JSON") {
-    std::size_t changed = 0, different = 0;
-    for (char32_t code = 0; code < 0x110000; ++code) {
-        if (code >= 0xd800 && code < 0xe000) continue;
-        const std::string text = utf8({&code, 1}), shown = printable(text);
-        char number[16] = {};
-        std::snprintf(number, sizeof number,
-                      code < 0x80      ? "\\x%02x"
-                      : code < 0x10000 ? "\\u%04x"
-                                       : "\\U%08x",
-                      static_cast<unsigned>(code));
-        const bool is_same = shown == text;
-        changed += is_same ? 0 : 1;
-        const std::string json = json_string(text);
-        const bool is_json = code % attn::test::one_in != 0 || nlohmann::json::parse(json) == text;
-        const bool is_plain = code == '"' || code == '\\' || (json == '"' + text + '"') == is_same;
-        const bool is_right = (is_same || shown == number) && one_line(text) == shown &&
-                              label_text(text, 20) == shown && is_json && is_plain &&
-                              json_text(text) == json;
-        different += is_right ? 0 : 1;
-    }
-    CHECK(different == 0);
-    // C0, DEL and C1; ends of lines; 4174 default ignorable; annotations; noncharacters.
-    CHECK(changed == 65 + 2 + 4174 + 3 + 66);
-}
 
 TEST_CASE("joiners and styles are seen where letters or emoji need them, and nowhere else") {
     for (std::u32string_view text :

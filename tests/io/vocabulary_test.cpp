@@ -98,20 +98,6 @@ TEST_CASE("vocabulary: pieces of byte-level tokenizers are the texts that they s
     for (std::size_t i = 0; i < words.size(); ++i) CHECK(alone->piece(10 * i + 2) == shown[i]);
 }
 
-TEST_CASE("vocabulary: every byte alone is itself or its number") {
-    json vocabulary = json::object();
-    for (unsigned byte = 0; byte < 256; ++byte)
-        vocabulary[spelled({static_cast<char>(byte)})] = byte;
-    REQUIRE(vocabulary.size() == 256);
-    const auto found = read("vocab.json", vocabulary.dump());
-    for (unsigned byte = 0; byte < 128; ++byte)
-        CHECK(found->piece(byte) == std::string{static_cast<char>(byte)});
-    for (unsigned byte = 128; byte < 256; ++byte) {
-        constexpr const char* digits = "0123456789abcdef";
-        CHECK(found->piece(byte) == std::string("\\x") + digits[byte / 16] + digits[byte % 16]);
-    }
-}
-
 TEST_CASE("vocabulary: pieces of other tokenizers are unchanged") {
     const json metaspace{{"type", "Metaspace"}};
     const json pieces{{"\u2581the", 0}, {"<0xE2>", 5}, {"##ing", 7}, {"\u0120x", 8}};

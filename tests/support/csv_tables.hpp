@@ -133,14 +133,6 @@ struct Table {
     std::vector<Words> cells;  // numbers
     char separator = ',';
 
-    Meaning meaning() const {
-        Meaning meaning{header, labels, {}};
-        for (const Words& row : cells)
-            for (const std::string& cell : row)
-                meaning.values.push_back(std::strtod(cell.c_str(), nullptr));
-        return meaning;
-    }
-
     std::string text() const {
         std::string text = header.empty() ? "" : joined(header, separator);
         for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -1,8 +1,6 @@
 // See drawn_layer.hpp.
 #include "tests/support/drawn_layer.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <random>
@@ -275,40 +273,6 @@ DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths) {
                   " lengths " + std::to_string(size.q_len) + "," + std::to_string(size.kv_len) +
                   " d " + std::to_string(size.d_k) + "," + std::to_string(size.d_v);
     return layer;
-}
-
-DrawnLayer with_other_settings(const DrawnLayer& layer, std::uint32_t seed) {
-    Draw draw(seed + 7919);
-    DrawnLayer other = layer;
-    Settings& s = other.settings;
-    const Plan plan = make_plan(s, shapes_of(layer.operands));
-    const Extent size{plan.batch,  plan.heads,    plan.kv_heads, plan.q_len,
-                      plan.kv_len, plan.past_len, plan.d_k,      plan.d_v};
-    s.scale.reset();
-    s.softcap = 0;
-    s.rope.reset();
-    s.rope_dims.reset();
-    s.rope_base.reset();
-    s.rope_scaling.clear();
-    s.sink.clear();
-    s.mask_method = MaskMethod::neg_inf;
-    s.kv_lengths.clear();
-    s.window.clear();
-    s.causal.reset();
-    s.causal_align.reset();
-    const auto [p, seed_of_dropout] = std::pair(s.dropout, s.dropout_seed);
-    draw_scores(draw, s, size);
-    s.dropout = p;  // whose mask is a number of the question
-    s.dropout_seed = seed_of_dropout;
-    DrawnLayer masks = other;
-    draw_masks(draw, masks, size);
-    s.causal = masks.settings.causal;
-    s.causal_align = masks.settings.causal_align;
-    s.window = masks.settings.window;
-    s.kv_lengths = masks.settings.kv_lengths;
-    if (s.alibi) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
-    if (s.mask_true) s.mask_true = draw.among({MaskTrue::keep, MaskTrue::drop});
-    return other;
 }
 
 std::vector<std::string> arrays_of(const DrawnLayer& layer, const std::string& kernel) {

@@ -25,9 +25,6 @@ enum class Lengths { few, of_tiles };
 /// The layer of this seed.
 DrawnLayer drawn_layer(std::uint32_t seed, Lengths lengths = Lengths::few);
 
-/// The same operands with other settings of scores, masks, rotation and dropout.
-DrawnLayer with_other_settings(const DrawnLayer& layer, std::uint32_t seed);
-
 /// The names of all arrays of the question that this kernel records.
 std::vector<std::string> arrays_of(const DrawnLayer& layer, const std::string& kernel);
 

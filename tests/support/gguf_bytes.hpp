@@ -1,4 +1,4 @@
-// GGUF files as bytes, also damaged ones.
+// GGUF files as bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,9 @@ namespace attn::test {
 /// Appends what a GGUF file consists of.
 class GgufBytes {
 public:
-    explicit GgufBytes(std::uint64_t tensors = 0, std::uint64_t keys = 0,
-                       std::uint64_t version = 3) {
+    explicit GgufBytes(std::uint64_t tensors, std::uint64_t keys) {
         text_ = "GGUF";
-        number(version, 4).number(tensors, 8).number(keys, 8);
+        number(3, 4).number(tensors, 8).number(keys, 8);
     }
 
     GgufBytes& number(std::uint64_t value, std::size_t size) {

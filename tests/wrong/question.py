@@ -5,8 +5,6 @@ import json
 
 import numpy as np
 
-TENSORS = ("query", "key", "value", "out")
-
 # How often each part occurs that is not asked for.
 CHANCES = {
     "rope": 0.3, "rope_dims": 0.25, "rope_base": 0.3, "rope_scaling": 0.1, "softcap": 0.2, "alibi": 0.15, "sink": 0.15,
@@ -127,47 +125,37 @@ class Question:
             request["key_padding_mask"] = with_infinities(self.padding.tolist())
         return request
 
+    def settings(self, weights_file="weights.npz"):
+        """As keys of a request."""
+        given = {}
+        if self.mode in ("multihead", "cross") or self.form == "packed":
+            given |= {"heads": self.heads, "kv_heads": self.kv_heads if self.kv_heads != self.heads else None}
+        if self.weights:
+            given |= {"weights": weights_file, "family": "notebook", "weights_layout": "out-in"}
+        if self.causal and self.mode in ("cross", "sdpa") or not self.causal and self.mode == "multihead":
+            given["causal"] = self.causal
+        given |= {"causal_align": self.align, "window": self.window, "mask_true": self.mask_true,
+                  "kv_lengths": self.kv_lengths, "mask_method": "renormalize" if self.renormalize else None,
+                  "scale": self.scale, "softcap": self.softcap or None, "sink": self.sink}
+        if self.alibi:
+            given |= {"alibi": True, "alibi_slopes": self.alibi_slopes}
+        if self.rope:
+            given |= {"rope": self.rope, "rope_base": self.rope_base, "rope_dims": self.rope_dims or None,
+                      "rope_scaling": self.rope_scaling if self.rope_scaling != 1 else None}
+        if self.dropout:
+            given |= {"dropout": self.dropout, "dropout_seed": 5}
+        return {key: value for key, value in given.items() if value is not None}
+
     def flags(self, weights_file="weights.npz"):
         flags = []
-        if self.mode in ("multihead", "cross") or self.form == "packed":
-            flags += ["--heads", str(self.heads)]
-            if self.kv_heads != self.heads:
-                flags += ["--kv-heads", str(self.kv_heads)]
-        if self.weights:
-            flags += ["--weights", weights_file, "--family", "notebook", "--weights-layout", "out-in"]
-        if self.causal and self.mode in ("cross", "sdpa"):
-            flags += ["--causal"]
-        if not self.causal and self.mode == "multihead":
-            flags += ["--no-causal"]
-        if self.align:
-            flags += ["--causal-align", self.align]
-        if self.window:
-            flags += ["--window", "{},{}".format(*self.window)]
-        if self.mask_true:
-            flags += ["--mask-true", self.mask_true]
-        if self.kv_lengths is not None:
-            flags += ["--kv-lengths", ",".join(map(str, self.kv_lengths))]
-        if self.renormalize:
-            flags += ["--mask-method", "renormalize"]
-        if self.scale is not None:
-            flags += ["--scale", repr(self.scale)]
-        if self.softcap:
-            flags += ["--softcap", repr(self.softcap)]
-        if self.alibi:
-            flags += ["--alibi"]
-            if self.alibi_slopes is not None:
-                given = self.alibi_slopes
-                flags += ["--alibi-slopes", given if given == "geometric" else ",".join(map(repr, given))]
-        if self.rope:
-            flags += ["--rope", self.rope, "--rope-base", repr(self.rope_base)]
-            if self.rope_dims:
-                flags += ["--rope-dims", str(self.rope_dims)]
-            if self.rope_scaling != 1:
-                flags += ["--rope-scaling", repr(self.rope_scaling)]
-        if self.sink is not None:
-            flags += ["--sink", ",".join(map(repr, self.sink))]
-        if self.dropout:
-            flags += ["--dropout", repr(self.dropout), "--dropout-seed", "5"]
+        for key, value in self.settings(weights_file).items():
+            name = key.replace("_", "-")
+            if isinstance(value, bool):
+                flags += ["--" + name if value else "--no-" + name]
+            elif isinstance(value, str):
+                flags += ["--" + name, value]
+            else:
+                flags += ["--" + name, ",".join(map(repr, value)) if isinstance(value, (list, tuple)) else repr(value)]
         return flags
 
     def write(self, folder):
