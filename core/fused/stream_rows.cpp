@@ -6,7 +6,6 @@
 #include "core/fused/fused_call.hpp"
 
 namespace attn {
-namespace {
 
 template <class T>
 class StreamedRows {
@@ -61,8 +60,6 @@ private:
     FusedCall<T> fused_;
     std::size_t tile_ = 0, at_once_ = 1;  // tiles read so far, and at a time
 };
-
-}  // namespace
 
 template <class T>
 RowStream<T> stream_weights(const kernels::Kernel& kernel,

@@ -21,7 +21,7 @@ WeightShapes shapes_of_weights(const LayerWeights<T>& w) {
 }
 
 template <class T>
-AnyLayerWeights allocated(const WeightShapes& s) {
+AnyLayerWeights allocated_weights(const WeightShapes& s) {
     LayerWeights<T> weights{
         allocated<T>(s.query), allocated<T>(s.key), allocated<T>(s.value), {}, {}, {}};
     if (s.out) weights.out = allocated<T>(*s.out);
@@ -52,7 +52,7 @@ Operands allocate_operands(const OperandShapes& shapes, Dtype dtype) {
         for (const RealOperandRow& row : real_operand_rows)
             if (const Shape& shape = shapes.*row.shape; !shape.empty())
                 operands.*row.reals = Array<T>::from_shape(shape);
-        if (shapes.weights) operands.weights = allocated<T>(*shapes.weights);
+        if (shapes.weights) operands.weights = allocated_weights<T>(*shapes.weights);
     });
     if (!shapes.mask.empty()) operands.mask = Array<double>::from_shape(shapes.mask);
     if (!shapes.key_padding_mask.empty())

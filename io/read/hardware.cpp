@@ -188,7 +188,7 @@ private:
     }
 
     void expect(char mark) {
-        at_ = next(white_space, at_);
+        at_ = next(spaces_and_tabs, at_);
         if (at_ == text_.size() || text_[at_] != mark) fail(at_, std::string("'") + mark + "'");
         ++at_;
     }
@@ -222,7 +222,7 @@ private:
     /// A constant of C.
     void take_constant(const Words& words, std::string& bytes) {
         constexpr std::string_view lowest = "(-9223372036854775807 - 1)";
-        at_ = next(white_space, at_);
+        at_ = next(spaces_and_tabs, at_);
         std::string_view rest = text_.substr(at_);
         if (words.type == ElementType::float32 ||
             (words.type == ElementType::float64 && !words.is_scaled)) {
