@@ -29,129 +29,12 @@ json layer_types(const GgufFacts& facts, std::uint64_t period, std::uint64_t rem
     return types;
 }
 
-class ConfigWriter {
-public:
-    ConfigWriter(const GgufFacts& facts, const Architecture& architecture)
-        : facts_(facts), architecture_(architecture), config_(parse_own(architecture.constants)) {}
-
-    json write() {
-        config_["model_type"] = architecture_.model_type;
-        require_epsilon();
-        for (const auto& [key, value] : facts_.members().items()) write_member(key);
-        write_words();
-        write_rotation();
-        if (architecture_.finish != nullptr) architecture_.finish(facts_, config_);
-        return std::move(config_);
-    }
-
-private:
-    /// llama.cpp requires it too: no default of a class in config.json is that of a GGUF file.
-    void require_epsilon() const {
-        constexpr std::string_view with_layer_norms[]{"gpt2", "starcoder2", "falcon",    "bloom",
-                                                      "mpt",  "stablelm",   "command-r", "cohere2",
-                                                      "bert", "nomic-bert"};
-        const bool has_layer_norms =
-            std::find(std::begin(with_layer_norms), std::end(with_layer_norms),
-                      architecture_.name) != std::end(with_layer_norms);
-        const char* const key =
-            has_layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
-        if (!facts_.at(key).is_number() || !(facts_.number(key, 0) > 0))
-            facts_.fail(key, facts_.at(key).is_null() ? "missing" : facts_.at(key).dump(),
-                        "a number above 0");
-    }
-
-    void write_member(const std::string& key) {
-        const auto in = [&](std::span<const KeyName> rows) -> const KeyName* {
-            for (const KeyName& row : rows)
-                if (row.stored == key) return &row;
-            return nullptr;
-        };
-        const KeyName* row = in(architecture_.keys);
-        if (row == nullptr) row = in(common_keys());
-        if (row == nullptr)
-            throw Error(ErrorKind::unsupported, facts_.file().name,
-                        "the key " + one_line(shortened(facts_.architecture() + "." + key, 80)) +
-                            " may change the numbers; expected a model without it");
-        const std::string name(row->published);
-        if (name.empty() || config_.contains(name)) return;
-        const json value = facts_.at(key);
-        if (!value.is_number() && !value.is_boolean() && !value.is_string())
-            facts_.fail(key, "not a number", "one");
-        config_[name] = value;
-    }
-
-    void write_words() {
-        const StoredArray* const words = facts_.file().find("token_embd.weight");
-        if (words != nullptr && words->shape.size() == 2) config_["vocab_size"] = words->shape[0];
-        config_["tie_word_embeddings"] = !facts_.has("output.weight");
-        const json& metadata = *facts_.file().gguf_metadata;
-        for (const char* id : {"bos_token_id", "eos_token_id"}) {
-            const auto found = metadata.find(std::string("tokenizer.ggml.") + id);
-            if (found != metadata.end() && found->is_number_integer()) config_[id] = *found;
-        }
-    }
-
-    void write_rotation() {
-        const std::uint64_t rotated = facts_.whole("rope.dimension_count", facts_.head_dim());
-        if (rotated % 2 != 0 || rotated > facts_.head_dim())
-            facts_.fail(
-                "rope.dimension_count", std::to_string(rotated),
-                "an even number up to the width of heads " + std::to_string(facts_.head_dim()));
-        json scaling = scaling_of_keys();
-        if (rotated != facts_.head_dim()) {
-            config_["partial_rotary_factor"] =
-                static_cast<double>(rotated) / static_cast<double>(facts_.head_dim());
-            // Of a part that classes with rope_type "default" would not read.
-            if (scaling.is_null() && !facts_.file().find("rope_freqs.weight"))
-                scaling = {{"rope_type", "divisors"},
-                           {"divisors", std::vector<double>(rotated / 2, 1.0)}};
-        }
-        if (const StoredArray* divisors = facts_.file().find("rope_freqs.weight")) {
-            if (!scaling.is_null())
-                facts_.fail("rope.scaling.type", "set in a file with rope_freqs.weight",
-                            "one of them");
-            scaling = {{"rope_type", "divisors"}, {"divisors", facts_.elements(*divisors)}};
-        }
-        if (!scaling.is_null()) config_["rope_scaling"] = std::move(scaling);
-    }
-
-    json scaling_of_keys() const {
-        json type = facts_.at("rope.scaling.type");
-        const double legacy = facts_.number("rope.scale_linear", 1);
-        const double factor = facts_.number("rope.scaling.factor", legacy);
-        if (type.is_null() && legacy != 1) type = "linear";
-        if (type.is_null() || type == "none" || type == "longrope") return {};
-        if (type == "linear") return {{"rope_type", "linear"}, {"factor", factor}};
-        if (type != "yarn")
-            facts_.fail("rope.scaling.type",
-                        shortened(type.dump(-1, ' ', true, json::error_handler_t::replace)),
-                        "none, linear, yarn or longrope");
-        json yarn{{"rope_type", "yarn"},
-                  {"factor", factor},
-                  {"beta_fast", facts_.number("rope.scaling.yarn_beta_fast", 32)},
-                  {"beta_slow", facts_.number("rope.scaling.yarn_beta_slow", 1)}};
-        if (!facts_.at("rope.scaling.original_context_length").is_null())
-            yarn["original_max_position_embeddings"] =
-                facts_.whole("rope.scaling.original_context_length");
-        const double attention = facts_.number("rope.scaling.attn_factor", 1);
-        if (attention != 1)
-            yarn["attention_factor"] = attention * (1 + 0.1 * std::log(std::max(factor, 1.0)));
-        return yarn;
-    }
-
-    const GgufFacts& facts_;
-    const Architecture& architecture_;
-    json config_;
-};
-
 /// Gemma's largest models scale by the width of a layer's head, not of the key.
 void write_query_scale(const GgufFacts& facts, json& config, std::uint64_t layers_of_largest) {
     config["query_pre_attn_scalar"] = facts.layers() == layers_of_largest
                                           ? facts.whole("embedding_length") / facts.heads()
                                           : facts.head_dim();
 }
-
-}  // namespace
 
 void finish_llama(const GgufFacts& facts, json& config) {
     config["attention_bias"] = facts.has("blk.0.attn_q.bias");
@@ -289,12 +172,127 @@ void finish_bert(const GgufFacts& facts, json& config) {
     config["tie_word_embeddings"] = true;
 }
 
+/// Members that are computed.
+struct Finish {
+    std::string_view model_type;
+    void (*write)(const GgufFacts& facts, json& config);
+};
+constexpr Finish finishes[] = {
+    {"llama", finish_llama},       {"granite", finish_llama},      {"qwen3_5_text", finish_qwen35},
+    {"gemma2", finish_gemma2},     {"gemma3_text", finish_gemma3}, {"gpt_oss", finish_gpt_oss},
+    {"phi3", finish_phi3},         {"falcon", finish_falcon},      {"mpt", finish_mpt},
+    {"stablelm", finish_stablelm}, {"cohere", finish_cohere},      {"cohere2", finish_cohere},
+    {"bert", finish_bert},         {"nomic_bert", finish_bert}};
+
+class ConfigWriter {
+public:
+    explicit ConfigWriter(const GgufFacts& facts) : facts_(facts), config_(facts.config()) {}
+
+    json write() {
+        config_["model_type"] = facts_.model_type();
+        require_epsilon();
+        for (const auto& [key, value] : facts_.members().items()) write_member(key);
+        write_words();
+        write_rotation();
+        for (const Finish& finish : finishes)
+            if (finish.model_type == facts_.model_type()) finish.write(facts_, config_);
+        return std::move(config_);
+    }
+
+private:
+    /// llama.cpp requires it too: no default of a class in config.json is that of a GGUF file.
+    void require_epsilon() const {
+        const char* const key = facts_.is("layer_norms") ? "attention.layer_norm_epsilon"
+                                                         : "attention.layer_norm_rms_epsilon";
+        if (!facts_.at(key).is_number() || !(facts_.number(key, 0) > 0))
+            facts_.fail(key, facts_.at(key).is_null() ? "missing" : facts_.at(key).dump(),
+                        "a number above 0");
+    }
+
+    void write_member(const std::string& key) {
+        const json* const member = facts_.find("keys", key);
+        if (member == nullptr)
+            throw Error(ErrorKind::unsupported, facts_.file().name,
+                        "the key " + one_line(shortened(facts_.architecture() + "." + key, 80)) +
+                            " may change the numbers; expected a model without it");
+        const std::string name = *member;
+        if (name.empty() || config_.contains(name)) return;
+        const json value = facts_.at(key);
+        if (!value.is_number() && !value.is_boolean() && !value.is_string())
+            facts_.fail(key, "not a number", "one");
+        config_[name] = value;
+    }
+
+    void write_words() {
+        const StoredArray* const words = facts_.file().find("token_embd.weight");
+        if (words != nullptr && words->shape.size() == 2) config_["vocab_size"] = words->shape[0];
+        config_["tie_word_embeddings"] = !facts_.has("output.weight");
+        const json& metadata = *facts_.file().gguf_metadata;
+        for (const char* id : {"bos_token_id", "eos_token_id"}) {
+            const auto found = metadata.find(std::string("tokenizer.ggml.") + id);
+            if (found != metadata.end() && found->is_number_integer()) config_[id] = *found;
+        }
+    }
+
+    void write_rotation() {
+        const std::uint64_t rotated = facts_.whole("rope.dimension_count", facts_.head_dim());
+        if (rotated % 2 != 0 || rotated > facts_.head_dim())
+            facts_.fail(
+                "rope.dimension_count", std::to_string(rotated),
+                "an even number up to the width of heads " + std::to_string(facts_.head_dim()));
+        json scaling = scaling_of_keys();
+        if (rotated != facts_.head_dim()) {
+            config_["partial_rotary_factor"] =
+                static_cast<double>(rotated) / static_cast<double>(facts_.head_dim());
+            // Of a part that classes with rope_type "default" would not read.
+            if (scaling.is_null() && !facts_.file().find("rope_freqs.weight"))
+                scaling = {{"rope_type", "divisors"},
+                           {"divisors", std::vector<double>(rotated / 2, 1.0)}};
+        }
+        if (const StoredArray* divisors = facts_.file().find("rope_freqs.weight")) {
+            if (!scaling.is_null())
+                facts_.fail("rope.scaling.type", "set in a file with rope_freqs.weight",
+                            "one of them");
+            scaling = {{"rope_type", "divisors"}, {"divisors", facts_.elements(*divisors)}};
+        }
+        if (!scaling.is_null()) config_["rope_scaling"] = std::move(scaling);
+    }
+
+    json scaling_of_keys() const {
+        json type = facts_.at("rope.scaling.type");
+        const double legacy = facts_.number("rope.scale_linear", 1);
+        const double factor = facts_.number("rope.scaling.factor", legacy);
+        if (type.is_null() && legacy != 1) type = "linear";
+        if (type.is_null() || type == "none" || type == "longrope") return {};
+        if (type == "linear") return {{"rope_type", "linear"}, {"factor", factor}};
+        if (type != "yarn")
+            facts_.fail("rope.scaling.type",
+                        shortened(type.dump(-1, ' ', true, json::error_handler_t::replace)),
+                        "none, linear, yarn or longrope");
+        json yarn{{"rope_type", "yarn"},
+                  {"factor", factor},
+                  {"beta_fast", facts_.number("rope.scaling.yarn_beta_fast", 32)},
+                  {"beta_slow", facts_.number("rope.scaling.yarn_beta_slow", 1)}};
+        if (!facts_.at("rope.scaling.original_context_length").is_null())
+            yarn["original_max_position_embeddings"] =
+                facts_.whole("rope.scaling.original_context_length");
+        const double attention = facts_.number("rope.scaling.attn_factor", 1);
+        if (attention != 1)
+            yarn["attention_factor"] = attention * (1 + 0.1 * std::log(std::max(factor, 1.0)));
+        return yarn;
+    }
+
+    const GgufFacts& facts_;
+    json config_;
+};
+
+}  // namespace
+
 ModelFiles gguf_model(ArrayFile file) {
     if (file.gguf_metadata == nullptr)
         throw Error(ErrorKind::input, file.name, "is not a GGUF file; expected one");
     file.index_names();
     const GgufFacts facts(file);
-    const Architecture& architecture = find_architecture(facts.architecture(), file);
     const std::uint64_t value_width = facts.whole("attention.value_length", facts.head_dim());
     if (value_width != facts.head_dim())
         facts.fail("attention.value_length", std::to_string(value_width),
@@ -302,15 +300,13 @@ ModelFiles gguf_model(ArrayFile file) {
     if (facts.key_heads() > facts.heads() || facts.heads() % facts.key_heads() != 0)
         facts.fail("attention.head_count_kv", std::to_string(facts.key_heads()),
                    "a divisor of " + std::to_string(facts.heads()) + " heads");
-    const bool is_encoder = facts.at("attention.causal") == false;
-    const bool may_be_encoder = architecture.finish == finish_bert;
-    if (is_encoder && !may_be_encoder)
+    if (facts.at("attention.causal") == false && !facts.is("may_be_encoder"))
         facts.fail("attention.causal", "false", "true for " + facts.architecture());
     ModelFiles model;
-    model.config = ConfigWriter(facts, architecture).write();
-    model.tensors = published_tensors(facts, architecture);
+    model.config = ConfigWriter(facts).write();
+    model.tensors = published_tensors(facts);
     model.tokenizer_metadata = json::object();
-    model.norms_have_sums = architecture.norms_plus_one;
+    model.norms_have_sums = facts.is("norms_plus_one");
     for (const auto& [key, value] : file.gguf_metadata->items())
         if (key.starts_with("tokenizer.")) model.tokenizer_metadata[key] = value;
     return model;
