@@ -1,6 +1,7 @@
 #include "io/transformer/biases.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/base/error.hpp"
 
@@ -97,15 +98,12 @@ constexpr BiasRule bias_rules[] = {
     {"hubert wav2vec2 wavlm", ".pos_conv_embed.conv", always},
 };
 
-/// Calls `use` with each word until it returns true; whether it did.
-template <class Use>
-bool any_word(std::string_view words, const Use& use) {
-    while (!words.empty()) {
-        const std::size_t end = std::min(words.find(' '), words.size());
-        if (use(words.substr(0, end))) return true;
-        words.remove_prefix(std::min(end + 1, words.size()));
-    }
-    return false;
+/// Whether a word fits.
+template <class Fits>
+bool any_word(std::string_view words, const Fits& fits) {
+    return std::ranges::any_of(std::views::split(words, ' '), [&](const auto& word) {
+        return fits(std::string_view(word.begin(), word.end()));
+    });
 }
 
 }  // namespace
@@ -125,9 +123,9 @@ BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const Mo
         const bool is_key = rule.key != always && rule.key != never;
         const bool is_own = any_word(rule.types, [&](std::string_view t) { return t == own; });
         if (!is_own && !rule.types.empty()) continue;
-        if (is_key && !config.has_default(std::string(rule.key))) continue;
+        if (is_key && !config.has_default(rule.key)) continue;
         rules_.push_back({rule.modules, is_key ? rule.key : std::string_view(),
-                          is_key ? config.flag(std::string(rule.key)) : rule.key == always});
+                          is_key ? config.flag(rule.key) : rule.key == always});
     }
 }
 
@@ -144,7 +142,7 @@ void BiasRules::check(const std::string& module, const std::string& bias,
             last = rule;
     if (last.is_there) return;
     if (!last.key.empty())
-        config_.fail(std::string(last.key), "true, as the file has the tensor \"" + bias + "\"");
+        config_.fail(last.key, "true, as the file has the tensor \"" + bias + "\"");
     refuse_bias(module, bias, file);
 }
 

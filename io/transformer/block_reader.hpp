@@ -77,12 +77,12 @@ public:
     std::vector<double> numbers(std::string_view name, std::size_t count) const;
 
     std::size_t width() const { return config.whole("hidden_size"); }
-    std::size_t heads() const { return config.whole(std::string(row.heads_key)); }
+    std::size_t heads() const { return config.whole(row.heads_key); }
     std::size_t kv_heads() const;
     std::size_t head_width() const;
     /// "full_attention", "sliding_attention", ...: from layer_types, otherwise by the row's rule.
-    std::string layer_type() const { return layer_type(layer); }
-    std::string layer_type(std::size_t of_layer) const;
+    std::string_view layer_type() const { return layer_type(layer); }
+    std::string_view layer_type(std::size_t of_layer) const;
 
     /// The heads of attention, with the scale of their width, before its parameters are read.
     AttentionPart attention_of(std::size_t key_heads, std::size_t columns) const;
@@ -99,10 +99,12 @@ public:
     const Activation& activation() const {
         if (!row.activation_name.empty()) return activation(std::string(row.activation_name));
         if (row.activation.empty()) return *find_activation("gelu");
-        return activation(config.text(std::string(row.activation)));
+        return activation(config.text(row.activation));
     }
     const Activation& activation(const std::string& name) const;
-    FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }
+    FeedForward feed_forward() const {
+        return feed_forward(row.ffn.gate, row.ffn.up, row.ffn.down);
+    }
     FeedForward feed_forward(std::string_view gate, std::string_view up,
                              std::string_view down) const;
     /// The layer of module.gate_proj, .up_proj and .down_proj.

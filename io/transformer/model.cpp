@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/size_checks.hpp"
@@ -43,8 +44,13 @@ constexpr std::string_view usual_prefixes[] = {"",
                     "; expected one of " + comma_list(family_types()));
 }
 
-/// Keys that other programs write, with the values that the row has anyway.
-void pass_agreeing_keys(const ModelConfig& config, const FamilyRow& row) {
+/// The row's own keys, and those that other programs write, with the values that the row has
+/// anyway.
+void check_keys(const ModelConfig& config, const FamilyRow& row) {
+    for (const auto key : std::views::split(row.passed, ' '))
+        config.at(std::string_view(key.begin(), key.end()));
+    if (!row.required.empty())
+        for (const auto& [key, value] : parse_own(row.required).items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;
     config.pass_if("is_causal", row.causal);
     config.pass_if("use_rope", rotates);
@@ -75,7 +81,7 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     const auto pass_over_keys = [this](const FamilyRow& row) {
         for (const std::string_view key :
              {row.layers_key, row.heads_key, row.kv_heads_key, row.inner_key})
-            config_->at(std::string(key));
+            config_->at(key);
     };
     if (!has_stack(*row_->decoder)) {  // a file of the encoder alone
         pass_over_keys(*row_->decoder);
@@ -135,7 +141,7 @@ void OpenModel::open() {
         own_row_ = std::make_unique<const FamilyRow>(changed);
         row_ = own_row_.get();
     }
-    pass_agreeing_keys(*config_, *row_);
+    check_keys(*config_, *row_);
     biases_ = std::make_unique<const BiasRules>(*row_, type_, *config_);
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     tensors_->set_bias_rules(biases_.get());
@@ -145,7 +151,7 @@ void OpenModel::open() {
         prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
         const std::string query =
-            BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
+            BlockReader::numbered(row_->layer, 0) + std::string(row_->attention.query) + ".weight";
         const bool is_one_of_several = first_row->other_names != nullptr,
                    is_in_head = !row_->ids.empty() && !stores(row_->ids) && tied_head() != nullptr;
         for (const std::string_view prefix : prefixes) {
@@ -171,7 +177,7 @@ void OpenModel::open() {
 std::vector<NameMatch> OpenModel::stored_layers() const {
     std::vector<NameMatch> found;
     const std::string query =
-        std::string(row_->layer) + std::string(row_->query) + std::string(".weight");
+        std::string(row_->layer) + std::string(row_->attention.query) + std::string(".weight");
     for (const StoredArray& array : files_.tensors->arrays)
         if (auto layer = match_name(array.name, query);
             layer && array.name.starts_with(files_.prefix))
@@ -194,7 +200,8 @@ TransformerBlock OpenModel::attention_block(std::size_t layer, std::size_t token
 }
 
 void OpenModel::check_attention(std::size_t layer) const {
-    const std::string_view module = row_->query.substr(0, row_->query.find('.') + 1);
+    const std::string_view module =
+        row_->attention.query.substr(0, row_->attention.query.find('.') + 1);
     tensors_->check_used(BlockReader::numbered(row_->layer, layer) + std::string(module),
                          row_->ignored);
     tensors_->check_biases();
@@ -239,7 +246,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     if (const json& types = config.at("layer_types");
         types.is_array() && config.gives("layer_types") && types.size() != model.layers)
         config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
-                                       config.name_of(std::string(row.layers_key)));
+                                       config.name_of(row.layers_key));
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
@@ -294,7 +301,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         ModelReader adjusting(*source, model);
         row.adjust_model(adjusting);
         if (model.layers > max_layers)
-            config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
+            config.fail(row.layers_key, "at most " + std::to_string(max_layers));
     }
     check_sizes(*source, model);
     model.length_of_angles = [&config](std::size_t length) {

@@ -170,8 +170,8 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     turns_part_ = row.value("turns_part", false);
 }
 
-const json* ModelConfig::find(const json& members, const std::string& key) const {
-    read_.insert(key);
+const json* ModelConfig::find(const json& members, std::string_view key) const {
+    read_.emplace(key);
     const auto own = members.find(key);
     const json* found = own == members.end() ? nullptr : &*own;
     for (const auto& [name, real] : names_.items()) {
@@ -182,7 +182,7 @@ const json* ModelConfig::find(const json& members, const std::string& key) const
         if (same == members.end()) continue;
         if (found != nullptr && *found != *same)
             throw Error(ErrorKind::input, place_,
-                        key + " is " + shortened(found->dump()) + " and " + other +
+                        std::string(key) + " is " + shortened(found->dump()) + " and " + other +
                             ", the same setting, is " + shortened(same->dump()) +
                             "; expected one of them (use a copy without it: --model-config FILE)");
         found = &*same;
@@ -190,29 +190,29 @@ const json* ModelConfig::find(const json& members, const std::string& key) const
     return found;
 }
 
-const json& ModelConfig::at(const std::string& key) const {
+const json& ModelConfig::at(std::string_view key) const {
     static const json null;
     if (const json* own = find(members_, key)) return *own;
     if (const json* common = find(defaults_, key)) return *common;
     return null;
 }
 
-bool ModelConfig::gives(const std::string& key) const {
+bool ModelConfig::gives(std::string_view key) const {
     const json* own = find(members_, key);
     return own != nullptr && !own->is_null();
 }
 
-bool ModelConfig::has(const std::string& key) const {
+bool ModelConfig::has(std::string_view key) const {
     return defaults_.empty() || known_.contains(key) || names_.contains(key);
 }
 
-std::string ModelConfig::name_of(const std::string& key) const {
+std::string ModelConfig::name_of(std::string_view key) const {
     const auto other = names_.find(key);
     const bool has_other_name = !members_.contains(key) && other != names_.end();
-    return has_other_name ? other->get<std::string>() : key;
+    return has_other_name ? other->get<std::string>() : std::string(key);
 }
 
-void ModelConfig::fail(const std::string& key, const std::string& expected) const {
+void ModelConfig::fail(std::string_view key, const std::string& expected) const {
     const json& found = at(key);
     throw Error(
         ErrorKind::input, place_,
@@ -221,54 +221,54 @@ void ModelConfig::fail(const std::string& key, const std::string& expected) cons
             "; expected " + expected);
 }
 
-std::size_t ModelConfig::whole(const std::string& key) const {
+std::size_t ModelConfig::whole(std::string_view key) const {
     const json& value = at(key);
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 31U)
         fail(key, "an integer from 0 to 2147483648");
     return value.get<std::size_t>();
 }
-std::size_t ModelConfig::whole(const std::string& key, std::size_t otherwise) const {
+std::size_t ModelConfig::whole(std::string_view key, std::size_t otherwise) const {
     return at(key).is_null() ? otherwise : whole(key);
 }
-std::size_t ModelConfig::positive(const std::string& key) const {
+std::size_t ModelConfig::positive(std::string_view key) const {
     const std::size_t value = whole(key);
     if (value == 0) fail(key, "at least 1");
     return value;
 }
-std::size_t ModelConfig::positive(const std::string& key, std::size_t otherwise) const {
+std::size_t ModelConfig::positive(std::string_view key, std::size_t otherwise) const {
     const std::size_t value = whole(key, otherwise);
     if (value == 0) fail(key, "at least 1");
     return value;
 }
-double ModelConfig::number(const std::string& key) const {
+double ModelConfig::number(std::string_view key) const {
     const json& value = at(key);
     if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "a finite number");
     return value.get<double>();
 }
-double ModelConfig::number(const std::string& key, double otherwise) const {
+double ModelConfig::number(std::string_view key, double otherwise) const {
     return at(key).is_null() ? otherwise : number(key);
 }
-bool ModelConfig::flag(const std::string& key, bool otherwise) const {
+bool ModelConfig::flag(std::string_view key, bool otherwise) const {
     const json& value = at(key);
     if (value.is_null()) return !names(key) && otherwise;
     if (!value.is_boolean()) fail(key, "true or false");
     return value.get<bool>();
 }
-std::string ModelConfig::text(const std::string& key, const std::string& otherwise) const {
+std::string ModelConfig::text(std::string_view key, const std::string& otherwise) const {
     const json& value = at(key);
     if (value.is_null()) return otherwise;
     if (!value.is_string()) fail(key, "a string");
     return value.get<std::string>();
 }
 
-const json& ModelConfig::of_layer(const std::string& key, std::size_t layer) const {
+const json& ModelConfig::of_layer(std::string_view key, std::size_t layer) const {
     const json& list = at(key);
     if (!list.is_array() || list.size() <= layer)
         fail(key, "a list with an entry for layer " + std::to_string(layer));
     return list[layer];
 }
 
-json ModelConfig::rope(const std::string& layer_type) const {
+json ModelConfig::rope(std::string_view layer_type) const {
     const auto object_at = [&](const char* key) {
         const json& value = at(key);
         if (!value.is_null() && !value.is_object()) fail(key, "an object");
@@ -332,24 +332,25 @@ json ModelConfig::rope(const std::string& layer_type) const {
     return rope;
 }
 
-ModelConfig ModelConfig::part(const std::string& key) const {
+ModelConfig ModelConfig::part(std::string_view key) const {
     const json& members = at(key);
     if (!members.is_object() && !members.is_null()) fail(key, "an object");
     std::string type;
     if (members.is_object() && members.contains("model_type") && members["model_type"].is_string())
         type = members["model_type"];
     if (!has_config_defaults(type)) type = parts_.value(key, type);
-    return ModelConfig(place_ + ": " + key, members.is_object() ? members : json::object(), type);
+    return ModelConfig(place_ + ": " + std::string(key),
+                       members.is_object() ? members : json::object(), type);
 }
 
-void ModelConfig::require(const std::string& key, const json& expected) const {
+void ModelConfig::require(std::string_view key, const json& expected) const {
     const json& value = at(key);
     if (value.is_null() || value == expected) return;
     fail(key, expected.dump() + ", which attn computes");
 }
 
-void ModelConfig::pass_if(const std::string& key, const json& value) const {
-    if (members_.value(key, json()) == value) read_.insert(key);
+void ModelConfig::pass_if(std::string_view key, const json& value) const {
+    if (members_.value(key, json()) == value) read_.emplace(key);
 }
 
 void ModelConfig::check_unread() const {

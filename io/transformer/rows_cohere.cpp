@@ -38,45 +38,34 @@ void adjust_cohere2(BlockReader& reader, TransformerBlock& block) {
     if (reader.layer_type() != "sliding_attention") attention_of(block).rotation.reset();
 }
 
-// Keys of published files of which one value is computed.
-void check_cohere2(const ModelConfig& config) {
-    config.require("position_embedding_type", "rope_gptj");
-    config.require("order_of_interleaved_layers", "local_attn_first");
-    config.require("rotary_pct", 1);
-    config.require("use_gated_activation", true);
-    config.require("use_parallel_block", true);
-    config.at("use_embedding_sharing");
-    config.at("use_parallel_embedding");
-}
-void check_cohere2_row(const ModelConfig& config, FamilyRow&) {
-    check_cohere2(config);
-}
-
 constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
     row.windowed = Windowed::pattern;
     row.window_pattern = 4;
     row.adjust = adjust_cohere2;
-    row.adjust_row = check_cohere2_row;
+    row.passed = "use_embedding_sharing use_parallel_embedding";
+    row.required = R"({"position_embedding_type":"rope_gptj",
+        "order_of_interleaved_layers":"local_attn_first","rotary_pct":1,
+        "use_gated_activation":true,"use_parallel_block":true})";
+    row.adjust_row = nullptr;
 });
 
-constexpr ExpertNames experts{.shared = "mlp.shared_experts",
+constexpr ExpertNames experts{.shared = "shared_experts",
                               .scores = Experts::Scores::softmax_of_chosen};
 
 void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
-    check_cohere2(config);
     if (config.at("rms_norm_eps").is_null()) return;
     row.rms = true;
     row.eps = "rms_norm_eps";
 }
 
 /// The layers before those with experts have a pattern of their own, and so have those after.
-std::string moe_type(const BlockReader& reader, std::size_t layer) {
+std::size_t moe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t dense = reader.config.whole("first_k_dense_replace", 0);
     const bool is_first = layer < dense;
     const std::size_t every = reader.config.whole(is_first ? "prefix_dense_sliding_window_pattern"
                                                            : "sliding_window_pattern");
     const std::size_t index = layer - (is_first ? 0 : dense);
-    return every != 0 && (index + 1) % every != 0 ? "sliding_attention" : "full_attention";
+    return every != 0 && (index + 1) % every != 0;
 }
 
 void adjust_moe(BlockReader& reader, TransformerBlock& block) {
@@ -120,8 +109,6 @@ constexpr FamilyRow rows[] = {cohere, cohere2, cohere2_moe};
 }  // namespace
 }  // namespace rows_cohere
 
-FamilyRows rows_of_cohere() {
-    return rows_cohere::rows;
-}
+constinit const FamilyRows cohere_rows = rows_cohere::rows;
 
 }  // namespace attn::io

@@ -51,7 +51,6 @@ std::size_t longest_distance(const ModelConfig& config) {
 void adjust_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     EmbeddingSpec& embedding = reader.spec.embedding;
-    pass_keys(config, {"legacy", "pooler_hidden_act", "pooler_hidden_size"});
     if (config.flag("position_biased_input", true))
         embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
     if (config.whole("type_vocab_size", 0) > 0)
@@ -69,7 +68,6 @@ double scale_of(const AttentionPart& part, std::size_t scores) {
 void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = attention_of(block);
-    config.require("talking_head", false);
     const std::size_t d = part.d_k, width = part.heads * d;
     const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
                               v = reader.elements("attention.self.v_bias", {width});
@@ -141,7 +139,6 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
     const std::size_t width = part.heads * part.d_k;
     config.require("attention_head_size", part.d_k);
-    pass_keys(config, {"conv_act", "conv_groups"});
     const std::vector<std::string> types = position_types(config);
     const bool for_queries = has(types, "c2p"), for_keys = has(types, "p2c");
     part.scale = scale_of(part, std::size_t{1} + (for_queries ? 1 : 0) + (for_keys ? 1 : 0));
@@ -184,15 +181,18 @@ constexpr FamilyRow deberta = with(bert_row, "deberta", [](FamilyRow& row) {
     row.prefix = "deberta.";
     row.positions = row.segments = {};
     row.joined = JoinedHeads::groups;
-    row.query = "attention.self.in_proj";
+    row.attention.query = "attention.self.in_proj";
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size";
+    row.required = R"({"talking_head":false})";
     row.adjust_model = adjust_model;
     row.adjust = adjust_deberta;
 });
 constexpr FamilyRow deberta_v2 = with(deberta, "deberta-v2", [](FamilyRow& row) {
     row.joined = JoinedHeads::separate;
-    row.query = "attention.self.query_proj";
-    row.key = "attention.self.key_proj";
-    row.value = "attention.self.value_proj";
+    row.attention = {"attention.self.query_proj", "attention.self.key_proj",
+                     "attention.self.value_proj", row.attention.out};
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size conv_act conv_groups";
+    row.required = {};
     row.adjust = adjust_deberta_v2;
 });
 
@@ -201,8 +201,6 @@ constexpr FamilyRow rows[] = {deberta, deberta_v2};
 }  // namespace
 }  // namespace rows_deberta
 
-FamilyRows rows_of_deberta() {
-    return rows_deberta::rows;
-}
+constinit const FamilyRows deberta_rows = rows_deberta::rows;
 
 }  // namespace attn::io

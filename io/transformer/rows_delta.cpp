@@ -372,8 +372,6 @@ constexpr FamilyRow rows[] = {qwen3_5,     in_text_config(qwen3_5, "qwen3_5"),
 }  // namespace
 }  // namespace rows_delta
 
-FamilyRows rows_of_delta() {
-    return rows_delta::rows;
-}
+constinit const FamilyRows delta_rows = rows_delta::rows;
 
 }  // namespace attn::io

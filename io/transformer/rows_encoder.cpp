@@ -38,13 +38,9 @@ constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
     row.prefix = "albert.";
     row.layer_name = name_of_albert_layer;
     row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.query = "attention.query";
-    row.key = "attention.key";
-    row.value = "attention.value";
-    row.out = "attention.dense";
+    row.attention = {"attention.query", "attention.key", "attention.value", "attention.dense"};
     row.attention_sum_norm = "attention.LayerNorm";
-    row.up = "ffn";
-    row.down = "ffn_output";
+    row.ffn = {{}, "ffn", "ffn_output"};
     row.ffn_sum_norm = "full_layer_layer_norm";
     row.adjust_model = adjust_albert_model;
     row.adjust = nullptr;
@@ -60,13 +56,9 @@ constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row)
     row.segments = {};
     row.eps = {};
     row.eps_value = 1e-12;
-    row.query = "attention.q_lin";
-    row.key = "attention.k_lin";
-    row.value = "attention.v_lin";
-    row.out = "attention.out_lin";
+    row.attention = {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"};
     row.attention_sum_norm = "sa_layer_norm";
-    row.up = "ffn.lin1";
-    row.down = "ffn.lin2";
+    row.ffn = {{}, "ffn.lin1", "ffn.lin2"};
     row.ffn_sum_norm = "output_layer_norm";
     row.activation = "activation";
     row.inner_key = "hidden_dim";
@@ -157,10 +149,8 @@ void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
     row.prefix = "mpnet.";
     row.segments = {};
-    row.query = "attention.attn.q";
-    row.key = "attention.attn.k";
-    row.value = "attention.attn.v";
-    row.out = "attention.attn.o";
+    row.attention = {"attention.attn.q", "attention.attn.k", "attention.attn.v",
+                     "attention.attn.o"};
     row.attention_sum_norm = "attention.LayerNorm";
     row.adjust_model = adjust_mpnet_model;
     row.adjust = adjust_mpnet;
@@ -232,8 +222,6 @@ constexpr FamilyRow rows[] = {bert_row,
 }  // namespace
 }  // namespace rows_encoder
 
-FamilyRows rows_of_encoder() {
-    return rows_encoder::rows;
-}
+constinit const FamilyRows encoder_rows = rows_encoder::rows;
 
 }  // namespace attn::io

@@ -76,32 +76,31 @@ void adjust_m2m(ModelReader& reader) {
     };
 }
 
-constexpr FamilyRow bart_decoder{.type = "bart",
-                                 .layer = "decoder.layers.#.",
-                                 .ids = "decoder.embed_tokens",
-                                 .positions = "decoder.embed_positions",
-                                 .embedding_norm = "decoder.layernorm_embedding",
-                                 .final_norm = {},
-                                 .rms = false,
-                                 .eps = {},
-                                 .attention_norm = {},
-                                 .attention_sum_norm = "self_attn_layer_norm",
-                                 .ffn_norm = {},
-                                 .ffn_sum_norm = "final_layer_norm",
-                                 .out = "self_attn.out_proj",
-                                 .rotary = Rotary::none,
-                                 .gate = {},
-                                 .up = "fc1",
-                                 .down = "fc2",
-                                 .activation = "activation_function",
-                                 .adjust_model = adjust_bart,
-                                 .cross = "encoder_attn",
-                                 .cross_sum_norm = "encoder_attn_layer_norm",
-                                 .layers_key = "decoder_layers",
-                                 .heads_key = "decoder_attention_heads",
-                                 .inner_key = "decoder_ffn_dim",
-                                 .other_ids = decoder_ids,
-                                 .other_prefixes = prefixes};
+constexpr FamilyRow bart_decoder{
+    .type = "bart",
+    .layer = "decoder.layers.#.",
+    .ids = "decoder.embed_tokens",
+    .positions = "decoder.embed_positions",
+    .embedding_norm = "decoder.layernorm_embedding",
+    .final_norm = {},
+    .rms = false,
+    .eps = {},
+    .attention_norm = {},
+    .attention_sum_norm = "self_attn_layer_norm",
+    .ffn_norm = {},
+    .ffn_sum_norm = "final_layer_norm",
+    .attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"},
+    .rotary = Rotary::none,
+    .ffn = {{}, "fc1", "fc2"},
+    .activation = "activation_function",
+    .adjust_model = adjust_bart,
+    .cross = "encoder_attn",
+    .cross_sum_norm = "encoder_attn_layer_norm",
+    .layers_key = "decoder_layers",
+    .heads_key = "decoder_attention_heads",
+    .inner_key = "decoder_ffn_dim",
+    .other_ids = decoder_ids,
+    .other_prefixes = prefixes};
 
 constexpr FamilyRow encoder_of(const FamilyRow* decoder) {
     FamilyRow row = *decoder;
@@ -198,12 +197,12 @@ void make_t5_ffn(BlockReader& reader, TransformerBlock& block) {
     if (is_gated) function = function == "gated-gelu" ? "gelu_new" : function.substr(6);
     if (config.gives("dense_act_fn")) function = config.text("dense_act_fn");
     if (config.gives("is_gated_act")) is_gated = config.flag("is_gated_act");
-    const std::string up(reader.row.up), gate(reader.row.gate);
+    const std::string up(reader.row.ffn.up), gate(reader.row.ffn.gate);
     FeedForward part;
     part.activation = &reader.activation(function);
     if (is_gated) part.gate = reader.linear(gate);
     part.up = reader.linear(is_gated ? up + "_1" : up, 0, part.gate.d_out);
-    part.down = reader.linear(reader.row.down, part.up.d_out);
+    part.down = reader.linear(reader.row.ffn.down, part.up.d_out);
     block.ffn = std::move(part);
 }
 
@@ -254,10 +253,8 @@ constexpr FamilyRow stack{.prefix = {},
                           .head = {},
                           .eps = "layer_norm_epsilon",
                           .attention_norm = "layer.0.layer_norm",
-                          .query = "layer.0.SelfAttention.q",
-                          .key = "layer.0.SelfAttention.k",
-                          .value = "layer.0.SelfAttention.v",
-                          .out = "layer.0.SelfAttention.o",
+                          .attention = {"layer.0.SelfAttention.q", "layer.0.SelfAttention.k",
+                                        "layer.0.SelfAttention.v", "layer.0.SelfAttention.o"},
                           .rotary = Rotary::none,
                           .activation = "dense_act_fn",
                           .ignored = unused,
@@ -274,9 +271,8 @@ constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
     row.cross_norm = "layer.1.layer_norm";
     row.cross = "layer.1.EncDecAttention";
     row.ffn_norm = "layer.2.layer_norm";
-    row.gate = "layer.2.DenseReluDense.wi_0";
-    row.up = "layer.2.DenseReluDense.wi";
-    row.down = "layer.2.DenseReluDense.wo";
+    row.ffn = {"layer.2.DenseReluDense.wi_0", "layer.2.DenseReluDense.wi",
+               "layer.2.DenseReluDense.wo"};
     row.adjust_model = adjust_t5_decoder;
 });
 constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
@@ -286,9 +282,8 @@ constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
     row.final_norm = "encoder.final_layer_norm";
     row.causal = false;
     row.ffn_norm = "layer.1.layer_norm";
-    row.gate = "layer.1.DenseReluDense.wi_0";
-    row.up = "layer.1.DenseReluDense.wi";
-    row.down = "layer.1.DenseReluDense.wo";
+    row.ffn = {"layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi",
+               "layer.1.DenseReluDense.wo"};
     row.adjust_model = adjust_t5_encoder;
     row.decoder = &t5_decoder;
 });
@@ -310,8 +305,6 @@ constexpr FamilyRow rows[] = {encoder_of(&bart_decoder),
 }  // namespace
 }  // namespace rows_encoder_decoder
 
-FamilyRows rows_of_encoder_decoder() {
-    return rows_encoder_decoder::rows;
-}
+constinit const FamilyRows encoder_decoder_rows = rows_encoder_decoder::rows;
 
 }  // namespace attn::io

@@ -159,8 +159,8 @@ constexpr FamilyRow minimax_m2 = with(mixtral, "minimax_m2", [](FamilyRow& row) 
 
 constexpr FamilyRow glm = with(llama_row, "glm", [](FamilyRow& row) {
     row.rotary = Rotary::interleaved;
-    row.gate = {};
-    row.up = "mlp.gate_up_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.gate_up_proj";
     row.ffn_joined = FeedForward::Joined::gate_first;
 });
 constexpr FamilyRow glm4 = with(glm, "glm4", [](FamilyRow& row) {
@@ -282,8 +282,6 @@ constexpr FamilyRow rows[] = {mixtral,    qwen2_moe, phimoe,       gpt_oss,    m
 }  // namespace
 }  // namespace rows_experts
 
-FamilyRows rows_of_experts() {
-    return rows_experts::rows;
-}
+constinit const FamilyRows experts_rows = rows_experts::rows;
 
 }  // namespace attn::io

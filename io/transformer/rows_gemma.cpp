@@ -96,9 +96,7 @@ void adjust_nanochat_model(ModelReader& reader) {
 constexpr FamilyRow nanochat{.type = "nanochat",
                              .norm_has_weight = false,
                              .norms_after_rotation = true,
-                             .gate = {},
-                             .up = "mlp.fc1",
-                             .down = "mlp.fc2",
+                             .ffn = {{}, "mlp.fc1", "mlp.fc2"},
                              .adjust_model = adjust_nanochat_model,
                              .adjust = adjust_nanochat};
 
@@ -210,8 +208,6 @@ constexpr FamilyRow rows[] = {gemma,  vaultgemma, gemma2,  gemma3_text,
 }  // namespace
 }  // namespace rows_gemma
 
-FamilyRows rows_of_gemma() {
-    return rows_gemma::rows;
-}
+constinit const FamilyRows gemma_rows = rows_gemma::rows;
 
 }  // namespace attn::io

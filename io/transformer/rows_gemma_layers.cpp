@@ -295,8 +295,6 @@ constexpr FamilyRow rows[] = {gemma4, in_text_config(gemma4, "gemma4"), gemma3n,
 }  // namespace
 }  // namespace rows_gemma_layers
 
-FamilyRows rows_of_gemma_layers() {
-    return rows_gemma_layers::rows;
-}
+constinit const FamilyRows gemma_layers_rows = rows_gemma_layers::rows;
 
 }  // namespace attn::io

@@ -31,12 +31,9 @@ constexpr FamilyRow gpt2{.type = "gpt2",
                          .ffn_norm = "ln_2",
                          .joined = JoinedHeads::parts,
                          .in_out = true,
-                         .query = "attn.c_attn",
-                         .out = "attn.c_proj",
+                         .attention = {.query = "attn.c_attn", .out = "attn.c_proj"},
                          .rotary = Rotary::none,
-                         .gate = {},
-                         .up = "mlp.c_fc",
-                         .down = "mlp.c_proj",
+                         .ffn = {{}, "mlp.c_fc", "mlp.c_proj"},
                          .activation = "activation_function",
                          .ignored = gpt2_buffers,
                          .adjust = adjust_gpt2,
@@ -121,10 +118,8 @@ void adjust_neo(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
     row.joined = JoinedHeads::separate;
-    row.query = "attn.attention.q_proj";
-    row.key = "attn.attention.k_proj";
-    row.value = "attn.attention.v_proj";
-    row.out = "attn.attention.out_proj";
+    row.attention = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj",
+                     "attn.attention.out_proj"};
     row.inner_key = "intermediate_size";
     row.adjust = adjust_neo;
 });
@@ -154,12 +149,8 @@ constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.ffn_shares_norm = true;
     row.ffn_norm = {};
     row.joined = JoinedHeads::separate;
-    row.query = "attn.q_proj";
-    row.key = "attn.k_proj";
-    row.value = "attn.v_proj";
-    row.out = "attn.out_proj";
-    row.up = "mlp.fc_in";
-    row.down = "mlp.fc_out";
+    row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj"};
+    row.ffn = {{}, "mlp.fc_in", "mlp.fc_out"};
     row.adjust = rotate_columns;
     row.adjust_row = check_gptj;
 });
@@ -173,7 +164,7 @@ void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
     row.joined = JoinedHeads::blocks;
-    row.query = "attn.qkv_proj";
+    row.attention.query = "attn.qkv_proj";
     row.adjust = adjust_codegen;
 });
 
@@ -193,11 +184,9 @@ constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.attention_norm = "input_layernorm";
     row.ffn_norm = "post_attention_layernorm";
     row.joined = JoinedHeads::groups;
-    row.query = "attention.query_key_value";
-    row.out = "attention.dense";
+    row.attention = {.query = "attention.query_key_value", .out = "attention.dense"};
     row.rotary = Rotary::half;
-    row.up = "mlp.dense_h_to_4h";
-    row.down = "mlp.dense_4h_to_h";
+    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
     row.activation = "hidden_act";
     row.inner_key = "intermediate_size";
     row.adjust_row = adjust_neox_row;
@@ -226,22 +215,18 @@ constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& ro
 
 constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
 
-constexpr FamilyRow meta{.type = "meta",
-                         .prefix = "",
-                         .ids = "tok_embeddings",
-                         .head = "output",
-                         .attention_norm = "attention_norm",
-                         .ffn_norm = "ffn_norm",
-                         .query = "attention.wq",
-                         .key = "attention.wk",
-                         .value = "attention.wv",
-                         .out = "attention.wo",
-                         .rotary = Rotary::interleaved,
-                         .gate = "feed_forward.w1",
-                         .up = "feed_forward.w3",
-                         .down = "feed_forward.w2",
-                         .ignored = meta_frequencies,
-                         .activation_name = "silu"};
+constexpr FamilyRow meta{
+    .type = "meta",
+    .prefix = "",
+    .ids = "tok_embeddings",
+    .head = "output",
+    .attention_norm = "attention_norm",
+    .ffn_norm = "ffn_norm",
+    .attention = {"attention.wq", "attention.wk", "attention.wv", "attention.wo"},
+    .rotary = Rotary::interleaved,
+    .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
+    .ignored = meta_frequencies,
+    .activation_name = "silu"};
 
 constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
                               codegen, gpt_neox, gpt_bigcode, meta};
@@ -249,8 +234,6 @@ constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
 }  // namespace
 }  // namespace rows_gpt
 
-FamilyRows rows_of_gpt() {
-    return rows_gpt::rows;
-}
+constinit const FamilyRows gpt_rows = rows_gpt::rows;
 
 }  // namespace attn::io

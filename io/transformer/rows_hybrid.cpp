@@ -226,22 +226,21 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
     return (static_cast<std::size_t>(width) + step - 1) / step * step;
 }
 
-constexpr FamilyRow lfm2{.type = "lfm2",
-                         .final_norm = "embedding_norm",
-                         .eps = "norm_eps",
-                         .attention_norm = "operator_norm",
-                         .ffn_norm = "ffn_norm",
-                         .out = "self_attn.out_proj",
-                         .query_norm = "self_attn.q_layernorm",
-                         .key_norm = "self_attn.k_layernorm",
-                         .layer_types = lfm_types,
-                         .gate = "feed_forward.w1",
-                         .up = "feed_forward.w3",
-                         .down = "feed_forward.w2",
-                         .layer_rule = lfm_type,
-                         .activation_name = "silu",
-                         .inner_width = lfm_inner_width,
-                         .make_mixer = make_lfm_mixer};
+constexpr FamilyRow lfm2{
+    .type = "lfm2",
+    .final_norm = "embedding_norm",
+    .eps = "norm_eps",
+    .attention_norm = "operator_norm",
+    .ffn_norm = "ffn_norm",
+    .attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"},
+    .query_norm = "self_attn.q_layernorm",
+    .key_norm = "self_attn.k_layernorm",
+    .layer_types = lfm_types,
+    .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
+    .layer_rule = lfm_type,
+    .activation_name = "silu",
+    .inner_width = lfm_inner_width,
+    .make_mixer = make_lfm_mixer};
 constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
     row.experts = &lfm_experts;
     row.has_experts = [](const BlockReader& reader) {
@@ -300,14 +299,13 @@ TransformerBlock make_falcon_block(BlockReader& reader) {
     refuse(reader);
 }
 
-constexpr FamilyRow bamba{.type = "bamba",
-                          .final_norm = "final_layernorm",
-                          .ffn_norm = "pre_ff_layernorm",
-                          .rotary = Rotary::none,
-                          .gate = "feed_forward.gate_proj",
-                          .up = "feed_forward.up_proj",
-                          .down = "feed_forward.down_proj",
-                          .make_mixer = make_bamba_mixer};
+constexpr FamilyRow bamba{
+    .type = "bamba",
+    .final_norm = "final_layernorm",
+    .ffn_norm = "pre_ff_layernorm",
+    .rotary = Rotary::none,
+    .ffn = {"feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"},
+    .make_mixer = make_bamba_mixer};
 constexpr FamilyRow falcon_h1 =
     with(bamba, "falcon_h1", [](FamilyRow& row) { row.make_block = make_falcon_block; });
 constexpr FamilyRow jamba = with(bamba, "jamba", [](FamilyRow& row) {
@@ -322,10 +320,7 @@ constexpr FamilyRow nemotron{
     .eps = "layer_norm_epsilon",
     .attention_norm = "norm",
     .ffn_norm = {},
-    .query = "mixer.q_proj",
-    .key = "mixer.k_proj",
-    .value = "mixer.v_proj",
-    .out = "mixer.o_proj",
+    .attention = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj", "mixer.o_proj"},
     .rotary = Rotary::none,
     .make_mixer = make_nemotron_mixer,
     .make_block_ffn = [](BlockReader& /*reader*/, TransformerBlock& /*block*/) {}};
@@ -337,8 +332,6 @@ constexpr FamilyRow rows[] = {
 }  // namespace
 }  // namespace rows_hybrid
 
-FamilyRows rows_of_hybrid() {
-    return rows_hybrid::rows;
-}
+constinit const FamilyRows hybrid_rows = rows_hybrid::rows;
 
 }  // namespace attn::io

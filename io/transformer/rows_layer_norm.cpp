@@ -23,10 +23,8 @@ constexpr FamilyRow phi = with(rotary, "phi", [](FamilyRow& row) {
     row.order = BlockOrder::parallel;
     row.ffn_shares_norm = true;
     row.ffn_norm = {};
-    row.out = "self_attn.dense";
-    row.gate = {};
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.attention.out = "self_attn.dense";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.adjust_row = adjust_phi_row;
 });
 
@@ -35,9 +33,8 @@ constexpr FamilyRow persimmon = with(phi, "persimmon", [](FamilyRow& row) {
     row.ffn_shares_norm = false;
     row.ffn_norm = "post_attention_layernorm";
     row.joined = JoinedHeads::groups;
-    row.query = "self_attn.query_key_value";
-    row.up = "mlp.dense_h_to_4h";
-    row.down = "mlp.dense_4h_to_h";
+    row.attention.query = "self_attn.query_key_value";
+    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
 });
 
 /// Several vectors of one length as the rows of one parameter.
@@ -113,17 +110,15 @@ void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
 constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {
     row.eps = "norm_epsilon";
     row.windowed = Windowed::all;
-    row.gate = {};
-    row.up = "mlp.c_fc";
-    row.down = "mlp.c_proj";
+    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
     row.adjust_row = adjust_starcoder2_row;
 });
 
 constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
     row.eps = "norm_eps";
     row.norm_plus_one = true;
-    row.gate = {};
-    row.up = "mlp.up_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.up_proj";
 });
 
 void adjust_olmo(BlockReader& reader, TransformerBlock& block) {
@@ -215,8 +210,7 @@ constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
     row.final_norm = "norm_f";
     row.eps = {};
     row.joined = JoinedHeads::parts;
-    row.query = "norm_attn_norm.attn.Wqkv";
-    row.out = "norm_attn_norm.attn.out_proj";
+    row.attention = {.query = "norm_attn_norm.attn.Wqkv", .out = "norm_attn_norm.attn.out_proj"};
     row.activation = "ffn_act_fn";
     row.make_block = dbrx_block;
     row.kv_heads = dbrx_kv_heads;
@@ -227,8 +221,6 @@ constexpr FamilyRow rows[] = {phi, persimmon, stablelm, starcoder2, nemotron, ol
 }  // namespace
 }  // namespace rows_layer_norm
 
-FamilyRows rows_of_layer_norm() {
-    return rows_layer_norm::rows;
-}
+constinit const FamilyRows layer_norm_rows = rows_layer_norm::rows;
 
 }  // namespace attn::io

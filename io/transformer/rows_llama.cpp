@@ -21,7 +21,7 @@ constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
     row.has_experts = has_experts_by_step;
 });
 
-constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.gate = {}; });
+constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.ffn.gate = {}; });
 constexpr FamilyRow seed_oss = with(llama_row, "seed_oss");
 constexpr FamilyRow internlm3 = with(llama_row, "internlm3");
 constexpr FamilyRow helium =
@@ -54,7 +54,7 @@ void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow apertus = with(head_norms_row, "apertus", [](FamilyRow& row) {
     row.attention_norm = "attention_layernorm";
     row.ffn_norm = "feedforward_layernorm";
-    row.gate = {};
+    row.ffn.gate = {};
     row.adjust = adjust_apertus;
 });
 
@@ -98,9 +98,9 @@ void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
     row.joined = JoinedHeads::parts;
-    row.query = "self_attn.qkv_proj";
-    row.gate = {};
-    row.up = "mlp.gate_up_proj";
+    row.attention.query = "self_attn.qkv_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.gate_up_proj";
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.windowed = Windowed::all;
     row.adjust = adjust_phi3;
@@ -316,8 +316,6 @@ constexpr FamilyRow rows[] = {llama_row,
 }  // namespace
 }  // namespace rows_llama
 
-FamilyRows rows_of_llama() {
-    return rows_llama::rows;
-}
+constinit const FamilyRows llama_rows = rows_llama::rows;
 
 }  // namespace attn::io

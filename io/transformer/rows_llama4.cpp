@@ -61,9 +61,7 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& row) {
     row.rotary = Rotary::interleaved;
     row.norms_after_rotation = true;
-    row.gate = "feed_forward.gate_proj";
-    row.up = "feed_forward.up_proj";
-    row.down = "feed_forward.down_proj";
+    row.ffn = {"feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"};
     row.inner_key = "intermediate_size_mlp";
     row.experts = &llama4_experts;
     row.has_experts = has_llama4_experts;
@@ -204,8 +202,6 @@ constexpr FamilyRow rows[] = {llama4,
 }  // namespace
 }  // namespace rows_llama4
 
-FamilyRows rows_of_llama4() {
-    return rows_llama4::rows;
-}
+constinit const FamilyRows llama4_rows = rows_llama4::rows;
 
 }  // namespace attn::io

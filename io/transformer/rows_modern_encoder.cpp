@@ -143,12 +143,9 @@ constexpr FamilyRow modernbert{.type = "modernbert",
                                .attention_norm = {},
                                .ffn_norm = "mlp_norm",
                                .joined = JoinedHeads::parts,
-                               .query = "attn.Wqkv",
-                               .out = "attn.Wo",
+                               .attention = {.query = "attn.Wqkv", .out = "attn.Wo"},
                                .causal = false,
-                               .gate = {},
-                               .up = "mlp.Wi",
-                               .down = "mlp.Wo",
+                               .ffn = {{}, "mlp.Wi", "mlp.Wo"},
                                .ffn_joined = FeedForward::Joined::gate_first,
                                .activation = "hidden_activation",
                                .ignored = inverse_frequencies,
@@ -157,9 +154,7 @@ constexpr FamilyRow modernbert{.type = "modernbert",
 constexpr FamilyRow modernbert_decoder = with(modernbert, "modernbert-decoder", [](FamilyRow& row) {
     row.causal = true;
     row.joined = JoinedHeads::separate;
-    row.query = "attn.q_proj";
-    row.key = "attn.k_proj";
-    row.value = "attn.v_proj";
+    row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", row.attention.out};
 });
 
 /// The names that transformers gives to the modules of the three; files have older ones.
@@ -184,13 +179,10 @@ constexpr FamilyRow nomic = with(nomic_new, "nomic_bert", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.embedding_norm = "emb_ln";
     row.joined = JoinedHeads::parts;
-    row.query = "attn.Wqkv";
-    row.out = "attn.out_proj";
+    row.attention = {.query = "attn.Wqkv", .out = "attn.out_proj"};
     row.attention_sum_norm = "norm1";
     row.ffn_sum_norm = "norm2";
-    row.gate = "mlp.fc12";
-    row.up = "mlp.fc11";
-    row.down = "mlp.fc2";
+    row.ffn = {"mlp.fc12", "mlp.fc11", "mlp.fc2"};
     row.other_names = &nomic_new;
 });
 
@@ -198,28 +190,24 @@ constexpr FamilyRow gte_new = with(rotary_bert, "gte", [](FamilyRow& row) { row.
 constexpr FamilyRow gte = with(gte_new, "gte", [](FamilyRow& row) {
     row.layer = "encoder.layer.#.";
     row.joined = JoinedHeads::parts;
-    row.query = "attention.qkv_proj";
-    row.out = "attention.o_proj";
+    row.attention = {.query = "attention.qkv_proj", .out = "attention.o_proj"};
     row.attention_sum_norm = "attn_ln";
     row.ffn_sum_norm = "mlp_ln";
-    row.gate = {};
-    row.up = "mlp.up_gate_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.up_gate_proj";
     row.ffn_joined = FeedForward::Joined::up_first;
     row.other_names = &gte_new;
 });
 
 constexpr FamilyRow jina_new = with(rotary_bert, "jina_embeddings_v3", [](FamilyRow& row) {
     row.prefix = "roberta.";
-    row.gate = {};
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
 });
 constexpr FamilyRow jina = with(jina_new, "jina_embeddings_v3", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.embedding_norm = "emb_ln";
     row.joined = JoinedHeads::parts;
-    row.query = "mixer.Wqkv";
-    row.out = "mixer.out_proj";
+    row.attention = {.query = "mixer.Wqkv", .out = "mixer.out_proj"};
     row.attention_sum_norm = "norm1";
     row.ffn_sum_norm = "norm2";
     row.other_names = &jina_new;
@@ -231,8 +219,6 @@ constexpr FamilyRow rows[] = {esm,   esmc, eurobert, modernbert, modernbert_deco
 }  // namespace
 }  // namespace rows_modern_encoder
 
-FamilyRows rows_of_modern_encoder() {
-    return rows_modern_encoder::rows;
-}
+constinit const FamilyRows modern_encoder_rows = rows_modern_encoder::rows;
 
 }  // namespace attn::io

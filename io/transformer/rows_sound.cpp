@@ -61,9 +61,7 @@ constexpr FamilyRow moonshine_decoder{.type = "moonshine",
                                       .eps = {},
                                       .ffn_norm = "final_layernorm",
                                       .rotary = Rotary::none,
-                                      .gate = {},
-                                      .up = "mlp.fc1",
-                                      .down = "mlp.fc2",
+                                      .ffn = {{}, "mlp.fc1", "mlp.fc2"},
                                       .ffn_joined = FeedForward::Joined::up_first,
                                       .activation = "decoder_hidden_act",
                                       .ignored = rotary_buffers,
@@ -241,30 +239,26 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
     part.bias_gate = gate;
 }
 
-constexpr FamilyRow wav2vec2{.type = "wav2vec2",
-                             .prefix = "wav2vec2.",
-                             .layer = "encoder.layers.#.",
-                             .ids = {},
-                             .final_norm = {},
-                             .head = {},
-                             .rms = false,
-                             .eps = "layer_norm_eps",
-                             .attention_norm = {},
-                             .attention_sum_norm = "layer_norm",
-                             .ffn_norm = {},
-                             .ffn_sum_norm = "final_layer_norm",
-                             .query = "attention.q_proj",
-                             .key = "attention.k_proj",
-                             .value = "attention.v_proj",
-                             .out = "attention.out_proj",
-                             .rotary = Rotary::none,
-                             .causal = false,
-                             .gate = {},
-                             .up = "feed_forward.intermediate_dense",
-                             .down = "feed_forward.output_dense",
-                             .adjust_model = adjust_model,
-                             .adjust = adjust,
-                             .inputs = takes_values};
+constexpr FamilyRow wav2vec2{
+    .type = "wav2vec2",
+    .prefix = "wav2vec2.",
+    .layer = "encoder.layers.#.",
+    .ids = {},
+    .final_norm = {},
+    .head = {},
+    .rms = false,
+    .eps = "layer_norm_eps",
+    .attention_norm = {},
+    .attention_sum_norm = "layer_norm",
+    .ffn_norm = {},
+    .ffn_sum_norm = "final_layer_norm",
+    .attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.out_proj"},
+    .rotary = Rotary::none,
+    .causal = false,
+    .ffn = {{}, "feed_forward.intermediate_dense", "feed_forward.output_dense"},
+    .adjust_model = adjust_model,
+    .adjust = adjust,
+    .inputs = takes_values};
 constexpr FamilyRow hubert =
     with(wav2vec2, "hubert", [](FamilyRow& row) { row.prefix = "hubert."; });
 constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
@@ -277,8 +271,6 @@ constexpr FamilyRow rows[] = {moonshine, wav2vec2, hubert, wavlm};
 }  // namespace
 }  // namespace rows_sound
 
-FamilyRows rows_of_sound() {
-    return rows_sound::rows;
-}
+constinit const FamilyRows sound_rows = rows_sound::rows;
 
 }  // namespace attn::io

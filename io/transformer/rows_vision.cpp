@@ -37,9 +37,8 @@ constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
     row.attention_norm = "layernorm_before";
     row.ffn_norm = "layernorm_after";
     row.attention_sum_norm = row.ffn_sum_norm = {};
-    row.query = "attention.attention.query";
-    row.key = "attention.attention.key";
-    row.value = "attention.attention.value";
+    row.attention = {"attention.attention.query", "attention.attention.key",
+                     "attention.attention.value", row.attention.out};
     row.adjust_model = adjust_vit_model;
     row.adjust = nullptr;
     row.inputs = pixels;
@@ -85,15 +84,13 @@ std::size_t dino_inner_width(const BlockReader& reader) {
 constexpr FamilyRow dino_plain = with(vit, "dinov2", [](FamilyRow& row) {
     row.attention_norm = "norm1";
     row.ffn_norm = "norm2";
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.inner_key = "mlp_ratio";
     row.inner_width = dino_inner_width;
     row.adjust = add_layer_scales;
 });
 constexpr FamilyRow dino_gated = with(dino_plain, "dinov2", [](FamilyRow& row) {
-    row.up = "mlp.weights_in";
-    row.down = "mlp.weights_out";
+    row.ffn = {{}, "mlp.weights_in", "mlp.weights_out"};
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.activation_name = "silu";
 });
@@ -227,12 +224,9 @@ constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
     row.final_norm = {};  // the class token's vector alone has one
     row.attention_norm = "layer_norm1";
     row.ffn_norm = "layer_norm2";
-    row.query = "self_attn.q_proj";
-    row.key = "self_attn.k_proj";
-    row.value = "self_attn.v_proj";
-    row.out = "self_attn.out_proj";
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                     "self_attn.out_proj"};
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.adjust_model = adjust_clip_model;
 });
 void adjust_siglip_model(ModelReader& reader) {
@@ -270,17 +264,14 @@ constexpr FamilyRow dinov3_plain = with(dino_plain, "dinov3_vit", [](FamilyRow& 
     row.prefix = "";
     row.layer = "layer.#.";
     row.final_norm = "norm";
-    row.query = "attention.q_proj";
-    row.key = "attention.k_proj";
-    row.value = "attention.v_proj";
-    row.out = "attention.o_proj";
-    row.up = "mlp.up_proj";
-    row.down = "mlp.down_proj";
+    row.attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj",
+                     "attention.o_proj"};
+    row.ffn = {{}, "mlp.up_proj", "mlp.down_proj"};
     row.inner_key = "intermediate_size";
     row.inner_width = nullptr;
 });
 constexpr FamilyRow dinov3_gated =
-    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.gate = "mlp.gate_proj"; });
+    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.ffn.gate = "mlp.gate_proj"; });
 
 /// Patches turn by the row and the column of their centre, in [-1, 1]; tokens before them do not.
 std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reader,
@@ -334,8 +325,6 @@ constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
 }  // namespace
 }  // namespace rows_vision
 
-FamilyRows rows_of_vision() {
-    return rows_vision::rows;
-}
+constinit const FamilyRows vision_rows = rows_vision::rows;
 
 }  // namespace attn::io

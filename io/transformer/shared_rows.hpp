@@ -20,6 +20,15 @@ inline constexpr std::string_view rotary_buffers[] = {"rotary_emb.inv_freq"};
 /// Llama's row, on which most others are based.
 inline constexpr FamilyRow llama_row{.type = "llama", .ignored = rotary_buffers};
 
+inline constexpr ProjectionModules out_proj_modules{"self_attn.q_proj", "self_attn.k_proj",
+                                                    "self_attn.v_proj", "self_attn.out_proj"};
+
+/// A row with LayerNorms, a plain feed-forward layer and no rotation.
+inline constexpr FamilyRow layer_norm_row{.rms = false,
+                                          .eps = "layer_norm_eps",
+                                          .rotary = Rotary::none,
+                                          .ffn = {{}, "mlp.fc1", "mlp.fc2"}};
+
 /// Norms on each head of queries and keys.
 constexpr void set_head_norms(FamilyRow& row) {
     row.query_norm = "self_attn.q_norm";
@@ -72,28 +81,15 @@ std::function<double(double)> position_factor(const BlockReader& reader,
                                               const nlohmann::json& rope);
 
 /// Experts in a module block_sparse_moe (Mixtral), or feed_forward (Llama 4).
-inline constexpr ExpertNames sparse_experts{
-    .router = "block_sparse_moe.gate",
-    .gate = "block_sparse_moe.experts.#.w1",
-    .up = "block_sparse_moe.experts.#.w3",
-    .down = "block_sparse_moe.experts.#.w2",
-    .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
-    .stacked_down = "block_sparse_moe.experts.down_proj"};
-inline constexpr ExpertNames feed_forward_experts{
-    .router = "feed_forward.router",
-    .gate = "feed_forward.experts.#.gate_proj",
-    .up = "feed_forward.experts.#.up_proj",
-    .down = "feed_forward.experts.#.down_proj",
-    .stacked_gate_up = "feed_forward.experts.gate_up_proj",
-    .stacked_down = "feed_forward.experts.down_proj"};
+inline constexpr ExpertNames sparse_experts{.module = "block_sparse_moe.", .has_letters = true},
+    feed_forward_experts{.module = "feed_forward.", .router = "router"};
 
 /// The bias of DeepSeek V3's router, as files and as the library have it.
-inline constexpr std::string_view correction_bias[] = {"mlp.gate.e_score_correction_bias",
-                                                       "mlp.e_score_correction_bias"};
+inline constexpr std::string_view correction_bias =
+    "gate.e_score_correction_bias e_score_correction_bias";
 
 /// DeepSeek V3's router: a sigmoid, groups, a bias for the choice, a factor on the weights.
-constexpr ExpertNames with_groups(ExpertNames names,
-                                  std::span<const std::string_view> bias = correction_bias) {
+constexpr ExpertNames with_groups(ExpertNames names, std::string_view bias = correction_bias) {
     names.scores = Experts::Scores::sigmoid;
     names.choice_bias = bias;
     names.factor = "routed_scaling_factor";
@@ -102,18 +98,11 @@ constexpr ExpertNames with_groups(ExpertNames names,
     return names;
 }
 
-/// The tensor names of latent attention.
-struct LatentNames {
-    std::string_view query = "self_attn.q_proj", query_down = "self_attn.q_a_proj",
-                     query_norm = "self_attn.q_a_layernorm", query_up = "self_attn.q_b_proj",
-                     key_down = "self_attn.kv_a_proj_with_mqa",
-                     key_norm = "self_attn.kv_a_layernorm", key_up = "self_attn.kv_b_proj",
-                     out = "self_attn.o_proj";
-};
-
-/// Latent attention from the keys of DeepSeek's configs; `pairs` is its rotary embedding, or none.
-AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
-                               std::optional<Rope> pairs);
+/// Latent attention of the layer's `module` with an output projection `out`, from the keys of
+/// DeepSeek's configs; `pairs` is its rotary embedding, or none.
+AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pairs,
+                               const std::string& module = "self_attn.",
+                               const std::string& out = "o_proj");
 
 /// A LayerNorm of this width that the row does not describe.
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
@@ -167,15 +156,11 @@ inline constexpr FamilyRow bert_row{.type = "bert",
                                     .attention_sum_norm = "attention.output.LayerNorm",
                                     .ffn_norm = {},
                                     .ffn_sum_norm = "output.LayerNorm",
-                                    .query = "attention.self.query",
-                                    .key = "attention.self.key",
-                                    .value = "attention.self.value",
-                                    .out = "attention.output.dense",
+                                    .attention = {"attention.self.query", "attention.self.key",
+                                                  "attention.self.value", "attention.output.dense"},
                                     .rotary = Rotary::none,
                                     .causal = false,
-                                    .gate = {},
-                                    .up = "intermediate.dense",
-                                    .down = "output.dense",
+                                    .ffn = {{}, "intermediate.dense", "output.dense"},
                                     .adjust_model = adjust_bert_model,
                                     .adjust = adjust_bert};
 
