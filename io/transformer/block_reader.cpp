@@ -84,8 +84,9 @@ std::size_t BlockReader::head_width() const {
 std::string_view BlockReader::layer_type(std::size_t of_layer) const {
     const bool has_window = !config.at("sliding_window").is_null();
     // Where layer_types is given, these are what it was made from.
-    pass_keys(config, {"use_sliding_window", "sliding_window_pattern", "_sliding_window_pattern",
-                       "max_window_layers"});
+    for (const char* key : {"use_sliding_window", "sliding_window_pattern",
+                            "_sliding_window_pattern", "max_window_layers"})
+        config.at(key);
     if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
         for (const std::string_view one : row.layer_types)

@@ -63,42 +63,6 @@ Convolution normed_convolution_of(const TensorSet& tensors, const std::string& n
     return convolution;
 }
 
-void pass_vision_keys(const ModelConfig& config) {
-    // Of the first values of parameters, of training, of pooled vectors and of backbones.
-    pass_keys(config, {"encoder_stride",
-                       "pooler_output_size",
-                       "pooler_act",
-                       "qkv_bias",
-                       "use_mask_token",
-                       "drop_path_rate",
-                       "layerscale_value",
-                       "layer_scale_init_value",
-                       "apply_layernorm",
-                       "reshape_hidden_states",
-                       "out_features",
-                       "out_indices",
-                       "stage_names",
-                       "mlp_ratio",
-                       "pool_scales",
-                       "use_auxiliary_head",
-                       "auxiliary_loss_weight",
-                       "auxiliary_channels",
-                       "auxiliary_num_convs",
-                       "auxiliary_concat_input",
-                       "semantic_loss_ignore_index",
-                       "add_fpn",
-                       "vision_use_head",
-                       "projection_dim",
-                       "query_bias",
-                       "key_bias",
-                       "value_bias",
-                       "proj_bias",
-                       "mlp_bias",
-                       "pos_embed_shift",
-                       "pos_embed_jitter",
-                       "pos_embed_rescale"});
-}
-
 std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key) {
     const json& value = config.at(key);
     const json list = value.is_array() ? value : json::array({value, value});
@@ -129,7 +93,6 @@ std::array<std::size_t, 2> grid_of(const BlockReader& reader) {
 
 PatchInput patches_of(const ModelReader& reader, const std::string& name) {
     const ModelConfig& config = reader.config;
-    pass_vision_keys(config);
     PatchInput input;
     input.width = config.whole("hidden_size");
     input.channels = config.whole("num_channels", 1);

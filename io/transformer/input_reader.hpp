@@ -24,9 +24,6 @@ Convolution convolution_of(const TensorSet& tensors, const std::string& name, st
 Convolution normed_convolution_of(const TensorSet& tensors, const std::string& name,
                                   std::size_t d_in, std::size_t taps, std::size_t groups);
 
-/// Marks the keys as read that do not affect the hidden states.
-void pass_vision_keys(const ModelConfig& config);
-
 /// Rows and columns, from one integer for both or a list of two. Errors: kind input.
 std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key);
 

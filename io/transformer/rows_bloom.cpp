@@ -253,7 +253,6 @@ std::vector<double> sinusoids(std::size_t row, std::size_t width, std::int64_t p
 }
 
 void adjust_xglm(ModelReader& reader) {
-    reader.config.require("add_cross_attention", false);
     EmbeddingSpec& embedding = reader.spec.embedding;
     embedding.scale = embedding_scale(reader.config);
     const std::size_t width = reader.config.whole("hidden_size");
@@ -272,6 +271,7 @@ constexpr FamilyRow xglm = with(biogpt, "xglm", [](FamilyRow& row) {
     row.activation = "activation_function";
     row.inner_key = "ffn_dim";
     row.passed = {};
+    row.required = R"({"add_cross_attention":false})";
     row.adjust_model = adjust_xglm;
 });
 

@@ -46,10 +46,6 @@ constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
     row.adjust = nullptr;
 });
 
-void adjust_distilbert_model(ModelReader& reader) {
-    // The tensors show the width; the table of positions is in the file, sinusoidal or not.
-    pass_keys(reader.config, {"hidden_dim", "sinusoidal_pos_embds"});
-}
 constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row) {
     row.prefix = "distilbert.";
     row.layer = "transformer.layer.#.";
@@ -62,7 +58,9 @@ constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row)
     row.ffn_sum_norm = "output_layer_norm";
     row.activation = "activation";
     row.inner_key = "hidden_dim";
-    row.adjust_model = adjust_distilbert_model;
+    // The table of positions is in the file, sinusoidal or not.
+    row.passed = "hidden_dim sinusoidal_pos_embds";
+    row.adjust_model = nullptr;
     row.adjust = nullptr;
 });
 
@@ -73,13 +71,13 @@ constexpr FamilyRow electra = with(bert_row, "electra", [](FamilyRow& row) {
 
 void adjust_ernie_model(ModelReader& reader) {
     adjust_bert_model(reader);
-    reader.config.at("task_type_vocab_size");
     if (reader.config.flag("use_task_id"))
         reader.spec.embedding.first_rows = {
             reader.tensors.get("embeddings.task_type_embeddings.weight")};
 }
 constexpr FamilyRow ernie = with(bert_row, "ernie", [](FamilyRow& row) {
     row.prefix = "ernie.";
+    row.passed = "task_type_vocab_size";
     row.adjust_model = adjust_ernie_model;
 });
 
@@ -107,25 +105,21 @@ constexpr FamilyRow roberta_xl = with(norms_before, "xlm-roberta-xl", [](FamilyR
     row.adjust_model = adjust_roberta_model;
 });
 
-void adjust_rembert_model(ModelReader& reader) {
-    adjust_bert_model(reader);
-    pass_keys(reader.config, {"input_embedding_size", "output_embedding_size"});
-}
 constexpr FamilyRow rembert = with(bert_row, "rembert", [](FamilyRow& row) {
     row.prefix = "rembert.";
     row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.adjust_model = adjust_rembert_model;
+    row.passed = "input_embedding_size output_embedding_size";
 });
 
 /// Every token has the box (0, 0, 0, 0): a model that is given ids alone.
 void adjust_layoutlm_model(ModelReader& reader) {
-    reader.config.at("max_2d_position_embeddings");
     for (const char* name : {"x", "y", "x", "y", "h", "w"})
         reader.spec.embedding.first_rows.push_back(
             reader.tensors.get(std::string("embeddings.") + name + "_position_embeddings.weight"));
 }
 constexpr FamilyRow layoutlm = with(bert_row, "layoutlm", [](FamilyRow& row) {
     row.prefix = "layoutlm.";
+    row.passed = "max_2d_position_embeddings";
     row.adjust_model = adjust_layoutlm_model;
     row.adjust = nullptr;
 });
@@ -159,28 +153,19 @@ constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
 /// Sines, then cosines of each position: of the file if it has them.
 std::shared_ptr<const std::vector<double>> roformer_table(const BlockReader& reader,
                                                           std::size_t width) {
-    const std::size_t pairs = width / 2;
-    const Parameter stored = reader.tensors.find("encoder.embed_positions.weight");
+    constexpr const char* name = "encoder.embed_positions.weight";
+    const std::size_t pairs = width / 2, rows = reader.config.whole("max_position_embeddings");
+    std::vector<double> stored;
+    if (reader.tensors.has(name)) stored = elements_of(reader.tensors.get(name, {rows, width}));
     auto table = std::make_shared<std::vector<double>>();
-    if (stored != nullptr) {
-        const std::size_t rows = reader.config.whole("max_position_embeddings");
-        const std::vector<double> numbers =
-            elements_of(reader.tensors.get("encoder.embed_positions.weight", {rows, width}));
-        for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t i = 0; i < pairs; ++i) {
-                table->push_back(numbers[row * width + pairs + i]);
-                table->push_back(numbers[row * width + i]);
-            }
-        return table;
-    }
-    const std::size_t rows = reader.config.whole("max_position_embeddings");
     for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t i = 0; i < pairs; ++i) {
             const double angle =
                 static_cast<double>(row) /
                 std::pow(10000.0, 2 * static_cast<double>(i) / static_cast<double>(width));
-            table->push_back(std::cos(angle));
-            table->push_back(std::sin(angle));
+            const double* const at = stored.empty() ? nullptr : stored.data() + row * width + i;
+            table->push_back(at == nullptr ? std::cos(angle) : at[pairs]);
+            table->push_back(at == nullptr ? std::sin(angle) : *at);
         }
     return table;
 }

@@ -23,10 +23,6 @@ void adjust_common(ModelReader& reader) {
         config.fail("d_model", "the width of the embedding, " + std::to_string(width));
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
-    // The tensors show them; the others are of older files and have no effect.
-    pass_keys(config, {"decoder_vocab_size", "share_encoder_decoder_embeddings", "normalize_before",
-                       "normalize_embedding", "add_final_layer_norm", "static_position_embeddings",
-                       "extra_pos_embeddings", "add_bias_logits"});
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
     if (bias == nullptr) return;
     model.head = [head = model.head, bias] {
@@ -76,31 +72,31 @@ void adjust_m2m(ModelReader& reader) {
     };
 }
 
-constexpr FamilyRow bart_decoder{
-    .type = "bart",
-    .layer = "decoder.layers.#.",
-    .ids = "decoder.embed_tokens",
-    .positions = "decoder.embed_positions",
-    .embedding_norm = "decoder.layernorm_embedding",
-    .final_norm = {},
-    .rms = false,
-    .eps = {},
-    .attention_norm = {},
-    .attention_sum_norm = "self_attn_layer_norm",
-    .ffn_norm = {},
-    .ffn_sum_norm = "final_layer_norm",
-    .attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"},
-    .rotary = Rotary::none,
-    .ffn = {{}, "fc1", "fc2"},
-    .activation = "activation_function",
-    .adjust_model = adjust_bart,
-    .cross = "encoder_attn",
-    .cross_sum_norm = "encoder_attn_layer_norm",
-    .layers_key = "decoder_layers",
-    .heads_key = "decoder_attention_heads",
-    .inner_key = "decoder_ffn_dim",
-    .other_ids = decoder_ids,
-    .other_prefixes = prefixes};
+constexpr FamilyRow bart_decoder = with(layer_norm_row, "bart", [](FamilyRow& row) {
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_ids = decoder_ids;
+    row.other_prefixes = prefixes;
+    row.positions = "decoder.embed_positions";
+    row.embedding_norm = "decoder.layernorm_embedding";
+    row.final_norm = row.attention_norm = row.ffn_norm = {};
+    row.eps = {};
+    row.attention_sum_norm = "self_attn_layer_norm";
+    row.ffn_sum_norm = "final_layer_norm";
+    row.attention = out_proj_modules;
+    row.ffn = {{}, "fc1", "fc2"};
+    row.activation = "activation_function";
+    row.cross = "encoder_attn";
+    row.cross_sum_norm = "encoder_attn_layer_norm";
+    row.layers_key = "decoder_layers";
+    row.heads_key = "decoder_attention_heads";
+    row.inner_key = "decoder_ffn_dim";
+    // The tensors show them, or they are of older files.
+    row.passed =
+        "decoder_vocab_size share_encoder_decoder_embeddings normalize_before normalize_embedding "
+        "add_final_layer_norm static_position_embeddings extra_pos_embeddings add_bias_logits";
+    row.adjust_model = adjust_bart;
+});
 
 constexpr FamilyRow encoder_of(const FamilyRow* decoder) {
     FamilyRow row = *decoder;
@@ -144,8 +140,6 @@ void adjust_whisper_encoder(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("d_model"), bins = config.whole("num_mel_bins"),
                       positions = config.whole("max_source_positions");
-    pass_keys(config, {"scale_embedding", "use_weighted_layer_sum",
-                       "max_target_positions"});  // of the decoder, or of another head
     SoundSpec sound;
     sound.takes_features = true;
     sound.frames_needed = 2 * positions;
@@ -162,19 +156,16 @@ void adjust_whisper_encoder(ModelReader& reader) {
     reader.spec.input = std::move(sound);
 }
 
-/// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
-void adjust_whisper_decoder(ModelReader& reader) {
-    pass_keys(reader.config, {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum",
-                              "scale_embedding"});
-}
-
 constexpr std::string_view features[] = {"input_features"};
 
 constexpr FamilyRow whisper_decoder = with(mbart_decoder, "whisper", [](FamilyRow& row) {
     row.embedding_norm = {};
     row.other_ids = {};
     row.head = "proj_out";
-    row.adjust_model = adjust_whisper_decoder;
+    row.passed =
+        "max_source_positions num_mel_bins use_weighted_layer_sum scale_embedding "
+        "max_target_positions";
+    row.adjust_model = nullptr;
     row.kv_heads_key = "decoder_attention_heads";
     row.positions_key = "max_target_positions";
 });
@@ -231,11 +222,6 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block) {
     part.bias = bucket_bias(buckets, table);
 }
 
-/// For files of the encoder alone, too.
-void adjust_t5_encoder(ModelReader& reader) {
-    pass_keys(reader.config, {"num_decoder_layers", "scale_decoder_outputs", "scalable_attention"});
-}
-
 void adjust_t5_decoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
@@ -259,6 +245,7 @@ constexpr FamilyRow stack{.prefix = {},
                           .activation = "dense_act_fn",
                           .ignored = unused,
                           .adjust = adjust_t5,
+                          .passed = "num_decoder_layers scale_decoder_outputs scalable_attention",
                           .inner_key = "d_ff",
                           .make_block_ffn = make_t5_ffn};
 constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
@@ -284,7 +271,6 @@ constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
     row.ffn_norm = "layer.1.layer_norm";
     row.ffn = {"layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi",
                "layer.1.DenseReluDense.wo"};
-    row.adjust_model = adjust_t5_encoder;
     row.decoder = &t5_decoder;
 });
 constexpr FamilyRow mt5_decoder = with(t5_decoder, "mt5");

@@ -17,8 +17,6 @@ void adjust_gemma_model(ModelReader& reader) {
 
 // The class takes "gelu" for the approximation by tanh, and ignores hidden_activation.
 void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("use_bidirectional_attention", false);
-    reader.config.at("hidden_activation");
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     if (ffn != nullptr && reader.config.text("hidden_act") == "gelu")
         ffn->activation = find_activation("gelu_pytorch_tanh");
@@ -27,7 +25,9 @@ void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow gemma{.type = "gemma",
                           .norm_plus_one = true,
                           .adjust_model = adjust_gemma_model,
-                          .adjust = adjust_gemma};
+                          .adjust = adjust_gemma,
+                          .passed = "hidden_activation",
+                          .required = R"({"use_bidirectional_attention":false})"};
 
 void set_scale(const ModelConfig& config, AttentionPart& part) {
     const double scalar = config.number("query_pre_attn_scalar");
@@ -36,7 +36,6 @@ void set_scale(const ModelConfig& config, AttentionPart& part) {
 }
 
 void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("use_bidirectional_attention", false);
     set_scale(reader.config, attention_of(block));
     attention_of(block).softcap = bound_of(reader.config, "attn_logit_softcapping");
 }
@@ -55,7 +54,6 @@ constexpr FamilyRow gemma2 = with(vaultgemma, "gemma2", [](FamilyRow& row) {
 // The class has attn_logit_softcapping, but its attention does not take it. In both directions a
 // window is of half the length to each side.
 void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
-    reader.config.at("attn_logit_softcapping");
     set_scale(reader.config, attention_of(block));
     if (!reader.config.flag("use_bidirectional_attention")) return;
     auto& part = attention_of(block);
@@ -76,6 +74,8 @@ void adjust_gemma3_model(ModelReader& reader) {
 constexpr FamilyRow gemma3_text = with(gemma2, "gemma3_text", [](FamilyRow& row) {
     set_head_norms(row);
     row.windowed = Windowed::pattern;
+    row.passed = "attn_logit_softcapping";
+    row.required = {};
     row.adjust_model = adjust_gemma3_model;
     row.adjust = adjust_gemma3;
 });
@@ -122,7 +122,6 @@ void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
 
 void adjust_t5gemma2(BlockReader& reader, TransformerBlock& block) {
     auto& part = attention_of(block);
-    reader.config.at("attn_logit_softcapping");  // has no effect
     set_scale(reader.config, part);
     part.joins_encoder = part.causal;
     if (!part.causal && part.window_left) {  // the two sides share the window
@@ -189,6 +188,7 @@ constexpr FamilyRow t5gemma = with(stack, "t5gemma", [](FamilyRow& row) {
 constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
     set_head_norms(row);
     row.windowed = Windowed::pattern;
+    row.passed = "attn_logit_softcapping";
     row.adjust = adjust_t5gemma2;
     row.adjust_model = adjust_t5gemma2_model;
 });

@@ -19,25 +19,24 @@ void adjust_gpt2(BlockReader& reader, TransformerBlock& block) {
         part.scale /= static_cast<double>(reader.layer + 1);
 }
 
-constexpr FamilyRow gpt2{.type = "gpt2",
-                         .prefix = "transformer.",
-                         .layer = "h.#.",
-                         .ids = "wte",
-                         .positions = "wpe",
-                         .final_norm = "ln_f",
-                         .rms = false,
-                         .eps = "layer_norm_epsilon",
-                         .attention_norm = "ln_1",
-                         .ffn_norm = "ln_2",
-                         .joined = JoinedHeads::parts,
-                         .in_out = true,
-                         .attention = {.query = "attn.c_attn", .out = "attn.c_proj"},
-                         .rotary = Rotary::none,
-                         .ffn = {{}, "mlp.c_fc", "mlp.c_proj"},
-                         .activation = "activation_function",
-                         .ignored = gpt2_buffers,
-                         .adjust = adjust_gpt2,
-                         .inner_key = "n_inner"};
+constexpr FamilyRow gpt2 = with(layer_norm_row, "gpt2", [](FamilyRow& row) {
+    row.prefix = "transformer.";
+    row.layer = "h.#.";
+    row.ids = "wte";
+    row.positions = "wpe";
+    row.final_norm = "ln_f";
+    row.eps = "layer_norm_epsilon";
+    row.attention_norm = "ln_1";
+    row.ffn_norm = "ln_2";
+    row.joined = JoinedHeads::parts;
+    row.in_out = true;
+    row.attention = {.query = "attn.c_attn", .out = "attn.c_proj"};
+    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
+    row.activation = "activation_function";
+    row.ignored = gpt2_buffers;
+    row.adjust = adjust_gpt2;
+    row.inner_key = "n_inner";
+});
 
 constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
 constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
@@ -111,7 +110,6 @@ std::string neo_type(const ModelConfig& config, std::size_t layer) {
 void adjust_neo(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
     part.scale = 1;
-    reader.config.at("window_size");  // of local layers
     if (neo_type(reader.config, reader.layer) == "local")
         part.window_left = reader.window_left("window_size");
 }
@@ -121,6 +119,7 @@ constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
     row.attention = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj",
                      "attn.attention.out_proj"};
     row.inner_key = "intermediate_size";
+    row.passed = "window_size";  // of local layers
     row.adjust = adjust_neo;
 });
 
@@ -137,12 +136,6 @@ void rotate_columns(BlockReader& reader, TransformerBlock& block) {
     part.rotation = rotation;
 }
 
-// Keys of published files of which one value is computed.
-void check_gptj(const ModelConfig& config, FamilyRow&) {
-    config.require("rotary", true);
-    config.require("scale_attn_weights", true);
-}
-
 constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.positions = {};
     row.order = BlockOrder::parallel;
@@ -152,7 +145,7 @@ constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj"};
     row.ffn = {{}, "mlp.fc_in", "mlp.fc_out"};
     row.adjust = rotate_columns;
-    row.adjust_row = check_gptj;
+    row.required = R"({"rotary":true,"scale_attn_weights":true})";
 });
 
 void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
@@ -193,13 +186,7 @@ constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
 });
 
 std::size_t bigcode_kv_heads(const ModelConfig& config) {
-    config.at("num_key_value_heads");  // made from multi_query
     return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
-}
-
-void check_bigcode(const ModelConfig& config, FamilyRow&) {
-    config.require("scale_attn_by_inverse_layer_idx", false);
-    config.at("pad_key_length");  // of the server that ran the model
 }
 
 void adjust_bigcode(BlockReader& reader, TransformerBlock& block) {
@@ -210,7 +197,8 @@ constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& ro
     row.joined = JoinedHeads::groups;
     row.kv_heads = bigcode_kv_heads;
     row.adjust = adjust_bigcode;
-    row.adjust_row = check_bigcode;
+    row.passed = "pad_key_length num_key_value_heads";  // of a server; made from multi_query
+    row.required = R"({"scale_attn_by_inverse_layer_idx":false})";
 });
 
 constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};

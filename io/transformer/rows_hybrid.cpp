@@ -30,16 +30,15 @@ constexpr FamilyRow granite = with(llama_row, "granite", [](FamilyRow& row) {
     row.adjust = adjust_granite;
 });
 
-constexpr ExpertNames granite_experts{.router = "block_sparse_moe.router.layer",
-                                      .stacked_gate_up = "block_sparse_moe.input_linear.weight",
-                                      .stacked_down = "block_sparse_moe.output_linear.weight",
+constexpr ExpertNames library_experts{.module = "block_sparse_moe.",
+                                      .router = "router",
                                       .count = "num_local_experts",
                                       .scores = Experts::Scores::softmax_of_chosen};
-constexpr ExpertNames library_experts{.router = "block_sparse_moe.router",
-                                      .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
-                                      .stacked_down = "block_sparse_moe.experts.down_proj",
-                                      .count = "num_local_experts",
-                                      .scores = Experts::Scores::softmax_of_chosen};
+constexpr ExpertNames granite_experts = with(library_experts, [](ExpertNames& names) {
+    names.router = "router.layer";
+    names.stacked_gate_up = "input_linear.weight";
+    names.stacked_down = "output_linear.weight";
+});
 
 constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) {
     row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
@@ -69,9 +68,8 @@ constexpr FamilyRow granitemoeshared = with(
     granitemoe, "granitemoeshared", [](FamilyRow& row) { row.adjust = adjust_granite_shared; });
 
 // Granite 4: layers of attention, without rotation by default, or of a state space model.
-std::string granite4_type(const BlockReader& reader) {
-    const std::string type = reader.layer_type();
-    return type == "linear_attention" || type == "mamba" ? "mamba" : "attention";
+bool is_mamba(const BlockReader& reader) {
+    return reader.layer_type() == "linear_attention" || reader.layer_type() == "mamba";
 }
 
 constexpr std::string_view granite4_types[] = {"mamba", "attention", "linear_attention",
@@ -123,18 +121,12 @@ StateSpacePart state_space(const BlockReader& reader) {
 }
 
 TransformerBlock make_granite4(BlockReader& reader) {
-    // Of layers of the other kind.
-    pass_keys(reader.config,
-              {"num_attention_heads", "num_key_value_heads", "attention_multiplier", "mamba_expand",
-               "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
-               "mamba_conv_bias", "mamba_proj_bias", "mamba_chunk_size", "time_step_limit",
-               "num_experts_per_tok", "position_embedding_type", "rope_parameters"});
     TransformerBlock block;
     block.attention_norm = reader.norm("input_layernorm");
     block.ffn_norm = reader.norm("post_attention_layernorm");
     block.residual_factor = reader.config.number("residual_multiplier", 1);
     const bool has_experts = reader.config.whole("num_local_experts") != 0;
-    if (granite4_type(reader) == "mamba") {
+    if (is_mamba(reader)) {
         if (has_experts)
             throw Error(ErrorKind::unsupported, reader.config.place(),
                         "layer " + std::to_string(reader.layer) +
@@ -160,24 +152,27 @@ TransformerBlock make_granite4(BlockReader& reader) {
 
 constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](FamilyRow& row) {
     row.layer_types = granite4_types;
-    row.layer_rule = [](const BlockReader&, std::size_t) { return std::string("mamba"); };
+    row.layer_rule = [](const BlockReader&, std::size_t) { return std::size_t{0}; };
+    // Of layers of the other kind.
+    row.passed =
+        "num_attention_heads num_key_value_heads attention_multiplier mamba_expand mamba_n_heads "
+        "mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_conv_bias mamba_proj_bias "
+        "mamba_chunk_size time_step_limit num_experts_per_tok position_embedding_type "
+        "rope_parameters";
     row.adjust = nullptr;
     row.make_block = make_granite4;
 });
 
 constexpr std::string_view lfm_types[] = {"conv", "full_attention"};
 
-std::string lfm_type(const BlockReader& reader, std::size_t layer) {
+std::size_t lfm_type(const BlockReader& reader, std::size_t layer) {
     const nlohmann::json& full = reader.config.at("full_attn_idxs");
-    const bool is_full = full.is_null() || std::find(full.begin(), full.end(), layer) != full.end();
-    return is_full ? "full_attention" : "conv";
+    return full.is_null() || std::find(full.begin(), full.end(), layer) != full.end();
 }
 
 void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
-    pass_keys(config, {"block_ff_dim", "block_norm_eps", "tie_embedding", "full_attn_idxs"});
-    config.require("sliding_window", nullptr);
     if (reader.layer_type() != "conv") {
         block.mixer = reader.attention();
         return;
@@ -193,15 +188,10 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr std::string_view lfm_bias[] = {"feed_forward.expert_bias"};
-constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
-                                  .gate = "feed_forward.experts.#.w1",
-                                  .up = "feed_forward.experts.#.w3",
-                                  .down = "feed_forward.experts.#.w2",
-                                  .stacked_gate_up = "feed_forward.experts.gate_up_proj",
-                                  .stacked_down = "feed_forward.experts.down_proj",
+constexpr ExpertNames lfm_experts{.module = "feed_forward.",
+                                  .has_letters = true,
                                   .scores = Experts::Scores::sigmoid,
-                                  .choice_bias = lfm_bias,
+                                  .choice_bias = "expert_bias",
                                   .factor = "routed_scaling_factor",
                                   .sum_eps = 1e-6};
 constexpr ExpertNames lfm_plain_experts =
@@ -226,21 +216,22 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
     return (static_cast<std::size_t>(width) + step - 1) / step * step;
 }
 
-constexpr FamilyRow lfm2{
-    .type = "lfm2",
-    .final_norm = "embedding_norm",
-    .eps = "norm_eps",
-    .attention_norm = "operator_norm",
-    .ffn_norm = "ffn_norm",
-    .attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"},
-    .query_norm = "self_attn.q_layernorm",
-    .key_norm = "self_attn.k_layernorm",
-    .layer_types = lfm_types,
-    .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
-    .layer_rule = lfm_type,
-    .activation_name = "silu",
-    .inner_width = lfm_inner_width,
-    .make_mixer = make_lfm_mixer};
+constexpr FamilyRow lfm2{.type = "lfm2",
+                         .final_norm = "embedding_norm",
+                         .eps = "norm_eps",
+                         .attention_norm = "operator_norm",
+                         .ffn_norm = "ffn_norm",
+                         .attention = out_proj_modules,
+                         .query_norm = "self_attn.q_layernorm",
+                         .key_norm = "self_attn.k_layernorm",
+                         .layer_types = lfm_types,
+                         .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
+                         .layer_rule = lfm_type,
+                         .activation_name = "silu",
+                         .passed = "block_ff_dim block_norm_eps tie_embedding full_attn_idxs",
+                         .required = R"({"sliding_window":null})",
+                         .inner_width = lfm_inner_width,
+                         .make_mixer = make_lfm_mixer};
 constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
     row.experts = &lfm_experts;
     row.has_experts = [](const BlockReader& reader) {

@@ -148,8 +148,6 @@ void adjust_minicpm3(ModelReader& reader) {
 /// "full" where indexer_types or an older rule say "shared".
 std::size_t indexing_layer(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config,
-              {"indexer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset"});
     const auto is_full = [&](std::size_t layer) {
         for (const char* key : {"indexer_types", "index_topk_pattern"}) {
             if (!config.gives(key)) continue;
@@ -238,6 +236,9 @@ constexpr FamilyRow deepseek_v32 = with(deepseek_v3, "deepseek_v32", [](FamilyRo
     };
 });
 constexpr FamilyRow glm_moe_dsa = with(deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) {
+    row.passed =
+        "mlp_bias embedding_initializer_range indexer_types index_topk_pattern index_topk_freq "
+        "index_skip_topk_offset";
     row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
         make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
     };

@@ -102,16 +102,11 @@ constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
     row.adjust_row = adjust_stablelm_row;
 });
 
-void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
-    config.require("norm_type", "layer_norm");
-    config.require("mlp_type", "default");
-}
-
 constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {
     row.eps = "norm_epsilon";
     row.windowed = Windowed::all;
     row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
-    row.adjust_row = adjust_starcoder2_row;
+    row.required = R"({"norm_type":"layer_norm","mlp_type":"default"})";
 });
 
 constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
@@ -132,7 +127,6 @@ constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
 });
 
 std::size_t dbrx_kv_heads(const ModelConfig& config) {
-    config.at("num_key_value_heads");  // what kv_n_heads was made into
     return config.part("attn_config").whole("kv_n_heads", 1);
 }
 
@@ -213,6 +207,7 @@ constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
     row.attention = {.query = "norm_attn_norm.attn.Wqkv", .out = "norm_attn_norm.attn.out_proj"};
     row.activation = "ffn_act_fn";
     row.make_block = dbrx_block;
+    row.passed = "num_key_value_heads";  // what kv_n_heads was made into
     row.kv_heads = dbrx_kv_heads;
 });
 

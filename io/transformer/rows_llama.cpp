@@ -37,8 +37,6 @@ double softplus_of(const BlockReader& reader, const char* name) {
 }
 
 void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("qk_norm", true);
-    reader.config.require("post_norm", false);
     if (is_attention_alone(block) || reader.config.text("hidden_act") != "xielu") return;
     double beta = 0.5, eps = -1e-6;
     for (const auto& [name, value] :
@@ -55,15 +53,14 @@ constexpr FamilyRow apertus = with(head_norms_row, "apertus", [](FamilyRow& row)
     row.attention_norm = "attention_layernorm";
     row.ffn_norm = "feedforward_layernorm";
     row.ffn.gate = {};
+    row.required = R"({"qk_norm":true,"post_norm":false})";
     row.adjust = adjust_apertus;
 });
 
 // SmolLM 3: some layers have no rotation, and these may have a window.
-std::string smollm3_type(const BlockReader& reader, std::size_t layer) {
-    const bool slides = reader.config.flag("use_sliding_window") &&
-                        !reader.config.at("sliding_window").is_null() &&
-                        is_without_rotation(reader, layer);
-    return slides ? "sliding_attention" : "full_attention";
+std::size_t smollm3_type(const BlockReader& reader, std::size_t layer) {
+    return reader.config.flag("use_sliding_window") &&
+           !reader.config.at("sliding_window").is_null() && is_without_rotation(reader, layer);
 }
 
 void adjust_smollm3(BlockReader& reader, TransformerBlock& block) {
@@ -76,8 +73,8 @@ constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
     row.adjust = adjust_smollm3;
 });
 
-std::string cwm_type(const BlockReader&, std::size_t layer) {
-    return layer % 4 == 0 ? "full_attention" : "sliding_attention";
+std::size_t cwm_type(const BlockReader&, std::size_t layer) {
+    return layer % 4 != 0;
 }
 
 constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
@@ -87,8 +84,6 @@ constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
 
 // Phi 3: joined projections.
 void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("full_attn_mod", 1);
-    reader.config.require("interpolate_factor", 1);
     nlohmann::json rope = reader.config.rope();
     if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
     rope["rope_type"] = "longrope";  // an older name of it
@@ -103,6 +98,7 @@ constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
     row.ffn.up = "mlp.gate_up_proj";
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.windowed = Windowed::all;
+    row.required = R"({"full_attn_mod":1,"interpolate_factor":1})";
     row.adjust = adjust_phi3;
 });
 
@@ -116,21 +112,6 @@ constexpr FamilyRow ministral3 =
 
 // Hunyuan: norms of heads after their rotation.
 void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
-    for (const char* key : {"use_qk_norm", "use_rotary_pos_emb"}) reader.config.require(key, true);
-    for (const char* key : {"use_cla", "use_mla"}) reader.config.require(key, false);
-    reader.config.require("norm_type", "rms");
-    // Of parts that are off, or the same as other keys.
-    pass_keys(reader.config, {"attention_head_dim",  "cla_share_factor",
-                              "kv_lora_rank",        "q_lora_rank",
-                              "qk_nope_head_dim",    "qk_rope_head_dim",
-                              "v_head_dim",          "add_classification_head",
-                              "class_num",           "pool_type",
-                              "mask_init_id",        "dense_list",
-                              "num_media_embeds",    "moe_layer_num_skipped",
-                              "num_shared_expert",   "use_mixed_mlp_moe",
-                              "norm_topk_prob",      "n_group",
-                              "topk_group",          "routed_scaling_factor",
-                              "group_limited_greedy"});
     AttentionPart& part = attention_of(block);
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
@@ -149,11 +130,19 @@ constexpr FamilyRow hunyuan_v1_dense = with(llama_row, "hunyuan_v1_dense", [](Fa
     row.query_norm = "self_attn.query_layernorm";
     row.key_norm = "self_attn.key_layernorm";
     row.norms_after_rotation = true;
+    // Of parts that are off, or the same as other keys.
+    row.passed =
+        "attention_head_dim cla_share_factor kv_lora_rank q_lora_rank qk_nope_head_dim "
+        "qk_rope_head_dim v_head_dim add_classification_head class_num pool_type mask_init_id "
+        "dense_list num_media_embeds moe_layer_num_skipped num_shared_expert use_mixed_mlp_moe "
+        "norm_topk_prob n_group topk_group routed_scaling_factor group_limited_greedy";
+    row.required = R"({"use_qk_norm":true,"use_rotary_pos_emb":true,"use_cla":false,
+        "use_mla":false,"norm_type":"rms"})";
     row.adjust = adjust_hunyuan;
 });
 
-constexpr ExpertNames hunyuan_experts{.router = "mlp.gate.wg",
-                                      .shared = "mlp.shared_mlp",
+constexpr ExpertNames hunyuan_experts{.router = "gate.wg",
+                                      .shared = "shared_mlp",
                                       .count = "num_experts",
                                       .chosen = "moe_topk",
                                       .normalise = true,
@@ -163,49 +152,43 @@ constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", []
     row.has_experts = always_has_experts;
 });
 
-constexpr std::string_view hy_v3_bias[] = {"mlp.expert_bias", "mlp.e_score_correction_bias"};
-constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts",
+constexpr ExpertNames hy_v3_library{.shared = "shared_experts",
                                     .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
                                     .normalise_key = {},
                                     .shared_count = "num_shared_experts",
-                                    .choice_bias = hy_v3_bias,
+                                    .choice_bias = "expert_bias e_score_correction_bias",
                                     .factor = "router_scaling_factor",
                                     .sum_eps = 1e-20};
 constexpr ExpertNames hy_v3_experts = with(hy_v3_library, [](ExpertNames& names) {
-    names.router = "mlp.router.gate";
-    names.shared = "mlp.shared_mlp";
+    names.router = "router.gate";
+    names.shared = "shared_mlp";
 });
-
-void adjust_hy_v3(BlockReader& reader, TransformerBlock& /*block*/) {
-    for (const char* key :
-         {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
-        reader.config.require(key, true);
-    // Of the precision of sums, and of widths that the tensors show.
-    pass_keys(reader.config, {"enable_moe_fp32_combine", "enable_attention_fp32_softmax",
-                              "enable_lm_head_fp32", "use_grouped_mm", "expert_hidden_dim"});
-}
 
 constexpr FamilyRow hy_v3 = with(head_norms_row, "hy_v3", [](FamilyRow& row) {
     row.experts = &hy_v3_experts;
     row.other_experts = &hy_v3_library;
     row.has_experts = has_experts_by_type;
-    row.adjust = adjust_hy_v3;
+    // Of the precision of sums, and of widths that the tensors show.
+    row.passed =
+        "enable_moe_fp32_combine enable_attention_fp32_softmax enable_lm_head_fp32 use_grouped_mm "
+        "expert_hidden_dim";
+    row.required = R"({"qk_norm":true,"route_norm":true,"moe_router_use_sigmoid":true,
+        "moe_router_enable_expert_bias":true})";
 });
 
 // ERNIE 4.5: pairs of neighbours turn.
 constexpr FamilyRow ernie4_5 =
     with(llama_row, "ernie4_5", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
 
-constexpr std::string_view ernie_bias[] = {"mlp.moe_statics.e_score_correction_bias",
-                                           "mlp.gate.moe_statics.e_score_correction_bias"};
-constexpr ExpertNames ernie_experts{.shared = "mlp.shared_experts",
-                                    .count = "moe_num_experts",
-                                    .chosen = "moe_k",
-                                    .normalise = true,
-                                    .normalise_key = {},
-                                    .shared_count = "moe_num_shared_experts",
-                                    .choice_bias = ernie_bias};
+constexpr ExpertNames ernie_experts{
+    .shared = "shared_experts",
+    .count = "moe_num_experts",
+    .chosen = "moe_k",
+    .normalise = true,
+    .normalise_key = {},
+    .shared_count = "moe_num_shared_experts",
+    .choice_bias = "moe_statics.e_score_correction_bias gate.moe_statics.e_score_correction_bias"};
 
 bool has_ernie_experts(const BlockReader& reader) {
     const std::size_t every = reader.config.positive("moe_layer_interval", 1);
@@ -218,15 +201,14 @@ bool has_ernie_experts(const BlockReader& reader) {
 
 void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
     const double least = reader.config.number("moe_norm_min", 1e-12);
-    reader.config.require("moe_gate", "topk");
-    reader.config.require("moe_use_aux_free", true);
-    pass_keys(reader.config, {"use_flash_attention", "moe_capacity", "freq_allocation"});
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->sum_least = least;
 }
 
 constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {
     row.experts = &ernie_experts;
     row.has_experts = has_ernie_experts;
+    row.passed = "use_flash_attention moe_capacity freq_allocation";
+    row.required = R"({"moe_gate":"topk","moe_use_aux_free":true})";
     row.adjust = adjust_ernie_moe;
 });
 
@@ -236,8 +218,8 @@ void adjust_olmoe(BlockReader& reader, TransformerBlock& block) {
     part.clips_after_norm = true;
 }
 
-std::string olmo3_type(const BlockReader&, std::size_t layer) {
-    return (layer + 1) % 4 != 0 ? "sliding_attention" : "full_attention";
+std::size_t olmo3_type(const BlockReader&, std::size_t layer) {
+    return (layer + 1) % 4 != 0;
 }
 
 constexpr FamilyRow olmo2 =
@@ -258,10 +240,10 @@ constexpr FamilyRow flex_olmo = with(olmo2, "flex_olmo", [](FamilyRow& row) {
 });
 
 // EXAONE 4: norms of single heads; layers without a window have no rotation.
-std::string exaone_type(const BlockReader& reader, std::size_t layer) {
-    if (reader.config.at("sliding_window").is_null()) return "full_attention";
+std::size_t exaone_type(const BlockReader& reader, std::size_t layer) {
+    if (reader.config.at("sliding_window").is_null()) return 0;
     const std::size_t every = reader.config.whole("sliding_window_pattern");
-    return every == 0 || (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+    return every == 0 || (layer + 1) % every != 0;
 }
 
 void adjust_exaone(BlockReader& reader, TransformerBlock& block) {
@@ -271,7 +253,7 @@ void adjust_exaone(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr ExpertNames exaone_experts = with_groups(
-    {.shared = "mlp.shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
+    {.shared = "shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
 
 constexpr FamilyRow exaone4 = with(norms_after_row, "exaone4", [](FamilyRow& row) {
     row.windowed = Windowed::all;

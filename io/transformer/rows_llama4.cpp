@@ -11,7 +11,7 @@ namespace {
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
 constexpr ExpertNames llama4_experts = with(feed_forward_experts, [](ExpertNames& names) {
     names.stacked_in_out = true;
-    names.shared = "feed_forward.shared_expert";
+    names.shared = "shared_expert";
     names.count = "num_local_experts";
     names.scores = Experts::Scores::sigmoid;
     names.normalise_key = {};
@@ -31,17 +31,15 @@ bool has_llama4_experts(const BlockReader& reader) {
 
 constexpr std::string_view llama4_types[] = {"full_attention", "chunked_attention"};
 
-std::string llama4_type(const BlockReader& reader, std::size_t layer) {
-    return is_without_rotation(reader, layer) ? "full_attention" : "chunked_attention";
+std::size_t llama4_type(const BlockReader& reader, std::size_t layer) {
+    return !is_without_rotation(reader, layer);
 }
 
 void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     AttentionPart& part = attention_of(block);
-    config.at("attention_chunk_size");
-    if (reader.layer_type() == "chunked_attention") {
+    if (reader.layer_type() == "chunked_attention")
         part.chunk = config.positive("attention_chunk_size");
-    }
     const bool turns = !is_without_rotation(reader, reader.layer);
     if (config.flag("use_qk_norm", true) && turns)
         part.query_norm = part.key_norm = NormSpec{.eps = config.number("rms_norm_eps")};
@@ -67,24 +65,24 @@ constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& r
     row.has_experts = has_llama4_experts;
     row.layer_types = llama4_types;
     row.layer_rule = llama4_type;
+    row.passed = "attention_chunk_size";
     row.adjust = adjust_llama4;
 });
 constexpr FamilyRow llama4 = in_text_config(llama4_text, "llama4", "language_model.model.");
 
 // AFMoE: a gate of the context, and rotation in layers with a window alone.
-constexpr std::string_view afmoe_bias[] = {"mlp.expert_bias"};
-constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
-                                    .shared = "mlp.shared_experts",
+constexpr ExpertNames afmoe_experts{.router = "router.gate",
+                                    .shared = "shared_experts",
                                     .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
                                     .shared_count = "num_shared_experts",
-                                    .choice_bias = afmoe_bias,
+                                    .choice_bias = "expert_bias",
                                     .factor = "route_scale",
                                     .sum_eps = 1e-20};
 
-std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
+std::size_t afmoe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 4);
-    return (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+    return (layer + 1) % every != 0;
 }
 
 void adjust_afmoe_model(ModelReader& reader) {
@@ -95,13 +93,9 @@ void adjust_afmoe_model(ModelReader& reader) {
 
 void adjust_afmoe(BlockReader& reader, TransformerBlock& block) {
     AttentionPart& part = attention_of(block);
-    reader.config.at("global_attn_every_n_layers");
     if (reader.layer_type() != "sliding_attention") part.rotation.reset();
     part.gate.from = ContextGate::From::own_projection;
     part.gate.map = reader.linear("self_attn.gate_proj", reader.width(), part.heads * part.d_v);
-    for (const char* key : {"score_func", "scoring_func"}) reader.config.require(key, "sigmoid");
-    for (const char* key : {"n_group", "topk_group"}) reader.config.require(key, 1);
-    reader.config.require("route_norm", true);
 }
 
 constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
@@ -115,14 +109,15 @@ constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
         return reader.layer >= reader.config.whole("num_dense_layers", 1);
     };
     row.adjust_model = adjust_afmoe_model;
+    row.passed = "global_attn_every_n_layers";
+    row.required = R"({"score_func":"sigmoid","scoring_func":"sigmoid","n_group":1,"topk_group":1,
+        "route_norm":true})";
     row.adjust = adjust_afmoe;
 });
 
 // Doge: a bias of each key by its value, and factors on the residual.
 void adjust_doge(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    config.require("is_moe", false);
-    pass_keys(config, {"num_experts", "num_experts_per_tok", "norm_topk_prob"});
     AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
@@ -136,6 +131,8 @@ void adjust_doge(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
     row.windowed = Windowed::all;
+    row.passed = "num_experts num_experts_per_tok norm_topk_prob";
+    row.required = R"({"is_moe":false})";
     row.adjust = adjust_doge;
 });
 
@@ -156,11 +153,12 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
     part.out_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     part.out_norm->weight_factor = 1 - start;
     part.out_norm_per_head = true;
-    reader.config.at("lambda_std_dev");  // of the start of training
 }
 
-constexpr FamilyRow diffllama =
-    with(llama_row, "diffllama", [](FamilyRow& row) { row.adjust = adjust_diffllama; });
+constexpr FamilyRow diffllama = with(llama_row, "diffllama", [](FamilyRow& row) {
+    row.passed = "lambda_std_dev";  // of the start of training
+    row.adjust = adjust_diffllama;
+});
 
 constexpr FamilyRow qwen2_vl_text =
     with(llama_row, "qwen2_vl_text", [](FamilyRow& row) { row.windowed = Windowed::qwen; });

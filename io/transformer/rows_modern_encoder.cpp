@@ -42,8 +42,6 @@ void adjust_esm_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     EmbeddingSpec& embedding = reader.spec.embedding;
     adjust_bert_model(reader);
-    config.require("is_folding_model", false);
-    pass_keys(config, {"esmfold_config", "vocab_list"});
     // The head that predicts contacts takes one weight of each head in each layer.
     const StoredArray* contacts = reader.tensors.find_array("contact_head.regression.weight");
     const std::size_t inputs =
@@ -91,6 +89,8 @@ constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
     row.final_norm = "encoder.emb_layer_norm_after";
     row.activation_name = "gelu";
     row.ignored = inverse_frequencies;
+    row.passed = "esmfold_config vocab_list";
+    row.required = R"({"is_folding_model":false})";
     row.adjust_model = adjust_esm_model;
     row.adjust = adjust_esm;
 });
@@ -111,20 +111,14 @@ constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
 });
 
 /// Where layer_types is missing, all but every n-th layer slide.
-std::string modernbert_type(const BlockReader& reader, std::size_t layer) {
+std::size_t modernbert_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 3);
-    return layer % every != 0 ? "sliding_attention" : "full_attention";
+    return layer % every != 0;
 }
 void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     auto& part = attention_of(block);
     if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
-    pass_keys(
-        config,
-        {"global_attn_every_n_layers", "local_rope_theta", "global_rope_theta", "cls_token_id",
-         "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
-         "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
-         "repad_logits_with_grad"});  // those of heads, and of the program that runs the model
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =
         config.gives("sliding_window") ? config.whole("sliding_window") : half;
@@ -133,24 +127,31 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
     if (!part.causal) part.window_right = part.window_left;
 }
-constexpr FamilyRow modernbert{.type = "modernbert",
-                               .ids = "embeddings.tok_embeddings",
-                               .embedding_norm = "embeddings.norm",
-                               .final_norm = "final_norm",
-                               .head = {},
-                               .rms = false,
-                               .eps = "norm_eps",
-                               .attention_norm = {},
-                               .ffn_norm = "mlp_norm",
-                               .joined = JoinedHeads::parts,
-                               .attention = {.query = "attn.Wqkv", .out = "attn.Wo"},
-                               .causal = false,
-                               .ffn = {{}, "mlp.Wi", "mlp.Wo"},
-                               .ffn_joined = FeedForward::Joined::gate_first,
-                               .activation = "hidden_activation",
-                               .ignored = inverse_frequencies,
-                               .adjust = adjust_modernbert,
-                               .layer_rule = modernbert_type};
+constexpr FamilyRow modernbert{
+    .type = "modernbert",
+    .ids = "embeddings.tok_embeddings",
+    .embedding_norm = "embeddings.norm",
+    .final_norm = "final_norm",
+    .head = {},
+    .rms = false,
+    .eps = "norm_eps",
+    .attention_norm = {},
+    .ffn_norm = "mlp_norm",
+    .joined = JoinedHeads::parts,
+    .attention = {.query = "attn.Wqkv", .out = "attn.Wo"},
+    .causal = false,
+    .ffn = {{}, "mlp.Wi", "mlp.Wo"},
+    .ffn_joined = FeedForward::Joined::gate_first,
+    .activation = "hidden_activation",
+    .ignored = inverse_frequencies,
+    .adjust = adjust_modernbert,
+    .layer_rule = modernbert_type,
+    // Of heads, and of the program that runs the model, too.
+    .passed =
+        "global_attn_every_n_layers local_rope_theta global_rope_theta cls_token_id "
+        "sep_token_id decoder_bias position_embedding_type deterministic_flash_attn "
+        "sparse_prediction reference_compile sparse_pred_ignore_index "
+        "repad_logits_with_grad"};
 constexpr FamilyRow modernbert_decoder = with(modernbert, "modernbert-decoder", [](FamilyRow& row) {
     row.causal = true;
     row.joined = JoinedHeads::separate;

@@ -21,7 +21,6 @@ void adjust_moonshine_encoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
-    config.at("pad_head_dim_to_multiple_of");  // columns of zeros
     SoundSpec sound;
     constexpr std::size_t taps[] = {127, 7, 3}, strides[] = {64, 3, 2};
     const std::size_t inputs[] = {1, width, 2 * width};
@@ -52,23 +51,21 @@ void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
     part.rotation = std::move(rotation);
 }
 
-constexpr FamilyRow moonshine_decoder{.type = "moonshine",
-                                      .layer = "decoder.layers.#.",
-                                      .ids = "decoder.embed_tokens",
-                                      .final_norm = "decoder.norm",
-                                      .head = "proj_out",
-                                      .rms = false,
-                                      .eps = {},
-                                      .ffn_norm = "final_layernorm",
-                                      .rotary = Rotary::none,
-                                      .ffn = {{}, "mlp.fc1", "mlp.fc2"},
-                                      .ffn_joined = FeedForward::Joined::up_first,
-                                      .activation = "decoder_hidden_act",
-                                      .ignored = rotary_buffers,
-                                      .adjust = adjust_moonshine,
-                                      .cross = "encoder_attn",
-                                      .cross_norm = "post_attention_layernorm",
-                                      .other_prefixes = prefixes};
+constexpr FamilyRow moonshine_decoder = with(layer_norm_row, "moonshine", [](FamilyRow& row) {
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_prefixes = prefixes;
+    row.final_norm = "decoder.norm";
+    row.head = "proj_out";
+    row.eps = {};
+    row.ffn_norm = "final_layernorm";
+    row.ffn_joined = FeedForward::Joined::up_first;
+    row.activation = "decoder_hidden_act";
+    row.ignored = rotary_buffers;
+    row.adjust = adjust_moonshine;
+    row.cross = "encoder_attn";
+    row.cross_norm = "post_attention_layernorm";
+});
 constexpr FamilyRow moonshine = with(moonshine_decoder, "moonshine", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.ids = row.head = {};
@@ -77,6 +74,7 @@ constexpr FamilyRow moonshine = with(moonshine_decoder, "moonshine", [](FamilyRo
     row.ffn_joined = FeedForward::Joined::no;
     row.activation = "encoder_hidden_act";
     row.causal = false;
+    row.passed = "pad_head_dim_to_multiple_of";  // columns of zeros
     row.adjust_model = adjust_moonshine_encoder;
     row.cross = row.cross_norm = {};
     row.layers_key = "encoder_num_hidden_layers";
@@ -170,11 +168,6 @@ void adjust_model(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
     const double eps = config.number("layer_norm_eps");
-    // Of other heads, and of training.
-    pass_keys(config, {"use_weighted_layer_sum", "mask_channel_length", "mask_channel_min_space",
-                       "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
-                       "mask_time_min_space", "mask_time_other", "mask_time_selection",
-                       "no_mask_channel_overlap", "no_mask_time_overlap"});
     SoundSpec sound;
     sound.stages = feature_stages(reader);
     if (config.flag("feat_proj_layer_norm", true))
@@ -239,26 +232,25 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
     part.bias_gate = gate;
 }
 
-constexpr FamilyRow wav2vec2{
-    .type = "wav2vec2",
-    .prefix = "wav2vec2.",
-    .layer = "encoder.layers.#.",
-    .ids = {},
-    .final_norm = {},
-    .head = {},
-    .rms = false,
-    .eps = "layer_norm_eps",
-    .attention_norm = {},
-    .attention_sum_norm = "layer_norm",
-    .ffn_norm = {},
-    .ffn_sum_norm = "final_layer_norm",
-    .attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.out_proj"},
-    .rotary = Rotary::none,
-    .causal = false,
-    .ffn = {{}, "feed_forward.intermediate_dense", "feed_forward.output_dense"},
-    .adjust_model = adjust_model,
-    .adjust = adjust,
-    .inputs = takes_values};
+constexpr FamilyRow wav2vec2 = with(layer_norm_row, "wav2vec2", [](FamilyRow& row) {
+    row.prefix = "wav2vec2.";
+    row.layer = "encoder.layers.#.";
+    row.ids = row.final_norm = row.head = row.attention_norm = row.ffn_norm = {};
+    row.attention_sum_norm = "layer_norm";
+    row.ffn_sum_norm = "final_layer_norm";
+    row.attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj",
+                     "attention.out_proj"};
+    row.ffn = {{}, "feed_forward.intermediate_dense", "feed_forward.output_dense"};
+    row.causal = false;
+    row.adjust_model = adjust_model;
+    row.adjust = adjust;
+    row.inputs = takes_values;
+    // Of other heads, and of training.
+    row.passed =
+        "use_weighted_layer_sum mask_channel_length mask_channel_min_space mask_channel_other "
+        "mask_channel_prob mask_channel_selection mask_time_min_space mask_time_other "
+        "mask_time_selection no_mask_channel_overlap no_mask_time_overlap";
+});
 constexpr FamilyRow hubert =
     with(wav2vec2, "hubert", [](FamilyRow& row) { row.prefix = "hubert."; });
 constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {

@@ -39,6 +39,14 @@ constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
     row.attention_sum_norm = row.ffn_sum_norm = {};
     row.attention = {"attention.attention.query", "attention.attention.key",
                      "attention.attention.value", row.attention.out};
+    // Of the first values of parameters, of training, of pooled vectors and of backbones.
+    row.passed =
+        "encoder_stride pooler_output_size pooler_act qkv_bias use_mask_token drop_path_rate "
+        "layerscale_value layer_scale_init_value apply_layernorm reshape_hidden_states "
+        "out_features out_indices stage_names mlp_ratio pool_scales use_auxiliary_head "
+        "auxiliary_loss_weight auxiliary_channels auxiliary_num_convs auxiliary_concat_input "
+        "semantic_loss_ignore_index add_fpn vision_use_head projection_dim query_bias key_bias "
+        "value_bias proj_bias mlp_bias pos_embed_shift pos_embed_jitter pos_embed_rescale";
     row.adjust_model = adjust_vit_model;
     row.adjust = nullptr;
     row.inputs = pixels;
@@ -224,8 +232,7 @@ constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
     row.final_norm = {};  // the class token's vector alone has one
     row.attention_norm = "layer_norm1";
     row.ffn_norm = "layer_norm2";
-    row.attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
-                     "self_attn.out_proj"};
+    row.attention = out_proj_modules;
     row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.adjust_model = adjust_clip_model;
 });
@@ -241,7 +248,6 @@ constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row
 });
 void adjust_siglip2_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_vision_keys(config);
     PatchInput input;
     input.from = PatchInput::From::patches;
     input.width = config.whole("hidden_size");

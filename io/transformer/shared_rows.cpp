@@ -54,10 +54,6 @@ NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double
     return norm;
 }
 
-void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys) {
-    for (const char* key : keys) config.at(key);
-}
-
 double bound_of(const ModelConfig& config, const std::string& key) {
     if (!config.gives(key)) return config.names(key) ? 0 : config.number(key, 0);
     if (!(config.number(key) > 0)) config.fail(key, "a number above 0, or null");

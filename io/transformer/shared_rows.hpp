@@ -108,9 +108,6 @@ AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pa
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width);
 
-/// Marks keys as read that occur in published files but have no effect in transformers.
-void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
-
 /// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
 double bound_of(const ModelConfig& config, const std::string& key);
 
