@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <ranges>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -302,8 +301,8 @@ void BlockReader::read_routing(const ExpertNames& names, Experts& part) const {
     part.sum_eps = names.sum_eps;
     if (names.least_in_group != 0) read_groups(names.least_in_group, part);
     std::string found;  // the first of those in the file, or of all
-    for (const auto word : std::views::split(names.choice_bias, ' '))
-        if (const std::string name = names.in_module({word.begin(), word.end()});
+    for (const std::string_view word : words_between_spaces(names.choice_bias))
+        if (const std::string name = names.in_module(word);
             found.empty() || (!tensors.has(full(found)) && tensors.has(full(name))))
             found = name;
     if (!found.empty()) part.choice_bias = numbers(found, part.count);

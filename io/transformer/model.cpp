@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -47,8 +46,7 @@ constexpr std::string_view usual_prefixes[] = {"",
 /// The row's own keys, and those that other programs write, with the values that the row has
 /// anyway.
 void check_keys(const ModelConfig& config, const FamilyRow& row) {
-    for (const auto key : std::views::split(row.passed, ' '))
-        config.at(std::string_view(key.begin(), key.end()));
+    for (const std::string_view key : words_between_spaces(row.passed)) config.at(key);
     if (!row.required.empty())
         for (const auto& [key, value] : parse_own(row.required).items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;

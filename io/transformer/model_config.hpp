@@ -88,6 +88,10 @@ private:
 /// Whether config_defaults.ndjson has the type.
 bool has_config_defaults(std::string_view type);
 
+/// The content of model_rules.json, and the words of one of its texts, or of another one.
+const nlohmann::json& model_rules();
+std::vector<std::string_view> words_between_spaces(std::string_view text);
+
 // The rotary embedding that a config describes.
 
 /// The rotation of the first partial_rotary_factor * `width` columns, from the rotary `settings` of
