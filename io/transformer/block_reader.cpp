@@ -33,8 +33,7 @@ double eps_of(const FamilyRow& row, const ModelConfig& config) {
     return eps;
 }
 
-NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
-                 const std::string& name) {
+NormSpec ModelSource::norm_of(const std::string& name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
     norm.eps = eps_of(row, config);
@@ -42,10 +41,6 @@ NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSe
     if (row.norm_has_weight) norm.weight = tensors.get(name + ".weight");
     norm.bias = tensors.bias_of(name);
     return norm;
-}
-
-NormSpec BlockReader::norm(std::string_view name) const {
-    return norm_of(row, config, tensors, full(name));
 }
 
 std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
@@ -332,12 +327,12 @@ TransformerBlock BlockReader::read_attention() {
     if (row.make_block != nullptr) return read();
     TransformerBlock block;
     block.layer = layer;
-    const auto norm_of = [this](std::string_view name) {
+    const auto norm_there = [this](std::string_view name) {
         const bool is_there = !row.norm_has_weight || tensors.has(full(name) + ".weight");
         return is_there ? maybe_norm(name) : std::nullopt;
     };
-    block.attention_norm = norm_of(row.attention_norm);
-    block.attention_sum_norm = norm_of(row.attention_sum_norm);
+    block.attention_norm = norm_there(row.attention_norm);
+    block.attention_sum_norm = norm_there(row.attention_sum_norm);
     read_mixer(block);
     if (row.adjust != nullptr) row.adjust(*this, block);
     check_sizes(*this, block);

@@ -27,28 +27,21 @@ struct ModelSource {
     std::size_t tokens = 0;             ///< length of the sequence, for rotations that depend on it
     const ModelInput* input = nullptr;  ///< null if only token ids are given
     const ModelConfig* whole = nullptr;  ///< the whole config, if `config` is a part
+
+    /// A norm of the row's kind, by its full name. Errors: kind input if its weight is missing.
+    NormSpec norm_of(const std::string& name) const;
 };
 
 /// The epsilon of the row's norms.
 double eps_of(const FamilyRow& row, const ModelConfig& config);
 
-/// A norm of the row's kind. Errors: kind input if its weight is missing.
-NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
-                 const std::string& name);
-
 /// Reads the parts of layer `layer`, for the functions of rows.
-class BlockReader {
+class BlockReader : public ModelSource {
 public:
     BlockReader(const ModelSource& source, std::size_t number)
-        : row(source.row), config(source.config), tensors(source.tensors), tokens(source.tokens),
-          layer(number), input(source.input) {}
+        : ModelSource(source), layer(number) {}
 
-    const FamilyRow& row;
-    const ModelConfig& config;
-    const TensorSet& tensors;
-    std::size_t tokens;
     std::size_t layer;
-    const ModelInput* input;
 
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();
@@ -62,7 +55,7 @@ public:
     std::string full(std::string_view name, std::size_t of_layer) const;
     static std::string numbered(std::string_view name, std::size_t index);
 
-    NormSpec norm(std::string_view name) const;
+    NormSpec norm(std::string_view name) const { return norm_of(full(name)); }
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
     /// A tensor of the layer. Errors: kind input if it is missing, or has another shape.

@@ -8,10 +8,10 @@ namespace attn::io {
 namespace {
 
 constexpr const FamilyRows* all_groups[] = {
-    &bloom_rows,   &cohere_rows,          &deberta_rows, &deepseek4_rows,  &delta_rows,
-    &encoder_rows, &encoder_decoder_rows, &experts_rows, &gemma_rows,      &gemma_layers_rows,
-    &gpt_rows,     &hybrid_rows,          &latent_rows,  &layer_norm_rows, &llama_rows,
-    &llama4_rows,  &modern_encoder_rows,  &sound_rows,   &vision_rows};
+    &bloom_rows,   &deepseek4_rows,  &delta_rows,        &encoder_rows, &encoder_decoder_rows,
+    &experts_rows, &gemma_rows,      &gemma_layers_rows, &gpt_rows,     &hybrid_rows,
+    &latent_rows,  &layer_norm_rows, &llama_rows,        &llama4_rows,  &modern_encoder_rows,
+    &sound_rows,   &vision_rows};
 
 }  // namespace
 

@@ -188,10 +188,9 @@ constexpr FamilyRow with(FamilyRow row, std::string_view type) {
 using FamilyRows = std::span<const FamilyRow>;
 
 /// The rows of each file of related models.
-extern const FamilyRows bloom_rows, cohere_rows, deberta_rows, deepseek4_rows, delta_rows,
-    encoder_rows, encoder_decoder_rows, experts_rows, gemma_rows, gemma_layers_rows, gpt_rows,
-    hybrid_rows, latent_rows, layer_norm_rows, llama_rows, llama4_rows, modern_encoder_rows,
-    sound_rows, vision_rows;
+extern const FamilyRows bloom_rows, deepseek4_rows, delta_rows, encoder_rows, encoder_decoder_rows,
+    experts_rows, gemma_rows, gemma_layers_rows, gpt_rows, hybrid_rows, latent_rows,
+    layer_norm_rows, llama_rows, llama4_rows, modern_encoder_rows, sound_rows, vision_rows;
 
 /// The row of a model_type, or null; and the types of all rows.
 const FamilyRow* find_family_row(std::string_view model_type);

@@ -10,8 +10,7 @@
 #include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_bloom {
+namespace attn::io::rows_bloom {
 namespace {
 
 using Bias = std::function<Array<double>(std::size_t, std::size_t, std::size_t)>;
@@ -304,8 +303,6 @@ constexpr FamilyRow rows[] = {bloom,
                               in_text_config(siglip_text, "siglip2")};
 
 }  // namespace
-}  // namespace rows_bloom
+}  // namespace attn::io::rows_bloom
 
-constinit const FamilyRows bloom_rows = rows_bloom::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::bloom_rows = rows_bloom::rows;

@@ -7,8 +7,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_deepseek4 {
+namespace attn::io::rows_deepseek4 {
 namespace {
 
 constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
@@ -257,8 +256,6 @@ constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
                                .other_ids = other_ids}};
 
 }  // namespace
-}  // namespace rows_deepseek4
+}  // namespace attn::io::rows_deepseek4
 
-constinit const FamilyRows deepseek4_rows = rows_deepseek4::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::deepseek4_rows = rows_deepseek4::rows;

@@ -8,8 +8,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_delta {
+namespace attn::io::rows_delta {
 namespace {
 
 /// Sizes of the delta rule, with the convolution's taps.
@@ -342,8 +341,6 @@ constexpr FamilyRow rows[] = {qwen3_5,     in_text_config(qwen3_5, "qwen3_5"),
                               kimi_linear, bailing_hybrid};
 
 }  // namespace
-}  // namespace rows_delta
+}  // namespace attn::io::rows_delta
 
-constinit const FamilyRows delta_rows = rows_delta::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::delta_rows = rows_delta::rows;

@@ -1,16 +1,18 @@
 // BERT and encoders that differ from it in the order of norms, in shared blocks, in factorised
-// embeddings or in their positions.
+// embeddings or in their positions; DeBERTa, whose scores depend on contents and relative positions
+// apart.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/model/position_bias.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_encoder {
+namespace attn::io::rows_encoder {
 namespace {
 
 constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
@@ -188,6 +190,190 @@ constexpr FamilyRow roformer = with(bert_row, "roformer", [](FamilyRow& row) {
     row.adjust = adjust_roformer;
 });
 
+using nlohmann::json;
+
+/// "c2p", "p2c": of a list, or of "c2p|p2c".
+std::vector<std::string> position_types(const ModelConfig& config) {
+    std::vector<std::string> types;
+    const json& given = config.at("pos_att_type");
+    if (given.is_string()) {
+        std::string word;
+        for (const char c : given.get<std::string>() + "|") {
+            if (c != '|') {
+                if (c != ' ') word += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+                continue;
+            }
+            if (!word.empty()) types.push_back(word);
+            word.clear();
+        }
+    } else if (given.is_array()) {
+        for (const json& type : given)
+            types.push_back(type.is_string() ? type.get<std::string>() : std::string());
+    }
+    for (const std::string& type : types)
+        if (type != "c2p" && type != "p2c") config.fail("pos_att_type", "a list of c2p and p2c");
+    return types;
+}
+bool has(const std::vector<std::string>& types, const char* type) {
+    return std::ranges::find(types, type) != types.end();
+}
+
+std::size_t longest_distance(const ModelConfig& config) {
+    const json& given = config.at("max_relative_positions");
+    const std::size_t positions = config.positive("max_position_embeddings");
+    return given.is_number_integer() && given.get<std::int64_t>() >= 1
+               ? config.whole("max_relative_positions")
+               : positions;
+}
+
+void adjust_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    if (config.flag("position_biased_input", true))
+        embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
+    if (config.whole("type_vocab_size", 0) > 0)
+        embedding.segments = reader.tensors.get("embeddings.token_type_embeddings.weight");
+    if (config.whole("embedding_size", config.whole("hidden_size")) != config.whole("hidden_size"))
+        embedding.projection = reader.tensors.linear("embeddings.embed_proj");
+    embedding.projects_before_norm = true;
+}
+
+/// Scores are divided by the root of the head's width times their number.
+double scale_of(const AttentionPart& part, std::size_t scores) {
+    return 1 / std::sqrt(static_cast<double>(part.d_k * scores));
+}
+
+void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    auto& part = attention_of(block);
+    const std::size_t d = part.d_k, width = part.heads * d;
+    const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
+                              v = reader.elements("attention.self.v_bias", {width});
+    std::vector<double> bias(3 * width);
+    for (std::size_t i = 0; i < width; ++i) {
+        bias[i / d * 3 * d + i % d] = q[i];
+        bias[i / d * 3 * d + 2 * d + i % d] = v[i];
+    }
+    part.query.bias = std::make_shared<const ComputedParameter>(
+        std::move(bias), std::vector<std::size_t>{3 * width});
+    const std::vector<std::string> types = position_types(config);
+    part.scale = scale_of(part, 1 + types.size());
+    if (!config.flag("relative_attention") || types.empty()) return;
+    RelativePositions positions;
+    positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
+    if (has(types, "c2p")) positions.key = reader.linear("attention.self.pos_proj", 0, width);
+    if (has(types, "p2c")) positions.query = reader.linear("attention.self.pos_q_proj", 0, width);
+    positions.scale = part.scale;
+    positions.centre = positions.largest = longest_distance(config);
+    positions.clamps_to_length = true;
+    part.content_bias = std::move(positions);
+}
+
+/// Distances above half of the buckets are in buckets by their logarithm, in float32 as the model
+/// was trained.
+std::int64_t log_bucket(std::int64_t distance, std::int64_t buckets, std::int64_t longest) {
+    const std::int64_t middle = buckets / 2, size = std::abs(distance);
+    if (size <= middle) return distance;
+    const float turns = std::log(static_cast<float>(size) / static_cast<float>(middle)) /
+                        std::log(static_cast<float>(static_cast<double>(longest - 1) /
+                                                    static_cast<double>(middle))) *
+                        static_cast<float>(middle - 1);
+    const auto bucket = static_cast<std::int64_t>(std::ceil(turns)) + middle;
+    return distance < 0 ? -bucket : bucket;
+}
+
+/// The convolution of DeBERTa V2's largest models, after the first block.
+void add_convolution(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    const std::size_t taps = config.whole("conv_kernel_size"),
+                      groups = config.whole("conv_groups", 1), width = reader.width();
+    if (taps % 2 == 0) config.fail("conv_kernel_size", "an odd number");
+    if (groups == 0 || width % groups != 0)
+        config.fail("conv_groups", "a divisor of hidden_size " + std::to_string(width));
+    const std::size_t own = width / groups;
+    const std::vector<double> stored =
+        elements_of(reader.tensors.get("encoder.conv.conv.weight", {width, own, taps}));
+    std::vector<double> weight(width * taps * width);
+    for (std::size_t o = 0; o < width; ++o)
+        for (std::size_t c = 0; c < own; ++c)
+            for (std::size_t j = 0; j < taps; ++j)
+                weight[(o * taps + j) * width + o / own * own + c] =
+                    stored[(o * own + c) * taps + j];
+    TokenConvolution convolution;
+    convolution.taps = taps;
+    convolution.map.weight = std::make_shared<const ComputedParameter>(
+        std::move(weight), std::vector<std::size_t>{width, taps * width});
+    convolution.map.bias = reader.tensors.get("encoder.conv.conv.bias", {width});
+    convolution.map.d_in = taps * width;
+    convolution.map.d_out = width;
+    convolution.activation = &reader.activation(config.text("conv_act", "tanh"));
+    convolution.norm = layer_norm_of(reader.tensors, "encoder.conv.LayerNorm",
+                                     config.number("layer_norm_eps"), width);
+    block.convolution = std::move(convolution);
+}
+
+void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    auto& part = attention_of(block);
+    const std::size_t width = part.heads * part.d_k;
+    config.require("attention_head_size", part.d_k);
+    const std::vector<std::string> types = position_types(config);
+    const bool for_queries = has(types, "c2p"), for_keys = has(types, "p2c");
+    part.scale = scale_of(part, std::size_t{1} + (for_queries ? 1 : 0) + (for_keys ? 1 : 0));
+    const json& given = config.at("position_buckets");
+    const std::size_t buckets = given.is_number_integer() && given.get<std::int64_t>() > 0
+                                    ? config.whole("position_buckets")
+                                    : 0;
+    const bool shares = config.flag("share_att_key");
+    const std::string norms = config.text("norm_rel_ebd", "none");
+    if (norms != "none" && norms != "layer_norm")
+        config.fail("norm_rel_ebd", "\"none\" or \"layer_norm\"");
+    if (config.flag("relative_attention") && !types.empty()) {
+        RelativePositions positions;
+        positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
+        if (norms == "layer_norm")
+            positions.norm = layer_norm_of(reader.tensors, "encoder.LayerNorm",
+                                           config.number("layer_norm_eps"), reader.width());
+        const std::string module = "attention.self.";
+        if (for_queries)
+            positions.key = shares ? part.key : reader.linear(module + "pos_key_proj", 0, width);
+        if (for_keys)
+            positions.query =
+                shares ? part.query : reader.linear(module + "pos_query_proj", 0, width);
+        positions.scale = part.scale;
+        const auto longest = static_cast<std::int64_t>(longest_distance(config));
+        positions.centre = positions.largest =
+            buckets != 0 ? buckets : static_cast<std::size_t>(longest);
+        if (buckets != 0)
+            positions.bucket = [count = static_cast<std::int64_t>(buckets),
+                                longest](std::int64_t distance) {
+                return log_bucket(distance, count, longest);
+            };
+        part.content_bias = std::move(positions);
+    }
+    if (config.whole("conv_kernel_size", 0) > 0 && reader.layer == 0)
+        add_convolution(reader, block);
+}
+
+constexpr FamilyRow deberta = with(bert_row, "deberta", [](FamilyRow& row) {
+    row.prefix = "deberta.";
+    row.positions = row.segments = {};
+    row.joined = JoinedHeads::groups;
+    row.attention.query = "attention.self.in_proj";
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size";
+    row.required = R"({"talking_head":false})";
+    row.adjust_model = adjust_model;
+    row.adjust = adjust_deberta;
+});
+constexpr FamilyRow deberta_v2 = with(deberta, "deberta-v2", [](FamilyRow& row) {
+    row.joined = JoinedHeads::separate;
+    row.attention = {"attention.self.query_proj", "attention.self.key_proj",
+                     "attention.self.value_proj", row.attention.out};
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size conv_act conv_groups";
+    row.required = {};
+    row.adjust = adjust_deberta_v2;
+});
+
 constexpr FamilyRow rows[] = {bert_row,
                               roberta,
                               with(roberta, "camembert"),
@@ -202,11 +388,11 @@ constexpr FamilyRow rows[] = {bert_row,
                               rembert,
                               layoutlm,
                               mpnet,
-                              roformer};
+                              roformer,
+                              deberta,
+                              deberta_v2};
 
 }  // namespace
-}  // namespace rows_encoder
+}  // namespace attn::io::rows_encoder
 
-constinit const FamilyRows encoder_rows = rows_encoder::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::encoder_rows = rows_encoder::rows;

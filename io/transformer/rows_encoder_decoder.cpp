@@ -8,8 +8,7 @@
 #include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_encoder_decoder {
+namespace attn::io::rows_encoder_decoder {
 namespace {
 
 constexpr std::string_view encoder_ids[] = {"shared", "decoder.embed_tokens"};
@@ -289,8 +288,6 @@ constexpr FamilyRow rows[] = {encoder_of(&bart_decoder),
                               umt5};
 
 }  // namespace
-}  // namespace rows_encoder_decoder
+}  // namespace attn::io::rows_encoder_decoder
 
-constinit const FamilyRows encoder_decoder_rows = rows_encoder_decoder::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::encoder_decoder_rows = rows_encoder_decoder::rows;

@@ -3,8 +3,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_experts {
+namespace attn::io::rows_experts {
 namespace {
 
 constexpr ExpertNames mixtral_experts = with(sparse_experts, [](ExpertNames& names) {
@@ -274,8 +273,6 @@ constexpr FamilyRow rows[] = {mixtral,    qwen2_moe, phimoe,       gpt_oss,    m
                               solar_open, dots1,     mimo_v2_flash};
 
 }  // namespace
-}  // namespace rows_experts
+}  // namespace attn::io::rows_experts
 
-constinit const FamilyRows experts_rows = rows_experts::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::experts_rows = rows_experts::rows;

@@ -5,8 +5,7 @@
 
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_gemma {
+namespace attn::io::rows_gemma {
 namespace {
 
 void adjust_gemma_model(ModelReader& reader) {
@@ -66,8 +65,7 @@ void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
 void adjust_gemma3_model(ModelReader& reader) {
     adjust_gemma_model(reader);
     // The class of the whole model makes causal masks, whatever the key of its part says.
-    if (reader.source.whole != &reader.config)
-        reader.config.require("use_bidirectional_attention", false);
+    if (reader.whole != &reader.config) reader.config.require("use_bidirectional_attention", false);
     if (reader.config.flag("use_bidirectional_attention")) reader.spec.causal = false;
 }
 
@@ -144,8 +142,7 @@ void adjust_t5gemma2_model(ModelReader& reader) {
     for (const std::string_view other : reader.row.other_ids)
         if (vector == nullptr) vector = reader.tensors.find(std::string(other) + ".eoi_embedding");
     if (vector == nullptr) vector = reader.tensors.get(reader.ids() + ".eoi_embedding");
-    reader.spec.embedding.replaced =
-        ReplacedToken{reader.source.whole->whole("eoi_token_index"), vector};
+    reader.spec.embedding.replaced = ReplacedToken{reader.whole->whole("eoi_token_index"), vector};
 }
 
 constexpr FamilyRow stack{.norm_plus_one = true,
@@ -206,8 +203,6 @@ constexpr FamilyRow rows[] = {gemma,  vaultgemma, gemma2,  gemma3_text,
                               gemma3, nanochat,   t5gemma, t5gemma2};
 
 }  // namespace
-}  // namespace rows_gemma
+}  // namespace attn::io::rows_gemma
 
-constinit const FamilyRows gemma_rows = rows_gemma::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gemma_rows = rows_gemma::rows;

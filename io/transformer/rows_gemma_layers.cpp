@@ -7,8 +7,7 @@
 #include "io/transformer/shared_rows.hpp"
 #include "io/transformer/size_checks.hpp"
 
-namespace attn::io {
-namespace rows_gemma_layers {
+namespace attn::io::rows_gemma_layers {
 namespace {
 
 /// In Gemma 4 the last layer is full, whatever the config says.
@@ -289,8 +288,6 @@ constexpr FamilyRow rows[] = {gemma4, in_text_config(gemma4, "gemma4"), gemma3n,
                               in_text_config(gemma3n, "gemma3n")};
 
 }  // namespace
-}  // namespace rows_gemma_layers
+}  // namespace attn::io::rows_gemma_layers
 
-constinit const FamilyRows gemma_layers_rows = rows_gemma_layers::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gemma_layers_rows = rows_gemma_layers::rows;

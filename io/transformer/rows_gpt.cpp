@@ -6,8 +6,7 @@
 #include "core/operator/rope.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_gpt {
+namespace attn::io::rows_gpt {
 namespace {
 
 constexpr std::string_view gpt2_buffers[] = {"attn.bias", "attn.masked_bias"};
@@ -220,8 +219,6 @@ constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
                               codegen, gpt_neox, gpt_bigcode, meta};
 
 }  // namespace
-}  // namespace rows_gpt
+}  // namespace attn::io::rows_gpt
 
-constinit const FamilyRows gpt_rows = rows_gpt::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gpt_rows = rows_gpt::rows;

@@ -9,8 +9,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_hybrid {
+namespace attn::io::rows_hybrid {
 namespace {
 
 void adjust_granite_model(ModelReader& reader) {
@@ -321,8 +320,6 @@ constexpr FamilyRow rows[] = {
     falcon_h1, jamba,      nemotron};
 
 }  // namespace
-}  // namespace rows_hybrid
+}  // namespace attn::io::rows_hybrid
 
-constinit const FamilyRows hybrid_rows = rows_hybrid::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::hybrid_rows = rows_hybrid::rows;

@@ -5,8 +5,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_llama {
+namespace attn::io::rows_llama {
 namespace {
 
 constexpr FamilyRow mistral =
@@ -296,8 +295,6 @@ constexpr FamilyRow rows[] = {llama_row,
                               exaone_moe};
 
 }  // namespace
-}  // namespace rows_llama
+}  // namespace attn::io::rows_llama
 
-constinit const FamilyRows llama_rows = rows_llama::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::llama_rows = rows_llama::rows;

@@ -4,8 +4,7 @@
 
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_llama4 {
+namespace attn::io::rows_llama4 {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
@@ -198,8 +197,6 @@ constexpr FamilyRow rows[] = {llama4,
                               with(llava, "mistral3")};
 
 }  // namespace
-}  // namespace rows_llama4
+}  // namespace attn::io::rows_llama4
 
-constinit const FamilyRows llama4_rows = rows_llama4::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::llama4_rows = rows_llama4::rows;

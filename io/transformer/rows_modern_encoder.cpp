@@ -6,8 +6,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_modern_encoder {
+namespace attn::io::rows_modern_encoder {
 namespace {
 
 using nlohmann::json;
@@ -218,8 +217,6 @@ constexpr FamilyRow rows[] = {esm,   esmc, eurobert, modernbert, modernbert_deco
                               nomic, gte,  jina};
 
 }  // namespace
-}  // namespace rows_modern_encoder
+}  // namespace attn::io::rows_modern_encoder
 
-constinit const FamilyRows modern_encoder_rows = rows_modern_encoder::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::modern_encoder_rows = rows_modern_encoder::rows;

@@ -10,8 +10,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_sound {
+namespace attn::io::rows_sound {
 namespace {
 
 constexpr std::string_view takes_values[] = {"input_values"};
@@ -261,8 +260,6 @@ constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {moonshine, wav2vec2, hubert, wavlm};
 
 }  // namespace
-}  // namespace rows_sound
+}  // namespace attn::io::rows_sound
 
-constinit const FamilyRows sound_rows = rows_sound::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::sound_rows = rows_sound::rows;

@@ -11,8 +11,7 @@
 #include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_vision {
+namespace attn::io::rows_vision {
 namespace {
 
 using Pair = std::array<std::size_t, 2>;
@@ -329,8 +328,6 @@ constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
                               beit, clip, siglip, siglip2, dinov3};
 
 }  // namespace
-}  // namespace rows_vision
+}  // namespace attn::io::rows_vision
 
-constinit const FamilyRows vision_rows = rows_vision::rows;
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::vision_rows = rows_vision::rows;

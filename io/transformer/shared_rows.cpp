@@ -44,6 +44,68 @@ std::function<double(double)> position_factor(const BlockReader& reader,
     };
 }
 
+AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pairs,
+                               const std::string& module, const std::string& out) {
+    const ModelConfig& config = reader.config;
+    config.pass_known();
+    AttentionPart part;
+    LatentPart latent;
+    const std::size_t plain = config.whole("qk_nope_head_dim"),
+                      turned = config.whole("qk_rope_head_dim"),
+                      rank = config.whole("kv_lora_rank"), width = reader.width();
+    part.heads = part.kv_heads = reader.heads();
+    if (reader.kv_heads() != part.heads)
+        config.fail("num_key_value_heads", "num_attention_heads " + std::to_string(part.heads));
+    part.d_k = plain + turned;
+    part.d_v = config.whole("v_head_dim", part.heads == 0 ? 0 : width / part.heads);
+    if (part.heads == 0) config.fail("num_attention_heads", "at least 1");
+    if (part.d_k == 0) config.fail("qk_nope_head_dim", "a width above 0 for each head");
+    if (part.d_v == 0) config.fail("v_head_dim", "at least 1");
+    if (turned % 2 != 0) config.fail("qk_rope_head_dim", "an even number");
+    latent.shared_columns = turned;
+    const auto narrow_norm = [&](const char* name) {
+        NormSpec norm = reader.norm(module + name);
+        norm.eps = 1e-6;
+        return norm;
+    };
+    if (const std::size_t query_rank = config.whole("q_lora_rank", 0); query_rank != 0) {
+        latent.query_down = reader.linear(module + "q_a_proj", width, query_rank);
+        latent.query_norm = narrow_norm("q_a_layernorm");
+        part.query = reader.linear(module + "q_b_proj", query_rank, part.heads * part.d_k);
+    } else {
+        part.query = reader.linear(module + "q_proj", width, part.heads * part.d_k);
+    }
+    latent.key_down = reader.linear(module + "kv_a_proj_with_mqa", width, rank + turned);
+    latent.key_norm = narrow_norm("kv_a_layernorm");
+    latent.key_up = reader.linear(module + "kv_b_proj", rank, part.heads * (plain + part.d_v));
+    part.out = reader.linear(module + out, part.heads * part.d_v, width);
+    part.latent = std::move(latent);
+    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
+    part.causal = true;
+    if (!pairs) return part;
+    nlohmann::json rope = config.rope();
+    // In Mistral 4 it is the part of a whole head; elsewhere it would be one of the rotated
+    // columns.
+    const bool turns_part = config.turns_part() || rope["rope_type"] != "default";
+    if (config.type() != "mistral4" && turns_part &&
+        rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
+        config.fail("rope_parameters", "partial_rotary_factor 1 in it");
+    rope["partial_rotary_factor"] = 1;
+    if (turned != 0) {
+        part.rotation = rotation_of(config, rope, turned, *pairs, reader.tokens);
+        part.rotation->first = plain;
+    }
+    if (rope.contains("rope_type") && rope["rope_type"] != "default" &&
+        rope.contains("mscale_all_dim") && rope["mscale_all_dim"].is_number()) {
+        const double mscale = rope["mscale_all_dim"].get<double>();
+        if (!rope.contains("factor") || !rope["factor"].is_number())
+            config.fail("rope_parameters", "a factor with mscale_all_dim");
+        const double factor = yarn_factor(rope["factor"].get<double>(), mscale);
+        if (mscale != 0) part.scale *= factor * factor;
+    }
+    return part;
+}
+
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width) {
     NormSpec norm;
