@@ -323,6 +323,11 @@ void BlockReader::read_mixer(TransformerBlock& block) {
         block.mixer = attention();
 }
 
+void BlockReader::adjust(TransformerBlock& block) {
+    if (row.adjust != nullptr) row.adjust(*this, block, std::get<AttentionPart>(block.mixer));
+    check_sizes(*this, block);
+}
+
 TransformerBlock BlockReader::read_attention() {
     if (row.make_block != nullptr) return read();
     TransformerBlock block;
@@ -334,8 +339,7 @@ TransformerBlock BlockReader::read_attention() {
     block.attention_norm = norm_there(row.attention_norm);
     block.attention_sum_norm = norm_there(row.attention_sum_norm);
     read_mixer(block);
-    if (row.adjust != nullptr) row.adjust(*this, block);
-    check_sizes(*this, block);
+    adjust(block);
     return block;
 }
 
@@ -369,8 +373,7 @@ TransformerBlock BlockReader::read() {
         block.ffn = experts(*names);
     else
         block.ffn = feed_forward();
-    if (row.adjust != nullptr) row.adjust(*this, block);
-    check_sizes(*this, block);
+    adjust(block);
     return block;
 }
 

@@ -111,6 +111,8 @@ public:
 
 private:
     void read_mixer(TransformerBlock& block);
+    /// Calls row.adjust, and checks the finished block.
+    void adjust(TransformerBlock& block);
     void read_routing(const ExpertNames& names, Experts& part) const;
     void read_groups(std::size_t least, Experts& part) const;
 };

@@ -113,9 +113,9 @@ struct FamilyRow {
     /// Name endings of block tensors without effect.
     std::span<const std::string_view> ignored = {};
 
-    /// Change what fields cannot express: the embedding and the head; one block.
+    /// Change what fields cannot express: the embedding and the head; one block and its attention.
     void (*adjust_model)(ModelReader&) = nullptr;
-    void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
+    void (*adjust)(BlockReader&, TransformerBlock&, AttentionPart&) = nullptr;
     /// Makes the whole block, instead of the fields.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
 

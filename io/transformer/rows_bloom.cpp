@@ -50,8 +50,7 @@ constexpr Activation bloom_gelu{
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq", "maybe_rotary.inv_freq"};
 
-void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_bloom(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.bias = alibi(part.heads);
     part.bias_counts_valid = true;
     block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
@@ -115,9 +114,8 @@ void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
     }
 }
 
-void adjust_falcon(BlockReader& reader, TransformerBlock& block) {
+void adjust_falcon(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("alibi")) return;
-    auto& part = attention_of(block);
     std::vector<double> slopes = slopes_of(part.heads);
     for (double& slope : slopes) slope = to_bfloat16(slope);
     const double scale = part.scale;
@@ -139,8 +137,7 @@ constexpr FamilyRow falcon = with(bloom, "falcon", [](FamilyRow& row) {
     row.kv_heads = falcon_kv_heads;
 });
 
-void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_mpt(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const ModelConfig config = reader.config.part("attn_config");
     config.require("qk_ln", false);
     config.require("prefix_lm", false);

@@ -133,8 +133,7 @@ void adjust_mpnet_model(ModelReader& reader) {
 }
 
 /// The buckets of T5, of which the class takes the first 32 whatever their number.
-void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_mpnet(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const DistanceBuckets buckets;
     const std::size_t rows = reader.config.whole("relative_attention_num_buckets");
     if (rows < buckets.count) reader.config.fail("relative_attention_num_buckets", "at least 32");
@@ -171,9 +170,8 @@ std::shared_ptr<const std::vector<double>> roformer_table(const BlockReader& rea
         }
     return table;
 }
-void adjust_roformer(BlockReader& reader, TransformerBlock& block) {
-    adjust_bert(reader, block);
-    auto& part = attention_of(block);
+void adjust_roformer(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_bert(reader, block, part);
     if (part.d_k % 2 != 0)
         reader.config.fail("num_attention_heads", "a number of heads whose width is even");
     Rotation rotation;
@@ -243,9 +241,8 @@ double scale_of(const AttentionPart& part, std::size_t scores) {
     return 1 / std::sqrt(static_cast<double>(part.d_k * scores));
 }
 
-void adjust_deberta(BlockReader& reader, TransformerBlock& block) {
+void adjust_deberta(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     const std::size_t d = part.d_k, width = part.heads * d;
     const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
                               v = reader.elements("attention.self.v_bias", {width});
@@ -312,9 +309,8 @@ void add_convolution(BlockReader& reader, TransformerBlock& block) {
     block.convolution = std::move(convolution);
 }
 
-void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block) {
+void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     const std::size_t width = part.heads * part.d_k;
     config.require("attention_head_size", part.d_k);
     const std::vector<std::string> types = position_types(config);

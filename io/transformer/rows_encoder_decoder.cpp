@@ -196,9 +196,8 @@ void make_t5_ffn(BlockReader& reader, TransformerBlock& block) {
     block.ffn = std::move(part);
 }
 
-void adjust_t5(BlockReader& reader, TransformerBlock& block) {
+void adjust_t5(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     if (part.query.d_in != config.whole("d_model"))
         config.fail("d_model", "the width of the matrices, " + std::to_string(part.query.d_in));
     part.scale = 1;

@@ -38,8 +38,7 @@ constexpr FamilyRow qwen2_moe = with(llama_row, "qwen2_moe", [](FamilyRow& row) 
 constexpr ExpertNames phi_library_experts{
     .router = "router", .count = "num_local_experts", .normalise = false};
 
-void adjust_phimoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_phimoe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const nlohmann::json rope = reader.config.rope();
     if (rope.value("rope_type", nlohmann::json("default")) != "default" && part.rotation) {
         // Always the factors of short texts, though the scale depends on the length.
@@ -85,8 +84,7 @@ void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
         row.experts = &gpt_oss_mxfp4;
 }
 
-void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.sink = reader.elements("self_attn.sinks", {part.heads});
     if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
@@ -112,8 +110,7 @@ constexpr FamilyRow gpt_oss = with(llama_row, "gpt_oss", [](FamilyRow& row) {
 });
 
 // MiniMax M2: norms over all heads, and a sigmoid router.
-void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_minimax_m2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     const bool has_part =
         rope.contains("partial_rotary_factor") || reader.config.gives("partial_rotary_factor");
@@ -169,18 +166,17 @@ constexpr ExpertNames grouped_experts = with_groups({.shared = "shared_experts",
                                                      .normalise = true,
                                                      .shared_count = "n_shared_experts"});
 
-void adjust_grouped(BlockReader& reader, TransformerBlock& /*block*/) {
+void adjust_grouped(BlockReader& reader, TransformerBlock&, AttentionPart&) {
     if (reader.config.at("scoring_func") != "noaux_tc")  // in dots.llm1's files
         reader.config.require("scoring_func", "sigmoid");
 }
 
-void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block) {
+void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     if (reader.config.flag("use_qk_norm")) {
-        AttentionPart& part = attention_of(block);
         part.query_norm = reader.norm("self_attn.q_norm");
         part.key_norm = reader.norm("self_attn.k_norm");
     }
-    adjust_grouped(reader, block);
+    adjust_grouped(reader, block, part);
 }
 
 constexpr void set_grouped(FamilyRow& row) {

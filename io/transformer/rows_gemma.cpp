@@ -15,7 +15,7 @@ void adjust_gemma_model(ModelReader& reader) {
 }
 
 // The class takes "gelu" for the approximation by tanh, and ignores hidden_activation.
-void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
+void adjust_gemma(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     if (ffn != nullptr && reader.config.text("hidden_act") == "gelu")
         ffn->activation = find_activation("gelu_pytorch_tanh");
@@ -34,9 +34,9 @@ void set_scale(const ModelConfig& config, AttentionPart& part) {
     part.scale = 1 / std::sqrt(scalar);
 }
 
-void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
-    set_scale(reader.config, attention_of(block));
-    attention_of(block).softcap = bound_of(reader.config, "attn_logit_softcapping");
+void adjust_gemma2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    set_scale(reader.config, part);
+    part.softcap = bound_of(reader.config, "attn_logit_softcapping");
 }
 
 constexpr FamilyRow vaultgemma = with(gemma, "vaultgemma", [](FamilyRow& row) {
@@ -52,10 +52,9 @@ constexpr FamilyRow gemma2 = with(vaultgemma, "gemma2", [](FamilyRow& row) {
 
 // The class has attn_logit_softcapping, but its attention does not take it. In both directions a
 // window is of half the length to each side.
-void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
-    set_scale(reader.config, attention_of(block));
+void adjust_gemma3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    set_scale(reader.config, part);
     if (!reader.config.flag("use_bidirectional_attention")) return;
-    auto& part = attention_of(block);
     part.causal = false;
     if (part.window_left)
         part.window_left = part.window_right =
@@ -80,8 +79,7 @@ constexpr FamilyRow gemma3_text = with(gemma2, "gemma3_text", [](FamilyRow& row)
 constexpr FamilyRow gemma3 = in_text_config(gemma3_text, "gemma3");
 
 /// Pairs turn the other way.
-void adjust_nanochat(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_nanochat(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.query_norm = part.key_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     part.rotation->position_step = -1;
 }
@@ -105,8 +103,7 @@ constexpr std::string_view encoder_ids[] = {"decoder.embed_tokens"};
 constexpr std::string_view decoder_ids[] = {"encoder.embed_tokens",
                                             "encoder.text_model.embed_tokens"};
 
-void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_t5gemma(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const double softcap = bound_of(reader.config, "attn_logit_softcapping");
     set_scale(reader.config, part);
     part.softcap = softcap;
@@ -118,8 +115,7 @@ void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
         part.window_left = part.window_right = *part.window_left + 1;
 }
 
-void adjust_t5gemma2(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_t5gemma2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     set_scale(reader.config, part);
     part.joins_encoder = part.causal;
     if (!part.causal && part.window_left) {  // the two sides share the window

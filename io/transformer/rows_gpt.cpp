@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::string_view gpt2_buffers[] = {"attn.bias", "attn.masked_bias"};
 
-void adjust_gpt2(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_gpt2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
     if (reader.config.flag("scale_attn_by_inverse_layer_idx"))
         part.scale /= static_cast<double>(reader.layer + 1);
@@ -57,7 +56,7 @@ constexpr std::string_view buffers[] = {
     "attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"};
 
 // GPT's "gelu" is the approximation by tanh.
-void adjust_gpt(BlockReader& reader, TransformerBlock& block) {
+void adjust_gpt(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     if (ffn != nullptr && reader.config.text("afn") == "gelu")
         ffn->activation = find_activation("gelu_new");
@@ -106,8 +105,7 @@ std::string neo_type(const ModelConfig& config, std::size_t layer) {
     return types[layer];
 }
 
-void adjust_neo(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_neo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.scale = 1;
     if (neo_type(reader.config, reader.layer) == "local")
         part.window_left = reader.window_left("window_size");
@@ -123,8 +121,7 @@ constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
 });
 
 /// The first rotary_dim columns of heads turn; null: all of them.
-void rotate_columns(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
     if (dims == 0 || dims > part.d_k || dims % 2 != 0)
         reader.config.fail("rotary_dim",
@@ -147,11 +144,10 @@ constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.required = R"({"rotary":true,"scale_attn_weights":true})";
 });
 
-void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_codegen(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.joined_blocks = 4;
     if (part.heads % part.joined_blocks != 0) reader.config.fail("n_head", "a multiple of 4");
-    rotate_columns(reader, block);
+    rotate_columns(reader, block, part);
 }
 
 constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
@@ -188,8 +184,8 @@ std::size_t bigcode_kv_heads(const ModelConfig& config) {
     return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
 }
 
-void adjust_bigcode(BlockReader& reader, TransformerBlock& block) {
-    if (!reader.config.flag("scale_attn_weights", true)) attention_of(block).scale = 1;
+void adjust_bigcode(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
 }
 
 constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& row) {

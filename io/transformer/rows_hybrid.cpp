@@ -19,8 +19,8 @@ void adjust_granite_model(ModelReader& reader) {
     reader.spec.logit_factor = 1 / divisor;
 }
 
-void adjust_granite(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).scale = reader.config.number("attention_multiplier", 1);
+void adjust_granite(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    part.scale = reader.config.number("attention_multiplier", 1);
     block.residual_factor = reader.config.number("residual_multiplier", 1);
 }
 
@@ -56,8 +56,8 @@ FeedForward shared_part(const BlockReader& reader) {
     return part;
 }
 
-void adjust_granite_shared(BlockReader& reader, TransformerBlock& block) {
-    adjust_granite(reader, block);
+void adjust_granite_shared(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_granite(reader, block, part);
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts != nullptr && reader.config.whole("shared_intermediate_size") != 0)
         experts->shared = shared_part(reader);

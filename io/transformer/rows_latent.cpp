@@ -43,7 +43,7 @@ void check_deepseek2(const ModelConfig& config, FamilyRow& /*row*/) {
         config.fail("topk_method", "\"greedy\" or \"group_limited_greedy\"");
 }
 
-void adjust_deepseek2(BlockReader& reader, TransformerBlock& block) {
+void adjust_deepseek2(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     experts->normalise = false;  // whatever norm_topk_prob says

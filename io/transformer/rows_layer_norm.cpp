@@ -90,9 +90,8 @@ void adjust_stablelm_row(const ModelConfig& config, FamilyRow& row) {
     row.ffn_norm = {};
 }
 
-void adjust_stablelm(BlockReader& reader, TransformerBlock& block) {
+void adjust_stablelm(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("qk_layernorm")) return;
-    auto& part = attention_of(block);
     part.query_norm = norm_of_heads(reader, "self_attn.q_layernorm", part.heads);
     part.key_norm = norm_of_heads(reader, "self_attn.k_layernorm", part.kv_heads);
 }
@@ -116,8 +115,8 @@ constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
     row.ffn.up = "mlp.up_proj";
 });
 
-void adjust_olmo(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).clip = bound_of(reader.config, "clip_qkv");
+void adjust_olmo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.clip = bound_of(reader.config, "clip_qkv");
 }
 
 constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
@@ -216,8 +215,7 @@ void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
 }
 
 /// Each head has a row of the norm's weight.
-void check_head_norms(BlockReader& reader, TransformerBlock& block) {
-    const auto& part = attention_of(block);
+void check_head_norms(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!part.query_norm) return;
     reader.tensors.get(reader.full(reader.row.query_norm) + ".weight", {part.heads, part.d_k});
     reader.tensors.get(reader.full(reader.row.key_norm) + ".weight", {part.kv_heads, part.d_k});
@@ -240,8 +238,8 @@ constexpr FamilyRow cohere{.type = "cohere",
                            .adjust_row = adjust_cohere_row};
 
 // Layers without a window have no positions at all.
-void adjust_cohere2(BlockReader& reader, TransformerBlock& block) {
-    if (reader.layer_type() != "sliding_attention") attention_of(block).rotation.reset();
+void adjust_cohere2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (reader.layer_type() != "sliding_attention") part.rotation.reset();
 }
 
 constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
@@ -274,9 +272,8 @@ std::size_t moe_type(const BlockReader& reader, std::size_t layer) {
     return every != 0 && (index + 1) % every != 0;
 }
 
-void adjust_moe(BlockReader& reader, TransformerBlock& block) {
+void adjust_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     const bool dense = !has_experts_from(reader, config.whole("first_k_dense_replace", 0));
     const std::size_t first_pattern = config.whole("prefix_dense_sliding_window_pattern", 1);
     if (!part.window_left && (!dense || first_pattern != 1)) part.rotation.reset();

@@ -35,7 +35,7 @@ double softplus_of(const BlockReader& reader, const char* name) {
     return softplus(values.front());
 }
 
-void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
+void adjust_apertus(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     if (is_attention_alone(block) || reader.config.text("hidden_act") != "xielu") return;
     double beta = 0.5, eps = -1e-6;
     for (const auto& [name, value] :
@@ -62,8 +62,8 @@ std::size_t smollm3_type(const BlockReader& reader, std::size_t layer) {
            !reader.config.at("sliding_window").is_null() && is_without_rotation(reader, layer);
 }
 
-void adjust_smollm3(BlockReader& reader, TransformerBlock& block) {
-    if (is_without_rotation(reader, reader.layer)) attention_of(block).rotation.reset();
+void adjust_smollm3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
 }
 
 constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
@@ -82,11 +82,10 @@ constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
 });
 
 // Phi 3: joined projections.
-void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
+void adjust_phi3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
     rope["rope_type"] = "longrope";  // an older name of it
-    AttentionPart& part = attention_of(block);
     part.rotation = reader.rotation(part.d_k, rope);
 }
 
@@ -102,16 +101,15 @@ constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
 });
 
 // Ministral 3: queries grow with the position.
-void adjust_ministral3(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).query_factor = position_factor(reader, reader.config.rope());
+void adjust_ministral3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.query_factor = position_factor(reader, reader.config.rope());
 }
 
 constexpr FamilyRow ministral3 =
     with(ministral, "ministral3", [](FamilyRow& row) { row.adjust = adjust_ministral3; });
 
 // Hunyuan: norms of heads after their rotation.
-void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_hunyuan(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
     const bool has_alpha = rope.value("rope_type", nlohmann::json("default")) == "dynamic" &&
@@ -198,7 +196,7 @@ bool has_ernie_experts(const BlockReader& reader) {
             reader.layer <= reader.config.whole("moe_layer_end_index"));
 }
 
-void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
+void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const double least = reader.config.number("moe_norm_min", 1e-12);
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->sum_least = least;
 }
@@ -211,8 +209,7 @@ constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& 
     row.adjust = adjust_ernie_moe;
 });
 
-void adjust_olmoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_olmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.clip = bound_of(reader.config, "clip_qkv");
     part.clips_after_norm = true;
 }
@@ -245,10 +242,9 @@ std::size_t exaone_type(const BlockReader& reader, std::size_t layer) {
     return every == 0 || (layer + 1) % every != 0;
 }
 
-void adjust_exaone(BlockReader& reader, TransformerBlock& block) {
+void adjust_exaone(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const bool has_windows = !reader.config.at("sliding_window").is_null();
-    if (has_windows && reader.layer_type() != "sliding_attention")
-        attention_of(block).rotation.reset();
+    if (has_windows && reader.layer_type() != "sliding_attention") part.rotation.reset();
 }
 
 constexpr ExpertNames exaone_experts = with_groups(

@@ -34,9 +34,8 @@ std::size_t llama4_type(const BlockReader& reader, std::size_t layer) {
     return !is_without_rotation(reader, layer);
 }
 
-void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
+void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    AttentionPart& part = attention_of(block);
     if (reader.layer_type() == "chunked_attention")
         part.chunk = config.positive("attention_chunk_size");
     const bool turns = !is_without_rotation(reader, reader.layer);
@@ -90,8 +89,7 @@ void adjust_afmoe_model(ModelReader& reader) {
             std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
 }
 
-void adjust_afmoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_afmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (reader.layer_type() != "sliding_attention") part.rotation.reset();
     part.gate.from = ContextGate::From::own_projection;
     part.gate.map = reader.linear("self_attn.gate_proj", reader.width(), part.heads * part.d_v);
@@ -115,9 +113,8 @@ constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
 });
 
 // Doge: a bias of each key by its value, and factors on the residual.
-void adjust_doge(BlockReader& reader, TransformerBlock& block) {
+void adjust_doge(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
     bias.factor = reader.elements("self_attn.A", {part.kv_heads});
@@ -136,8 +133,7 @@ constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
 });
 
 // DiffLlama: the difference of two attentions (Ye et al. 2024, arXiv 2410.05258).
-void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_diffllama(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
     const auto product = [&](const char* a, const char* b) {
         const std::vector<std::size_t> shape{part.d_k};

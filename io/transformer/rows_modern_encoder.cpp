@@ -62,9 +62,8 @@ void adjust_esm_model(ModelReader& reader) {
         };
     embedding.clears_invalid = true;
 }
-void adjust_esm(BlockReader& reader, TransformerBlock& block) {
-    adjust_bert(reader, block);
-    auto& part = attention_of(block);
+void adjust_esm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_bert(reader, block, part);
     if (!is_rotary(reader.config)) return;
     part.rotation =
         rotation_of(reader.config, json{{"rope_theta", reader.config.number("rope_theta")}},
@@ -94,7 +93,7 @@ constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
     row.adjust = adjust_esm;
 });
 
-void adjust_esmc(BlockReader& reader, TransformerBlock& block) {
+void adjust_esmc(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
     block.residual_factor = 1 / std::sqrt(layers / 36);
 }
@@ -114,9 +113,8 @@ std::size_t modernbert_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 3);
     return layer % every != 0;
 }
-void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
+void adjust_modernbert(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =

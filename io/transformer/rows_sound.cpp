@@ -40,9 +40,8 @@ void adjust_moonshine_encoder(ModelReader& reader) {
 }
 
 /// Pairs of neighbours turn; of an odd number of columns the last one turns with the next.
-void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
+void adjust_moonshine(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     Rotation rotation =
         rotation_of(config, config.rope(), part.d_k, Rope::interleaved, reader.tokens);
     if (2 * rotation.frequencies.size() > part.d_k)
@@ -194,7 +193,7 @@ void adjust_model(ModelReader& reader) {
 }
 
 /// The norms of a block are before its parts in the stable form.
-void adjust(BlockReader& reader, TransformerBlock& block) {
+void adjust(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const ModelConfig& config = reader.config;
     const std::size_t adapter = config.whole("adapter_attn_dim", 0);
     if (!is_stable(config)) return;
@@ -212,10 +211,9 @@ void adjust(BlockReader& reader, TransformerBlock& block) {
 }
 
 /// Biases of relative positions from the first layer, which each query gates.
-void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
-    adjust(reader, block);
+void adjust_wavlm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust(reader, block, part);
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     DistanceBuckets buckets;
     buckets.count = config.whole("num_buckets");
     buckets.max_distance = config.number("max_bucket_distance");

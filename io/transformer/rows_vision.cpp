@@ -75,7 +75,7 @@ TransformerBlock block_of(const BlockReader& reader, const FamilyRow& row) {
     return BlockReader(source, reader.layer).read();
 }
 
-void add_layer_scales(BlockReader& reader, TransformerBlock& block) {
+void add_layer_scales(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     block.attention_scale = reader.elements("layer_scale1.lambda1", {reader.width()});
     block.ffn_scale = reader.elements("layer_scale2.lambda1", {reader.width()});
 }
@@ -171,8 +171,7 @@ std::vector<double> beit_bias(const BlockReader& reader, const std::string& name
         }
     return bias;
 }
-void adjust_beit(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_beit(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     if (reader.tensors.has(reader.full("lambda_1"))) {
         block.attention_scale = reader.elements("lambda_1", {reader.width()});
         block.ffn_scale = reader.elements("lambda_2", {reader.width()});

@@ -116,8 +116,8 @@ bool is_without_rotation(const BlockReader& reader, std::size_t layer);
 
 // The row of BERT, on which the rows of other encoders are based.
 
-inline void adjust_bert(BlockReader& reader, TransformerBlock& block) {
-    std::get<AttentionPart>(block.mixer).causal = reader.config.flag("is_decoder");
+inline void adjust_bert(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.causal = reader.config.flag("is_decoder");
 }
 inline void adjust_bert_model(ModelReader& reader) {
     if (reader.config.flag("add_cross_attention"))
