@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,8 +45,7 @@ public:
     /// The value; null if there is none. A list of equal numbers, one per layer, is that number.
     nlohmann::json at(std::string_view key) const;
     /// A positive integer below 2^31.
-    std::uint64_t whole(std::string_view key) const;
-    std::uint64_t whole(std::string_view key, std::uint64_t otherwise) const;
+    std::uint64_t whole(std::string_view key, std::optional<std::uint64_t> otherwise = {}) const;
     double number(std::string_view key, double otherwise) const;
 
     std::uint64_t layers() const { return whole("block_count"); }

@@ -90,17 +90,14 @@ json GgufFacts::at(std::string_view key) const {
     return as_stored(found->front());
 }
 
-std::uint64_t GgufFacts::whole(std::string_view key) const {
+std::uint64_t GgufFacts::whole(std::string_view key, std::optional<std::uint64_t> otherwise) const {
     const json value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     constexpr std::uint64_t end = std::uint64_t{1} << 31;
     const bool is_whole = value.is_number_integer() && value > 0 && value < end;
     if (!is_whole)
         fail(key, value.is_null() ? "missing" : text_of(value), "an integer from 1 to 2^31 - 1");
     return value.get<std::uint64_t>();
-}
-
-std::uint64_t GgufFacts::whole(std::string_view key, std::uint64_t otherwise) const {
-    return at(key).is_null() ? otherwise : whole(key);
 }
 
 double GgufFacts::number(std::string_view key, double otherwise) const {

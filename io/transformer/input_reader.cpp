@@ -91,18 +91,22 @@ std::array<std::size_t, 2> grid_of(const BlockReader& reader) {
     return {size[0] / patch[0], size[1] / patch[1]};
 }
 
-PatchInput patches_of(const ModelReader& reader, const std::string& name) {
+PatchInput patches_of(const ModelReader& reader, const std::string& name,
+                      const std::vector<const char*>& tokens, const char* positions) {
+    const std::string module = "embeddings.";
     const ModelConfig& config = reader.config;
     PatchInput input;
     input.width = config.whole("hidden_size");
     input.channels = config.whole("num_channels", 1);
     input.patch = input.step = pair_of(config, "patch_size");
     LinearMap& map = input.map;
-    map.weight = reader.tensors.get(name + ".weight",
+    map.weight = reader.tensors.get(module + name + ".weight",
                                     {input.width, input.channels, input.patch[0], input.patch[1]});
-    map.bias = reader.tensors.bias_of(name);
+    map.bias = reader.tensors.bias_of(module + name);
     map.d_in = input.channels * input.patch[0] * input.patch[1];
     map.d_out = input.width;
+    for (const char* token : tokens) input.tokens.push_back(reader.tensors.get(module + token));
+    if (positions != nullptr) input.positions = reader.tensors.get(module + positions);
     return input;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/model/products.hpp"
 #include "core/model/stages.hpp"
@@ -30,7 +31,9 @@ std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string&
 /// Rows and columns of patches, in the given image or else in the image size of the config.
 std::array<std::size_t, 2> grid_of(const BlockReader& reader);
 
-/// The convolution `name` over patches of pixels, without tokens and positions.
-PatchInput patches_of(const ModelReader& reader, const std::string& name);
+/// The convolution `name` over patches of pixels, the tokens before them and the table of
+/// positions, or null, in the module "embeddings.".
+PatchInput patches_of(const ModelReader& reader, const std::string& name,
+                      const std::vector<const char*>& tokens, const char* positions);
 
 }  // namespace attn::io

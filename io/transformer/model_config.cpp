@@ -185,32 +185,24 @@ void ModelConfig::fail(std::string_view key, const std::string& expected) const 
             "; expected " + expected);
 }
 
-std::size_t ModelConfig::whole(std::string_view key) const {
+std::size_t ModelConfig::whole(std::string_view key, std::optional<std::size_t> otherwise) const {
     const json& value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 31U)
         fail(key, "an integer from 0 to 2147483648");
     return value.get<std::size_t>();
 }
-std::size_t ModelConfig::whole(std::string_view key, std::size_t otherwise) const {
-    return at(key).is_null() ? otherwise : whole(key);
-}
-std::size_t ModelConfig::positive(std::string_view key) const {
-    const std::size_t value = whole(key);
-    if (value == 0) fail(key, "at least 1");
-    return value;
-}
-std::size_t ModelConfig::positive(std::string_view key, std::size_t otherwise) const {
+std::size_t ModelConfig::positive(std::string_view key,
+                                  std::optional<std::size_t> otherwise) const {
     const std::size_t value = whole(key, otherwise);
     if (value == 0) fail(key, "at least 1");
     return value;
 }
-double ModelConfig::number(std::string_view key) const {
+double ModelConfig::number(std::string_view key, std::optional<double> otherwise) const {
     const json& value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "a finite number");
     return value.get<double>();
-}
-double ModelConfig::number(std::string_view key, double otherwise) const {
-    return at(key).is_null() ? otherwise : number(key);
 }
 bool ModelConfig::flag(std::string_view key, bool otherwise) const {
     const json& value = at(key);

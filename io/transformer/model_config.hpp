@@ -42,13 +42,10 @@ public:
     std::string name_of(std::string_view key) const;
 
     /// Errors: kind input if the value has another type, or is missing without a default.
-    std::size_t whole(std::string_view key) const;
-    std::size_t whole(std::string_view key, std::size_t otherwise) const;
+    std::size_t whole(std::string_view key, std::optional<std::size_t> otherwise = {}) const;
     /// The same, at least 1.
-    std::size_t positive(std::string_view key) const;
-    std::size_t positive(std::string_view key, std::size_t otherwise) const;
-    double number(std::string_view key) const;
-    double number(std::string_view key, double otherwise) const;
+    std::size_t positive(std::string_view key, std::optional<std::size_t> otherwise = {}) const;
+    double number(std::string_view key, std::optional<double> otherwise = {}) const;
     bool flag(std::string_view key, bool otherwise = false) const;
     std::string text(std::string_view key, const std::string& otherwise = {}) const;
     /// An element of a list with one entry per layer.

@@ -21,12 +21,11 @@ constexpr std::string_view pixels_and_shapes[] = {"pixel_values", "spatial_shape
 constexpr std::string_view spectrogram[] = {"input_values"};
 
 void adjust_vit_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    PatchInput input =
+        patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     input.image = pair_of(reader.config, "image_size");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
     if (reader.tensors.has("embeddings.distillation_token"))
         input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     reader.spec.input = std::move(input);
 }
 constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
@@ -54,13 +53,11 @@ constexpr FamilyRow deit = with(vit, "deit", [](FamilyRow& row) { row.prefix = "
 
 void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    PatchInput input = patches_of(reader, "patch_embeddings.projection",
+                                  {"cls_token", "distillation_token"}, "position_embeddings");
     input.from = PatchInput::From::spectrogram;
     input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
-    input.tokens = {reader.tensors.get("embeddings.cls_token"),
-                    reader.tensors.get("embeddings.distillation_token")};
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     reader.spec.input = std::move(input);
 }
 constexpr FamilyRow ast = with(vit, "audio-spectrogram-transformer", [](FamilyRow& row) {
@@ -120,14 +117,13 @@ void check_positions(const ModelReader& reader, const Parameter& table, std::siz
 }
 
 void adjust_dinov2_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    PatchInput input =
+        patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     const bool has_registers = reader.row.type == "dinov2_with_registers";
     if (has_registers && reader.config.whole("num_register_tokens") != 0)
         input.registers =
             reader.tensors.get("embeddings.register_tokens",
                                {1, reader.config.whole("num_register_tokens"), input.width});
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     check_positions(reader, input.positions, 1);
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
     reader.spec.input = std::move(input);
@@ -198,10 +194,9 @@ void adjust_beit(BlockReader& reader, TransformerBlock& block, AttentionPart& pa
     };
 }
 void adjust_beit_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
-    if (reader.config.flag("use_absolute_position_embeddings"))
-        input.positions = reader.tensors.get("embeddings.position_embeddings");
+    const bool has_table = reader.config.flag("use_absolute_position_embeddings");
+    PatchInput input = patches_of(reader, "patch_embeddings.projection", {"cls_token"},
+                                  has_table ? "position_embeddings" : nullptr);
     input.resize = Resize::bicubic;
     reader.spec.input = std::move(input);
     if (!reader.config.flag("use_mean_pooling", true))
@@ -217,10 +212,9 @@ constexpr FamilyRow beit = with(vit, "beit", [](FamilyRow& row) {
 });
 
 void adjust_clip_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
+    PatchInput input =
+        patches_of(reader, "patch_embedding", {"class_embedding"}, "position_embedding.weight");
     input.image = pair_of(reader.config, "image_size");
-    input.tokens = {reader.tensors.get("embeddings.class_embedding")};
-    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
     input.norm = reader.norm("pre_layrnorm");
     reader.spec.input = std::move(input);
 }
@@ -235,8 +229,7 @@ constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
     row.adjust_model = adjust_clip_model;
 });
 void adjust_siglip_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
-    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
+    PatchInput input = patches_of(reader, "patch_embedding", {}, "position_embedding.weight");
     check_positions(reader, input.positions, 0);
     reader.spec.input = std::move(input);
 }
@@ -312,8 +305,7 @@ TransformerBlock make_dinov3_block(BlockReader& reader) {
     return block;
 }
 void adjust_dinov3_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    PatchInput input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
     if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
         input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
     reader.spec.input = std::move(input);
