@@ -9,7 +9,7 @@
 // - "architectures": the first row of the name whose tensor "needs" is in the file. Its "tensors"
 //   and "keys" are tables, of which the first that has a name decides. "pairs": queries and keys
 //   are stored for rotation in pairs; "norms_plus_one": norms are stored as 1 + w; "config":
-//   further members of config.json.
+//   further members of config.json; "shown": members that say whether the file has a tensor.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ public:
     /// first of its tables of this kind that has it, or null.
     bool is(const char* flag) const { return row_.value(flag, false); }
     const nlohmann::json& config() const { return row_.at("config"); }
+    nlohmann::json shown() const { return row_.value("shown", nlohmann::json::object()); }
     std::string model_type() const { return row_.at("model_type"); }
     const nlohmann::json* find(const char* kind, const std::string& name) const;
     /// The members of the architecture, with their keys.

@@ -37,8 +37,6 @@ void write_query_scale(const GgufFacts& facts, json& config, std::uint64_t layer
 }
 
 void finish_llama(const GgufFacts& facts, json& config) {
-    config["attention_bias"] = facts.has("blk.0.attn_q.bias");
-    config["mlp_bias"] = facts.has("blk.0.ffn_gate.bias");
     if (config.contains("sliding_window")) config["model_type"] = "mistral";
 }
 
@@ -71,10 +69,6 @@ void finish_gemma3(const GgufFacts& facts, json& config) {
 
 void finish_gpt_oss(const GgufFacts& facts, json& config) {
     config["layer_types"] = layer_types(facts, 2, 1);
-    config["attention_bias"] = facts.has("blk.0.attn_q.bias");
-    config["swiglu_alpha"] = 1.702;
-    config["swiglu_limit"] = 7.0;
-    config["quantization_config"] = {{"quant_method", "mxfp4"}};
     // llama.cpp rounds the ends of the ramp. Without this member transformers would scale.
     if (config.contains("rope_scaling"))
         config["rope_scaling"]["truncate"] = true;
@@ -87,7 +81,6 @@ void finish_qwen35(const GgufFacts& facts, json& config) {
     config["layer_types"] = layer_types(facts, period, period - 1, "linear_attention");
     config["linear_value_head_dim"] =
         facts.whole("ssm.inner_size") / facts.whole("ssm.time_step_rank");
-    config["attn_output_gate"] = true;
     json rope{{"rope_type", "default"}, {"rope_theta", facts.number("rope.freq_base", 1e7)}};
     if (config.contains("partial_rotary_factor"))
         rope["partial_rotary_factor"] = config["partial_rotary_factor"];
@@ -103,18 +96,12 @@ void finish_qwen35(const GgufFacts& facts, json& config) {
     config["rope_parameters"] = std::move(rope);
 }
 
-void finish_cohere(const GgufFacts& facts, json& config) {
-    config["attention_bias"] = facts.has("blk.0.attn_q.bias");
-    if (config["model_type"] == "cohere")
-        config["use_qk_norm"] = facts.has("blk.0.attn_q_norm.weight");
-    else
-        config["layer_types"] = layer_types(facts, 4, 3);
+void finish_cohere2(const GgufFacts& facts, json& config) {
+    config["layer_types"] = layer_types(facts, 4, 3);
 }
 
 void finish_stablelm(const GgufFacts& facts, json& config) {
     config["use_parallel_residual"] = !facts.has("blk.0.ffn_norm.weight");
-    config["use_qkv_bias"] = facts.has("blk.0.attn_q.bias");
-    config["qk_layernorm"] = facts.has("blk.0.attn_q_norm.weight");
     if (!config.contains("partial_rotary_factor")) config["partial_rotary_factor"] = 1.0;
 }
 
@@ -123,10 +110,6 @@ void finish_falcon(const GgufFacts& facts, json& config) {
     const bool is_new = config["new_decoder_architecture"];
     config["multi_query"] = is_new || key_heads == 1;
     config["num_kv_heads"] = is_new || key_heads != 1 ? key_heads : facts.heads();
-    config["parallel_attn"] = true;
-    config["alibi"] = false;
-    config["bias"] = facts.has("blk.0.attn_qkv.bias");
-    config["activation"] = "gelu";
 }
 
 void finish_mpt(const GgufFacts& facts, json& config) {
@@ -168,8 +151,6 @@ void finish_phi3(const GgufFacts& facts, json& config) {
 void finish_bert(const GgufFacts& facts, json& config) {
     const StoredArray* const types = facts.file().find("token_types.weight");
     if (types != nullptr && types->shape.size() == 2) config["type_vocab_size"] = types->shape[0];
-    config["is_decoder"] = false;
-    config["tie_word_embeddings"] = true;
 }
 
 /// Members that are computed.
@@ -181,8 +162,8 @@ constexpr Finish finishes[] = {
     {"llama", finish_llama},       {"granite", finish_llama},      {"qwen3_5_text", finish_qwen35},
     {"gemma2", finish_gemma2},     {"gemma3_text", finish_gemma3}, {"gpt_oss", finish_gpt_oss},
     {"phi3", finish_phi3},         {"falcon", finish_falcon},      {"mpt", finish_mpt},
-    {"stablelm", finish_stablelm}, {"cohere", finish_cohere},      {"cohere2", finish_cohere},
-    {"bert", finish_bert},         {"nomic_bert", finish_bert}};
+    {"stablelm", finish_stablelm}, {"cohere2", finish_cohere2},    {"bert", finish_bert},
+    {"nomic_bert", finish_bert}};
 
 class ConfigWriter {
 public:
@@ -194,6 +175,8 @@ public:
         for (const auto& [key, value] : facts_.members().items()) write_member(key);
         write_words();
         write_rotation();
+        const json shown = facts_.shown();
+        for (const auto& [key, tensor] : shown.items()) config_[key] = facts_.has(tensor);
         for (const Finish& finish : finishes)
             if (finish.model_type == facts_.model_type()) finish.write(facts_, config_);
         return std::move(config_);

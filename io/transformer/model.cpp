@@ -47,8 +47,8 @@ constexpr std::string_view usual_prefixes[] = {"",
 /// anyway.
 void check_keys(const ModelConfig& config, const FamilyRow& row) {
     for (const std::string_view key : words_between_spaces(row.passed)) config.at(key);
-    if (!row.required.empty())
-        for (const auto& [key, value] : parse_own(row.required).items()) config.require(key, value);
+    const json required = row.required.empty() ? json::object() : json(parse_own(row.required));
+    for (const auto& [key, value] : required.items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;
     config.pass_if("is_causal", row.causal);
     config.pass_if("use_rope", rotates);

@@ -37,49 +37,20 @@ constexpr FamilyRow persimmon = with(phi, "persimmon", [](FamilyRow& row) {
     row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
 });
 
-/// Several vectors of one length as the rows of one parameter.
-class Rows final : public ParameterSource {
-public:
-    Rows(std::vector<Parameter> rows, std::size_t width)
-        : rows_(std::move(rows)), shape_{rows_.size(), width} {}
-
-    const std::vector<std::size_t>& shape() const override { return shape_; }
-    void read(std::size_t first, std::size_t count, float* out) const override {
-        read_as(first, count, out);
-    }
-    void read(std::size_t first, std::size_t count, double* out) const override {
-        read_as(first, count, out);
-    }
-
-private:
-    template <class T>
-    void read_as(std::size_t first, std::size_t count, T* out) const {
-        const std::size_t width = shape_[1];
-        while (count != 0) {
-            const std::size_t begin = first % width, piece = std::min(count, width - begin);
-            rows_[first / width]->read(begin, piece, out);
-            first += piece;
-            count -= piece;
-            out += piece;
-        }
-    }
-
-    std::vector<Parameter> rows_;
-    std::vector<std::size_t> shape_;
-};
-
 /// A norm of each head with a weight of its own.
 NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::size_t heads) {
     const std::size_t width = reader.head_width();
-    std::vector<Parameter> rows;
-    for (std::size_t head = 0; head < heads; ++head)
-        rows.push_back(reader.tensors.get(
-            reader.full(std::string(name) + ".norms." + std::to_string(head)) + ".weight",
-            {width}));
+    std::vector<double> weights;
+    for (std::size_t head = 0; head < heads; ++head) {
+        const std::vector<double> own = reader.elements(
+            std::string(name) + ".norms." + std::to_string(head) + ".weight", {width});
+        weights.insert(weights.end(), own.begin(), own.end());
+    }
     NormSpec norm;
     norm.is_rms = false;
     norm.eps = reader.config.number("layer_norm_eps");
-    norm.weight = std::make_shared<const Rows>(std::move(rows), width);
+    norm.weight = std::make_shared<const ComputedParameter>(std::move(weights),
+                                                            std::vector<std::size_t>{heads, width});
     return norm;
 }
 
