@@ -36,7 +36,7 @@ void write_query_scale(const GgufFacts& facts, json& config, std::uint64_t layer
                                           : facts.head_dim();
 }
 
-void finish_llama(const GgufFacts& facts, json& config) {
+void finish_llama(const GgufFacts& /*facts*/, json& config) {
     if (config.contains("sliding_window")) config["model_type"] = "mistral";
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
@@ -14,17 +15,9 @@
 
 namespace attn::io {
 
-std::string BlockReader::numbered(std::string_view name, std::size_t index) {
-    const std::size_t at = name.find('#');
-    if (at == std::string_view::npos) return std::string(name);
-    return std::string(name.substr(0, at)) + std::to_string(index) +
-           std::string(name.substr(at + 1));
-}
-
-std::string BlockReader::full(std::string_view name, std::size_t of_layer) const {
-    return (row.layer_name != nullptr ? row.layer_name(config, of_layer)
-                                      : numbered(row.layer, of_layer)) +
-           std::string(name);
+std::string layer_name(const FamilyRow& row, const ModelConfig& config, std::size_t layer) {
+    return row.layer_name != nullptr ? row.layer_name(config, layer)
+                                     : with_number(row.layer, layer);
 }
 
 double eps_of(const FamilyRow& row, const ModelConfig& config) {

@@ -32,6 +32,9 @@ struct ModelSource {
     NormSpec norm_of(const std::string& name) const;
 };
 
+/// The prefix of the names of a layer's tensors.
+std::string layer_name(const FamilyRow& row, const ModelConfig& config, std::size_t layer);
+
 /// The epsilon of the row's norms.
 double eps_of(const FamilyRow& row, const ModelConfig& config);
 
@@ -50,10 +53,11 @@ public:
     /// that the row makes as a whole are whole.
     TransformerBlock read_attention();
 
-    /// The full name of a module in this layer, or in another; `index` replaces '#' in `name`.
+    /// The full name of a module in this layer, or in another.
     std::string full(std::string_view name) const { return full(name, layer); }
-    std::string full(std::string_view name, std::size_t of_layer) const;
-    static std::string numbered(std::string_view name, std::size_t index);
+    std::string full(std::string_view name, std::size_t of_layer) const {
+        return layer_name(row, config, of_layer) + std::string(name);
+    }
 
     NormSpec norm(std::string_view name) const { return norm_of(full(name)); }
     std::optional<NormSpec> maybe_norm(std::string_view name) const;

@@ -74,7 +74,7 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     open();
     if (row_->decoder == nullptr) return;
     const auto has_stack = [this](const FamilyRow& row) {
-        return stores(BlockReader::numbered(row.layer, 0));
+        return stores(with_number(row.layer, 0));
     };
     const auto pass_over_keys = [this](const FamilyRow& row) {
         for (const std::string_view key :
@@ -149,7 +149,7 @@ void OpenModel::open() {
         prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
         const std::string query =
-            BlockReader::numbered(row_->layer, 0) + std::string(row_->attention.query) + ".weight";
+            with_number(row_->layer, 0) + std::string(row_->attention.query) + ".weight";
         const bool is_one_of_several = first_row->other_names != nullptr,
                    is_in_head = !row_->ids.empty() && !stores(row_->ids) && tied_head() != nullptr;
         for (const std::string_view prefix : prefixes) {
@@ -184,7 +184,7 @@ std::vector<NameMatch> OpenModel::stored_layers() const {
 }
 
 std::string OpenModel::full_name(std::string_view module, std::size_t layer) const {
-    return tensors_->prefix() + BlockReader::numbered(row_->layer, layer) + std::string(module);
+    return tensors_->prefix() + with_number(row_->layer, layer) + std::string(module);
 }
 
 const StoredArray* OpenModel::embedding() const {
@@ -200,8 +200,7 @@ TransformerBlock OpenModel::attention_block(std::size_t layer, std::size_t token
 void OpenModel::check_attention(std::size_t layer) const {
     const std::string_view module =
         row_->attention.query.substr(0, row_->attention.query.find('.') + 1);
-    tensors_->check_used(BlockReader::numbered(row_->layer, layer) + std::string(module),
-                         row_->ignored);
+    tensors_->check_used(with_number(row_->layer, layer) + std::string(module), row_->ignored);
     tensors_->check_biases();
     config_->pass_known();
     config_->check_unread();
@@ -317,10 +316,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
 void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
     for (std::size_t layer = 0; layer < layers; ++layer) {
         model.block(layer);
-        tensors_->check_used(row_->layer_name != nullptr
-                                 ? row_->layer_name(*config_, layer)
-                                 : BlockReader::numbered(row_->layer, layer),
-                             row_->ignored);
+        tensors_->check_used(layer_name(*row_, *config_, layer), row_->ignored);
     }
     tensors_->check_biases();
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -195,14 +196,11 @@ std::vector<std::string> position_types(const ModelConfig& config) {
     std::vector<std::string> types;
     const json& given = config.at("pos_att_type");
     if (given.is_string()) {
-        std::string word;
-        for (const char c : given.get<std::string>() + "|") {
-            if (c != '|') {
+        for (const auto part : std::views::split(given.get_ref<const std::string&>(), '|')) {
+            std::string word;
+            for (const char c : part)
                 if (c != ' ') word += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-                continue;
-            }
             if (!word.empty()) types.push_back(word);
-            word.clear();
         }
     } else if (given.is_array()) {
         for (const json& type : given)

@@ -27,8 +27,7 @@ bool is_rotary(const ModelConfig& config) {
 /// of the tokens were masked.
 std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids,
                                 const std::vector<bool>& valid) {
-    double masked = 0;
-    for (const std::uint64_t id : ids) masked += id == mask ? 1 : 0;
+    const auto masked = static_cast<double>(std::count(ids.begin(), ids.end(), mask));
     const auto padding = std::count(valid.begin(), valid.end(), false);
     const double length = static_cast<double>(ids.size()) - static_cast<double>(padding),
                  factor = (1 - 0.15 * 0.8) / (1 - masked / length);
