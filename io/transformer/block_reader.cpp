@@ -11,7 +11,6 @@
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 

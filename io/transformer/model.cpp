@@ -12,7 +12,6 @@
 #include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
-#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 namespace {

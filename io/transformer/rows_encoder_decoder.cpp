@@ -5,7 +5,6 @@
 
 #include "core/model/position_bias.hpp"
 #include "core/model/stages.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder_decoder {

@@ -5,7 +5,6 @@
 
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/size_checks.hpp"
 
 namespace attn::io::rows_gemma_layers {
 namespace {

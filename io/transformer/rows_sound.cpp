@@ -6,7 +6,6 @@
 
 #include "core/model/position_bias.hpp"
 #include "core/model/stages.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 

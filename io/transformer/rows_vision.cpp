@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/model/resize.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_vision {
@@ -294,7 +293,7 @@ std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reade
 TransformerBlock make_dinov3_block(BlockReader& reader) {
     TransformerBlock block =
         block_of(reader, reader.config.flag("use_gated_mlp") ? dinov3_gated : dinov3_plain);
-    auto& part = attention_of(block);
+    auto& part = std::get<AttentionPart>(block.mixer);
     if (part.d_k % 4 != 0)
         reader.config.fail("num_attention_heads",
                            "a number of heads whose width is a multiple of 4");

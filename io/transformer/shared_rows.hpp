@@ -1,13 +1,16 @@
 // What files of rows include: the readers, and the rows and functions that several of them share.
 #pragma once
 
+#include <array>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/model/products.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -54,10 +57,6 @@ inline constexpr FamilyRow norms_after_row = with(head_norms_row, "", [](FamilyR
     row.ffn_norm = {};
     row.ffn_post_norm = "post_feedforward_layernorm";
 });
-
-inline AttentionPart& attention_of(TransformerBlock& block) {
-    return std::get<AttentionPart>(block.mixer);
-}
 
 /// Whether only the attention is read, as from a file of a layer's own tensors.
 inline bool is_attention_alone(const TransformerBlock& block) {
@@ -113,6 +112,30 @@ double bound_of(const ModelConfig& config, const std::string& key);
 
 /// Whether the layer has no rotary embedding, by no_rope_layers or no_rope_layer_interval.
 bool is_without_rotation(const BlockReader& reader, std::size_t layer);
+
+// The inputs of audio models, convolutions, and of image models: patches, and the image sizes in
+// their configs.
+
+/// name.weight, (output channels, input channels per group, taps), and name.bias if there is one. A
+/// size of 0 accepts the tensor's. Errors: kind input if the weight is missing or has another
+/// shape.
+Convolution convolution_of(const TensorSet& tensors, const std::string& name, std::size_t d_in,
+                           std::size_t taps, std::size_t groups = 1);
+
+/// The same for a weight-normalized convolution: directions, and one magnitude per tap.
+Convolution normed_convolution_of(const TensorSet& tensors, const std::string& name,
+                                  std::size_t d_in, std::size_t taps, std::size_t groups);
+
+/// Rows and columns, from one integer for both or a list of two. Errors: kind input.
+std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key);
+
+/// Rows and columns of patches, in the given image or else in the image size of the config.
+std::array<std::size_t, 2> grid_of(const BlockReader& reader);
+
+/// The convolution `name` over patches of pixels, the tokens before them and the table of
+/// positions, or null, in the module "embeddings.".
+PatchInput patches_of(const ModelReader& reader, const std::string& name,
+                      const std::vector<const char*>& tokens, const char* positions);
 
 // The row of BERT, on which the rows of other encoders are based.
 

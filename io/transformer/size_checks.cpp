@@ -1,10 +1,11 @@
-#include "io/transformer/size_checks.hpp"
+#include "io/transformer/block_reader.hpp"
 
 #include <initializer_list>
 #include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/model/model.hpp"
 
 namespace attn::io {
 namespace {
