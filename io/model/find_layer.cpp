@@ -1,7 +1,6 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -20,10 +19,8 @@ namespace {
 /// "trf_blocks.3.att." is of layer 3.
 std::optional<std::size_t> last_number(const std::string& prefix) {
     std::optional<std::size_t> number;
-    for (const auto part : std::views::split(prefix, '.'))
-        if (const auto found =
-                number_of_text<std::size_t>(std::string_view(part.begin(), part.end())))
-            number = found;
+    for (const std::string_view part : split_text(prefix, '.'))
+        if (const auto found = number_of_text<std::size_t>(part)) number = found;
     return number;
 }
 

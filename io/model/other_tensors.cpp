@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -52,9 +52,8 @@ bool is_norm_of_heads(const std::string& name) {
     constexpr std::string_view modules[] = {
         "q_norm",      "k_norm", "query_norm", "key_norm",        "q_layernorm",
         "k_layernorm", "norm_q", "norm_k",     "query_layernorm", "key_layernorm"};
-    return std::ranges::any_of(std::views::split(name, '.'), [&](const auto& part) {
-        return std::ranges::find(modules, std::string_view(part.begin(), part.end())) !=
-               std::end(modules);
+    return std::ranges::any_of(split_text(name, '.'), [&](std::string_view part) {
+        return std::ranges::find(modules, part) != std::end(modules);
     });
 }
 

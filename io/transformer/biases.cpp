@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -29,7 +30,7 @@ BiasRules::BiasRules(const FamilyRow& row, std::string_view model_type, const Mo
         };
         const std::string_view types = text(0), key = text(2);
         const bool is_key = key != always && key != never;
-        const std::vector<std::string_view> all = words_between_spaces(types);
+        const std::vector<std::string_view> all = split_text(types, ' ');
         if (!all.empty() && std::ranges::find(all, own) == all.end()) continue;
         if (is_key && !config.has_default(key)) continue;
         rules_.push_back({text(1), is_key ? key : std::string_view(),
@@ -43,7 +44,7 @@ void BiasRules::check(const std::string& module, const std::string& bias,
     const bool is_expert = name.find(".experts.") != std::string::npos;
     Own last{{}, {}, by_default_ && !is_expert};
     for (const Own& rule : rules_)
-        if (std::ranges::any_of(words_between_spaces(rule.modules), [&](std::string_view end) {
+        if (std::ranges::any_of(split_text(rule.modules, ' '), [&](std::string_view end) {
                 return end == "*" ||
                        (name.ends_with(end) && (!is_expert || end.starts_with(".experts.")));
             }))

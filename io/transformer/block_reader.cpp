@@ -288,7 +288,7 @@ void BlockReader::read_routing(const ExpertNames& names, Experts& part) const {
     part.sum_eps = names.sum_eps;
     if (names.least_in_group != 0) read_groups(names.least_in_group, part);
     std::string found;  // the first of those in the file, or of all
-    for (const std::string_view word : words_between_spaces(names.choice_bias))
+    for (const std::string_view word : split_text(names.choice_bias, ' '))
         if (const std::string name = names.in_module(word);
             found.empty() || (!tensors.has(full(found)) && tensors.has(full(name))))
             found = name;

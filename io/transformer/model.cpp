@@ -45,7 +45,7 @@ constexpr std::string_view usual_prefixes[] = {"",
 /// The row's own keys, and those that other programs write, with the values that the row has
 /// anyway.
 void check_keys(const ModelConfig& config, const FamilyRow& row) {
-    for (const std::string_view key : words_between_spaces(row.passed)) config.at(key);
+    for (const std::string_view key : split_text(row.passed, ' ')) config.at(key);
     const json required = row.required.empty() ? json::object() : json(parse_own(row.required));
     for (const auto& [key, value] : required.items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;

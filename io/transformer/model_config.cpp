@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -30,7 +29,7 @@ std::string_view defaults_of(std::string_view type) {
 
 template <class Fits>
 bool any_of_rule(const json& rule, const Fits& fits) {
-    return std::ranges::any_of(words_between_spaces(rule.get_ref<const std::string&>()), fits);
+    return std::ranges::any_of(split_text(rule.get_ref<const std::string&>(), ' '), fits);
 }
 template <class Fits>
 bool any_of_rule(const char* rule, const Fits& fits) {
@@ -99,13 +98,6 @@ bool may_change_attention(const std::string& key, const json& value) {
 const json& model_rules() {
     static const json rules = parse_own(model_rules_text);
     return rules;
-}
-
-std::vector<std::string_view> words_between_spaces(std::string_view text) {
-    std::vector<std::string_view> words;
-    for (const auto word : std::views::split(text, ' '))
-        words.emplace_back(word.begin(), word.end());
-    return words;
 }
 
 bool has_config_defaults(std::string_view type) {

@@ -85,9 +85,8 @@ private:
 /// Whether config_defaults.ndjson has the type.
 bool has_config_defaults(std::string_view type);
 
-/// The content of model_rules.json, and the words of one of its texts, or of another one.
+/// The content of model_rules.json.
 const nlohmann::json& model_rules();
-std::vector<std::string_view> words_between_spaces(std::string_view text);
 
 // The rotary embedding that a config describes.
 

@@ -117,16 +117,11 @@ AttentionPart gated_attention(const BlockReader& reader) {
     return reader.attention(std::move(part));
 }
 
+/// Rules for types of layers give whether they are full.
 constexpr std::string_view delta_types[] = {"linear_attention", "full_attention"};
 
 bool is_linear(const BlockReader& reader) {
     return reader.layer_type() == "linear_attention";
-}
-
-// Rules for types of layers give whether they are full.
-
-std::size_t qwen_type(const BlockReader& reader, std::size_t layer) {
-    return (layer + 1) % reader.config.positive("full_attention_interval", 4) == 0;
 }
 
 void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
@@ -261,10 +256,6 @@ void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
         block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
 }
 
-std::size_t ling_type(const BlockReader& reader, std::size_t layer) {
-    return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
-}
-
 void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
@@ -298,7 +289,9 @@ constexpr FamilyRow qwen3_5 = with(delta_row, "qwen3_5_text", [](FamilyRow& row)
     row.norm_plus_one = true;
     row.passed = "mamba_ssm_dtype partial_rotary_factor mlp_only_layers full_attention_interval";
     row.required = R"({"sliding_window":null,"attn_output_gate":true})";
-    row.layer_rule = qwen_type;
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return (layer + 1) % reader.config.positive("full_attention_interval", 4) == 0;
+    };
     row.make_mixer = make_qwen_mixer;
 });
 constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
@@ -331,7 +324,9 @@ constexpr FamilyRow bailing_hybrid = with(delta_row, "bailing_hybrid", [](Family
     row.other_ids = ling_ids;
     row.experts = &ling_experts;
     row.has_experts = has_experts_by_type;
-    row.layer_rule = ling_type;
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
+    };
     row.required = R"({"sliding_window":null,"moe_layer_freq":1})";
     row.make_mixer = make_ling_mixer;
 });

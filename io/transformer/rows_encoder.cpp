@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/model/position_bias.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder {
@@ -34,9 +34,6 @@ std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
            std::to_string(layer % inner) + ".";
 }
-void adjust_albert_model(ModelReader& reader) {
-    reader.spec.layers *= reader.config.whole("inner_group_num");
-}
 constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
     row.prefix = "albert.";
     row.layer_name = name_of_albert_layer;
@@ -45,7 +42,9 @@ constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
     row.attention_sum_norm = "attention.LayerNorm";
     row.ffn = {{}, "ffn", "ffn_output"};
     row.ffn_sum_norm = "full_layer_layer_norm";
-    row.adjust_model = adjust_albert_model;
+    row.adjust_model = [](ModelReader& reader) {
+        reader.spec.layers *= reader.config.whole("inner_group_num");
+    };
     row.adjust = nullptr;
 });
 
@@ -196,7 +195,7 @@ std::vector<std::string> position_types(const ModelConfig& config) {
     std::vector<std::string> types;
     const json& given = config.at("pos_att_type");
     if (given.is_string()) {
-        for (const auto part : std::views::split(given.get_ref<const std::string&>(), '|')) {
+        for (const std::string_view part : split_text(given.get_ref<const std::string&>(), '|')) {
             std::string word;
             for (const char c : part)
                 if (c != ' ') word += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);

@@ -214,10 +214,6 @@ constexpr FamilyRow dots1 = with(head_norms_row, "dots1", [](FamilyRow& row) {
 // MiMo V2: layers with a window have twice as many key heads, and sinks.
 constexpr ExpertNames mimo_experts = with_groups({.count = "n_routed_experts", .normalise = true});
 
-std::size_t mimo_type(const BlockReader&, std::size_t layer) {
-    return layer != 0 && (layer + 1) % 6 != 0;
-}
-
 void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
     const bool slides = reader.layer_type() == "sliding_attention";
     AttentionPart part =
@@ -253,7 +249,9 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr FamilyRow mimo_v2_flash = with(llama_row, "mimo_v2_flash", [](FamilyRow& row) {
-    row.layer_rule = mimo_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return layer != 0 && (layer + 1) % 6 != 0;
+    };
     row.experts = &mimo_experts;
     row.has_experts = has_experts_by_type;
     row.passed =

@@ -156,10 +156,6 @@ constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
     row.adjust = adjust_codegen;
 });
 
-void adjust_neox_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_parallel_residual", true)) row.order = BlockOrder::sequential;
-}
-
 constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.prefix = "gpt_neox.";
     row.layer = "layers.#.";
@@ -177,21 +173,19 @@ constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
     row.activation = "hidden_act";
     row.inner_key = "intermediate_size";
-    row.adjust_row = adjust_neox_row;
+    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
+        if (!config.flag("use_parallel_residual", true)) own.order = BlockOrder::sequential;
+    };
 });
-
-std::size_t bigcode_kv_heads(const ModelConfig& config) {
-    return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
-}
-
-void adjust_bigcode(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-    if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
-}
 
 constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& row) {
     row.joined = JoinedHeads::groups;
-    row.kv_heads = bigcode_kv_heads;
-    row.adjust = adjust_bigcode;
+    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
+        return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
+    };
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
+    };
     row.passed = "pad_key_length num_key_value_heads";  // of a server; made from multi_query
     row.required = R"({"scale_attn_by_inverse_layer_idx":false})";
 });

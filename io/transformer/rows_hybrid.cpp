@@ -196,10 +196,6 @@ constexpr ExpertNames lfm_experts{.module = "feed_forward.",
 constexpr ExpertNames lfm_plain_experts =
     with(lfm_experts, [](ExpertNames& names) { names.choice_bias = {}; });
 
-void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_expert_bias", true)) row.experts = &lfm_plain_experts;
-}
-
 /// LFM 2 rounds two thirds of intermediate_size, times a factor, up to a multiple.
 std::size_t lfm_inner_width(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
@@ -236,7 +232,9 @@ constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
     row.has_experts = [](const BlockReader& reader) {
         return reader.layer >= reader.config.whole("num_dense_layers");
     };
-    row.adjust_row = adjust_lfm_row;
+    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
+        if (!config.flag("use_expert_bias", true)) own.experts = &lfm_plain_experts;
+    };
     row.inner_width = nullptr;
 });
 

@@ -86,19 +86,13 @@ constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
     row.ffn.up = "mlp.up_proj";
 });
 
-void adjust_olmo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-    part.clip = bound_of(reader.config, "clip_qkv");
-}
-
 constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
     row.eps = {};
     row.norm_has_weight = false;
-    row.adjust = adjust_olmo;
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        part.clip = bound_of(reader.config, "clip_qkv");
+    };
 });
-
-std::size_t dbrx_kv_heads(const ModelConfig& config) {
-    return config.part("attn_config").whole("kv_n_heads", 1);
-}
 
 /// All experts' rows are in three matrices; those of w2 are columns of the output's matrix.
 FeedForward dbrx_expert(const BlockReader& reader, const Activation& activation, std::size_t inner,
@@ -178,7 +172,9 @@ constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
     row.activation = "ffn_act_fn";
     row.make_block = dbrx_block;
     row.passed = "num_key_value_heads";  // what kv_n_heads was made into
-    row.kv_heads = dbrx_kv_heads;
+    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
+        return config.part("attn_config").whole("kv_n_heads", 1);
+    };
 });
 
 void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {

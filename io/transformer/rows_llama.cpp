@@ -62,23 +62,19 @@ std::size_t smollm3_type(const BlockReader& reader, std::size_t layer) {
            !reader.config.at("sliding_window").is_null() && is_without_rotation(reader, layer);
 }
 
-void adjust_smollm3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-    if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
-}
-
 constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
     row.windowed = Windowed::all;
     row.layer_rule = smollm3_type;
-    row.adjust = adjust_smollm3;
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
+    };
 });
-
-std::size_t cwm_type(const BlockReader&, std::size_t layer) {
-    return layer % 4 != 0;
-}
 
 constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
     row.windowed = Windowed::all;
-    row.layer_rule = cwm_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return layer % 4 != 0;
+    };
 });
 
 // Phi 3: joined projections.
@@ -214,15 +210,13 @@ void adjust_olmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.clips_after_norm = true;
 }
 
-std::size_t olmo3_type(const BlockReader&, std::size_t layer) {
-    return (layer + 1) % 4 != 0;
-}
-
 constexpr FamilyRow olmo2 =
     with(norms_after_row, "olmo2", [](FamilyRow& row) { row.norms_whole = true; });
 constexpr FamilyRow olmo3 = with(olmo2, "olmo3", [](FamilyRow& row) {
     row.windowed = Windowed::all;
-    row.layer_rule = olmo3_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return (layer + 1) % 4 != 0;
+    };
 });
 constexpr FamilyRow olmoe = with(head_norms_row, "olmoe", [](FamilyRow& row) {
     row.norms_whole = true;

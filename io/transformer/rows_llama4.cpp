@@ -30,10 +30,6 @@ bool has_llama4_experts(const BlockReader& reader) {
 
 constexpr std::string_view llama4_types[] = {"full_attention", "chunked_attention"};
 
-std::size_t llama4_type(const BlockReader& reader, std::size_t layer) {
-    return !is_without_rotation(reader, layer);
-}
-
 void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
     if (reader.layer_type() == "chunked_attention")
@@ -62,7 +58,9 @@ constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& r
     row.experts = &llama4_experts;
     row.has_experts = has_llama4_experts;
     row.layer_types = llama4_types;
-    row.layer_rule = llama4_type;
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return !is_without_rotation(reader, layer);
+    };
     row.passed = "attention_chunk_size";
     row.adjust = adjust_llama4;
 });
