@@ -9,7 +9,7 @@
 namespace attn::io::rows_latent {
 namespace {
 
-constexpr ExpertNames softmax_names{.shared = "mlp.shared_experts",
+constexpr ExpertNames softmax_names{.shared = "shared_experts",
                                     .count = "n_routed_experts",
                                     .factor = "routed_scaling_factor",
                                     .sum_eps = 1e-20,
