@@ -28,7 +28,7 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
 
 /// The published name of one tensor, empty if it is read in another way, and what the published
 /// tensor is, given the one in the file.
-struct Match {
+struct TensorMatch {
     std::string name, form;
 };
 
@@ -57,17 +57,17 @@ private:
         return name.substr(start.size(), name.find('.', start.size()) - start.size());
     }
 
-    std::optional<Match> match(const StoredArray& array) const {
+    std::optional<TensorMatch> match(const StoredArray& array) const {
         const std::string layer = layer_of(array.name);
         const std::string name =
             layer.empty() ? array.name : replaced(array.name, "." + layer + ".", ".#.");
         const auto look = [&](const std::string& stored,
-                              const std::string& ending) -> std::optional<Match> {
+                              const std::string& ending) -> std::optional<TensorMatch> {
             const json* const row = facts_.find("tensors", stored);
             if (row == nullptr) return std::nullopt;
             const std::string published = row->is_array() ? row->at(0) : *row;
-            return Match{published.empty() ? "" : replaced(published, "#", layer) + ending,
-                         row->is_array() ? row->at(1) : json("same")};
+            return TensorMatch{published.empty() ? "" : replaced(published, "#", layer) + ending,
+                               row->is_array() ? row->at(1) : json("same")};
         };
         if (auto found = look(name, "")) return found;
         for (const std::string ending : {".weight", ".bias"})
@@ -87,7 +87,7 @@ private:
     }
 
     void add(const StoredArray& array) {
-        const std::optional<Match> found = match(array);
+        const std::optional<TensorMatch> found = match(array);
         if (!found)
             throw Error(ErrorKind::input, array.place(),
                         "is not a tensor of the architecture " + facts_.architecture() +
@@ -96,7 +96,7 @@ private:
         add(array, *found);
     }
 
-    void add(const StoredArray& array, const Match& found) {
+    void add(const StoredArray& array, const TensorMatch& found) {
         if (found.name.empty()) return;
         if (!array.type) return put(array, found.name);  // reading it names the type
         if (array.elements() == 0) fail(array, "at least one element");
