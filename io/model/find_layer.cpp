@@ -16,23 +16,11 @@
 namespace attn::io {
 namespace {
 
-std::string with_number(std::string_view pattern, std::size_t number) {
-    std::string text(pattern);
-    const std::size_t at = text.find('#');
-    if (at != std::string::npos) text.replace(at, 1, std::to_string(number));
-    return text;
-}
-
 /// "trf_blocks.3.att." is of layer 3.
 std::optional<std::size_t> last_number(const std::string& prefix) {
     std::optional<std::size_t> number;
-    for (std::size_t from = 0; from < prefix.size();) {
-        const std::size_t dot = std::min(prefix.find('.', from), prefix.size());
-        if (const auto found =
-                number_of_text<std::size_t>(std::string_view(prefix).substr(from, dot - from)))
-            number = found;
-        from = dot + 1;
-    }
+    for (const std::string_view part : split_text(prefix, '.'))
+        if (const auto found = number_of_text<std::size_t>(part)) number = found;
     return number;
 }
 
@@ -141,6 +129,13 @@ void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& 
 }
 
 }  // namespace
+
+std::string with_number(std::string_view pattern, std::size_t number) {
+    std::string text(pattern);
+    const std::size_t at = text.find('#');
+    if (at != std::string::npos) text.replace(at, 1, std::to_string(number));
+    return text;
+}
 
 std::optional<NameMatch> match_name(std::string_view name, std::string_view pattern) {
     const std::size_t hash = pattern.find('#');

@@ -21,6 +21,9 @@ struct NameMatch {
     std::optional<std::size_t> number;
 };
 
+/// The pattern with the number in place of '#'.
+std::string with_number(std::string_view pattern, std::size_t number);
+
 /// Whether `name` ends with `pattern` at the start of a component, and the value of '#'.
 std::optional<NameMatch> match_name(std::string_view name, std::string_view pattern);
 

@@ -1,9 +1,19 @@
-// The architectures of GGUF files whose models are known: names of tensors and keys as llama.cpp's
-// converter writes them, and as transformers has them.
+// The architectures of GGUF files whose models are known. gguf_architectures.json has their names
+// of tensors and keys as llama.cpp's converter writes them, and as transformers has them:
+//
+// - "tensors": '#' is the layer's number. Names without an ending apply to NAME.weight and
+//   NAME.bias. A pair has a form, one of TensorReader's; a tensor with an empty name is read in
+//   another way.
+// - "keys": a key after the name of the architecture, and the member of config.json; empty: of no
+//   effect, or read in another way.
+// - "architectures": the first row of the name whose tensor "needs" is in the file. Its "tensors"
+//   and "keys" are tables, of which the first that has a name decides. "pairs": queries and keys
+//   are stored for rotation in pairs; "norms_plus_one": norms are stored as 1 + w; "config":
+//   further members of config.json; "shown": members that say whether the file has a tensor.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,19 +27,26 @@ namespace attn::io {
 /// Keys are without the name of the architecture. Errors: kind input, naming the key.
 class GgufFacts {
 public:
-    /// The file must have GGUF's metadata.
+    /// The file must have GGUF's metadata. Errors: kind unsupported, with the list of
+    /// architectures.
     explicit GgufFacts(const ArrayFile& file);
 
     const ArrayFile& file() const { return file_; }
     const std::string& architecture() const { return architecture_; }
+    /// Whether the architecture's row has this flag, its config, and the value of a name in the
+    /// first of its tables of this kind that has it, or null.
+    bool is(const char* flag) const { return row_.value(flag, false); }
+    const nlohmann::json& config() const { return row_.at("config"); }
+    nlohmann::json shown() const { return row_.value("shown", nlohmann::json::object()); }
+    std::string model_type() const { return row_.at("model_type"); }
+    const nlohmann::json* find(const char* kind, const std::string& name) const;
     /// The members of the architecture, with their keys.
     const nlohmann::json& members() const { return members_; }
 
     /// The value; null if there is none. A list of equal numbers, one per layer, is that number.
     nlohmann::json at(std::string_view key) const;
     /// A positive integer below 2^31.
-    std::uint64_t whole(std::string_view key) const;
-    std::uint64_t whole(std::string_view key, std::uint64_t otherwise) const;
+    std::uint64_t whole(std::string_view key, std::optional<std::uint64_t> otherwise = {}) const;
     double number(std::string_view key, double otherwise) const;
 
     std::uint64_t layers() const { return whole("block_count"); }
@@ -48,76 +65,12 @@ public:
 private:
     const ArrayFile& file_;
     std::string architecture_;
-    nlohmann::json members_ = nlohmann::json::object();
+    nlohmann::json members_ = nlohmann::json::object(), row_;
 };
-
-/// What the published tensor is, given the one in the file.
-enum class TensorForm {
-    same,
-    left_out,        ///< its numbers are in the config
-    rotary,          ///< rows of a head in halves, stored by turns
-    one_by_one,      ///< '@' is the number of a part: the first axis of the stored one
-    gate_by_turns,   ///< parts of a row by turns with those of the tensor "up" in place of "gate"
-    up_by_turns,     ///< the other one of the two
-    transposed,      ///< (inputs, outputs)
-    of_groups,       ///< falcon: queries of a group of heads, its key, its value
-    of_heads,        ///< bloom: query, key, value of each head
-    one_row,         ///< (1, n), stored as (n)
-    value_heads,     ///< rows of value heads in the order of their key heads
-    mixed_heads,     ///< the same after the rows of queries and keys
-    mixed_channels,  ///< the same of shape (channels, 1, width)
-    value_columns,   ///< columns of value heads
-    decays  ///< value heads; stored as -exp(A_log), of which exp(A_log) is left, whose logarithm
-            ///< float32 would round
-};
-
-/// '#' is the layer's number. Names without an ending apply to NAME.weight and NAME.bias.
-struct TensorName {
-    std::string_view stored, published;
-    TensorForm form = TensorForm::same;
-};
-
-/// A key after the name of the architecture, and the member of config.json; empty: of no effect, or
-/// read in another way.
-struct KeyName {
-    std::string_view stored, published;
-};
-
-struct Architecture {
-    std::string_view name, model_type;
-    std::string_view needs;  ///< a tensor without which this row does not apply; empty: none
-    std::span<const TensorName> tensors;  ///< before the shared ones
-    std::span<const TensorName> shared;   ///< of Llama or Falcon
-    bool pairs;                           ///< queries and keys are stored for rotation in pairs
-    bool norms_plus_one;                  ///< norms are stored as 1 + w
-    std::span<const KeyName> keys;        ///< before the common ones
-    std::string_view constants;           ///< further members of config.json
-    /// Members that are computed; null: none.
-    void (*finish)(const GgufFacts& facts, nlohmann::json& config);
-};
-
-/// The keys that most architectures share.
-std::span<const KeyName> common_keys();
-
-/// The row for this file. Errors: kind unsupported, with the list of architectures.
-const Architecture& find_architecture(std::string_view name, const ArrayFile& file);
-
-// Of the rows, in gguf_config.cpp.
-void finish_gemma2(const GgufFacts& facts, nlohmann::json& config);
-void finish_gemma3(const GgufFacts& facts, nlohmann::json& config);
-void finish_gpt_oss(const GgufFacts& facts, nlohmann::json& config);
-void finish_qwen35(const GgufFacts& facts, nlohmann::json& config);
-void finish_cohere(const GgufFacts& facts, nlohmann::json& config);
-void finish_stablelm(const GgufFacts& facts, nlohmann::json& config);
-void finish_falcon(const GgufFacts& facts, nlohmann::json& config);
-void finish_mpt(const GgufFacts& facts, nlohmann::json& config);
-void finish_phi3(const GgufFacts& facts, nlohmann::json& config);
-void finish_bert(const GgufFacts& facts, nlohmann::json& config);
-void finish_llama(const GgufFacts& facts, nlohmann::json& config);
 
 /// The tensors of a GGUF file by their published names and in their published order. The values are
 /// computed when they are read. Errors: kind input for a tensor that the architecture does not
 /// have, or of another shape than its keys specify.
-ArrayFile published_tensors(const GgufFacts& facts, const Architecture& architecture);
+ArrayFile published_tensors(const GgufFacts& facts);
 
 }  // namespace attn::io

@@ -8,8 +8,13 @@
 #include "io/file/source.hpp"
 #include "io/model/find_layer.hpp"
 #include "io/read/gguf_header.hpp"
+#include "io/read/json_document.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
+
+extern const std::string_view gguf_architectures;  // embedded
+
 namespace {
 
 using nlohmann::json;
@@ -27,6 +32,23 @@ std::string text_of(const json& value) {
     return shortened(value.dump(-1, ' ', true, json::error_handler_t::replace));
 }
 
+const json& gguf_tables() {
+    static const json tables = parse_own(gguf_architectures);
+    return tables;
+}
+
+const json& architecture_row(const std::string& name, const ArrayFile& file) {
+    std::vector<std::string> known;
+    for (const json& row : gguf_tables()["architectures"]) {
+        const std::string needed = row.value("needs", "");
+        if (row["name"] == name && (needed.empty() || file.find(needed) != nullptr)) return row;
+        if (known.empty() || known.back() != row["name"]) known.push_back(row["name"]);
+    }
+    throw Error(ErrorKind::unsupported, file.name,
+                "general.architecture is \"" + one_line(shortened(name)) + "\"; expected one of " +
+                    comma_list(known));
+}
+
 }  // namespace
 
 GgufFacts::GgufFacts(const ArrayFile& file) : file_(file) {
@@ -36,9 +58,18 @@ GgufFacts::GgufFacts(const ArrayFile& file) : file_(file) {
         throw Error(ErrorKind::input, file.name,
                     "no general.architecture in it; expected a model in GGUF");
     architecture_ = found->get<std::string>();
+    row_ = architecture_row(architecture_, file);
     const std::string prefix = architecture_ + ".";
     for (const auto& [key, value] : metadata.items())
         if (key.starts_with(prefix)) members_[key.substr(prefix.size())] = value;
+}
+
+const json* GgufFacts::find(const char* kind, const std::string& name) const {
+    for (const json& table : row_.at(kind)) {
+        const json& rows = gguf_tables()[kind][table.get_ref<const std::string&>()];
+        if (const auto found = rows.find(name); found != rows.end()) return &*found;
+    }
+    return nullptr;
 }
 
 void GgufFacts::fail(std::string_view key, const std::string& found,
@@ -59,17 +90,14 @@ json GgufFacts::at(std::string_view key) const {
     return as_stored(found->front());
 }
 
-std::uint64_t GgufFacts::whole(std::string_view key) const {
+std::uint64_t GgufFacts::whole(std::string_view key, std::optional<std::uint64_t> otherwise) const {
     const json value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     constexpr std::uint64_t end = std::uint64_t{1} << 31;
     const bool is_whole = value.is_number_integer() && value > 0 && value < end;
     if (!is_whole)
         fail(key, value.is_null() ? "missing" : text_of(value), "an integer from 1 to 2^31 - 1");
     return value.get<std::uint64_t>();
-}
-
-std::uint64_t GgufFacts::whole(std::string_view key, std::uint64_t otherwise) const {
-    return at(key).is_null() ? otherwise : whole(key);
 }
 
 double GgufFacts::number(std::string_view key, double otherwise) const {

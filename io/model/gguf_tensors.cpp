@@ -15,6 +15,8 @@
 namespace attn::io {
 namespace {
 
+using nlohmann::json;
+
 float negated(float stored) {
     return -stored;
 }
@@ -24,16 +26,15 @@ std::string replaced(std::string text, std::string_view part, std::string_view b
     return at == std::string::npos ? text : text.replace(at, part.size(), by);
 }
 
-/// A row of the table and the published name of one tensor.
+/// The published name of one tensor, empty if it is read in another way, and what the published
+/// tensor is, given the one in the file.
 struct TensorMatch {
-    const TensorName* row;
-    std::string name;
+    std::string name, form;
 };
 
 class TensorReader {
 public:
-    TensorReader(const GgufFacts& facts, const Architecture& architecture)
-        : facts_(facts), architecture_(architecture) {}
+    explicit TensorReader(const GgufFacts& facts) : facts_(facts) {}
 
     ArrayFile read() {
         for (const StoredArray& array : facts_.file().arrays) add(array);
@@ -60,23 +61,18 @@ private:
         const std::string layer = layer_of(array.name);
         const std::string name =
             layer.empty() ? array.name : replaced(array.name, "." + layer + ".", ".#.");
-        const auto look = [&](std::string_view stored,
-                              std::string_view ending) -> std::optional<TensorMatch> {
-            const auto in = [&](std::span<const TensorName> rows) -> const TensorName* {
-                for (const TensorName& row : rows)
-                    if (row.stored == stored) return &row;
-                return nullptr;
-            };
-            const TensorName* row = in(architecture_.tensors);
-            if (row == nullptr) row = in(architecture_.shared);
+        const auto look = [&](const std::string& stored,
+                              const std::string& ending) -> std::optional<TensorMatch> {
+            const json* const row = facts_.find("tensors", stored);
             if (row == nullptr) return std::nullopt;
-            return TensorMatch{
-                row, replaced(std::string(row->published), "#", layer) + std::string(ending)};
+            const std::string published = row->is_array() ? row->at(0) : *row;
+            return TensorMatch{published.empty() ? "" : replaced(published, "#", layer) + ending,
+                               row->is_array() ? row->at(1) : json("same")};
         };
         if (auto found = look(name, "")) return found;
-        for (std::string_view ending : {".weight", ".bias"})
+        for (const std::string ending : {".weight", ".bias"})
             if (name.ends_with(ending))
-                return look(std::string_view(name).substr(0, name.size() - ending.size()), ending);
+                return look(name.substr(0, name.size() - ending.size()), ending);
         return std::nullopt;
     }
 
@@ -101,42 +97,33 @@ private:
     }
 
     void add(const StoredArray& array, const TensorMatch& found) {
-        if (!array.type) {  // reading it names the type
-            StoredArray kept = array;
-            kept.name = found.name;
-            result_.arrays.push_back(std::move(kept));
-            return;
-        }
+        if (found.name.empty()) return;
+        if (!array.type) return put(array, found.name);  // reading it names the type
         if (array.elements() == 0) fail(array, "at least one element");
-        switch (found.row->form) {
-            case TensorForm::left_out:
-            case TensorForm::up_by_turns: return;
-            case TensorForm::same: return keep(array, found.name);
-            case TensorForm::rotary: return add_rotary(array, found.name);
-            case TensorForm::one_by_one: return add_parts(array, found.name);
-            case TensorForm::gate_by_turns: return add_by_turns(array, found.name);
-            case TensorForm::transposed: return add_transposed(array, found.name);
-            case TensorForm::of_groups:
-                return add_groups(array, found.name, facts_.key_heads(),
-                                  facts_.heads() / facts_.key_heads());
-            case TensorForm::of_heads: return add_groups(array, found.name, facts_.heads(), 1);
-            case TensorForm::one_row: return add_row(array, found.name);
-            case TensorForm::value_heads:
-            case TensorForm::mixed_heads:
-            case TensorForm::mixed_channels:
-            case TensorForm::decays: return add_value_heads(array, found.name, found.row->form);
-            case TensorForm::value_columns: return add_value_columns(array, found.name);
-        }
+        const auto& [name, form] = found;
+        if (form == "same") return keep(array, name);
+        if (form == "one_by_one") return add_parts(array, name);
+        if (form == "gate_by_turns") return add_by_turns(array, name);
+        if (form == "transposed") return add_transposed(array, name);
+        if (form == "of_groups")
+            return add_groups(array, name, facts_.key_heads(), facts_.heads() / facts_.key_heads());
+        if (form == "of_heads") return add_groups(array, name, facts_.heads(), 1);
+        if (form == "one_row") return add_row(array, name);
+        if (form == "value_columns") return add_value_columns(array, name);
+        add_value_heads(array, name, form);
     }
 
     /// Projections of queries and keys may differ by the flags of the architecture.
     void keep(const StoredArray& array, const std::string& name) {
         const bool is_projection = name.find(".self_attn.q_proj.") != std::string::npos ||
                                    name.find(".self_attn.k_proj.") != std::string::npos;
-        if (architecture_.pairs && is_projection) return add_rotary(array, name);
-        StoredArray kept = array;
-        kept.name = name;
-        result_.arrays.push_back(std::move(kept));
+        if (facts_.is("pairs") && is_projection) return add_rotary(array, name);
+        put(array, name);
+    }
+
+    void put(StoredArray array, const std::string& name) {
+        array.name = name;
+        result_.arrays.push_back(std::move(array));
     }
 
     void put(StoredArray made, const StoredArray& stored) {
@@ -165,6 +152,7 @@ private:
             fail(array, std::to_string(rows) + " rows, by the keys of " + facts_.architecture());
     }
 
+    /// Rows of a head in halves, stored by turns.
     void add_rotary(const StoredArray& array, const std::string& name) {
         const bool is_query = name.find(".q_proj.") != std::string::npos;
         const std::size_t heads = is_query ? facts_.heads() : facts_.key_heads(),
@@ -177,8 +165,8 @@ private:
         });
     }
 
-    /// The result has, for each group, its queries, its key and its value; the file has all
-    /// queries, all keys, all values.
+    /// Falcon's groups of heads, or each head of Bloom. The result has, for each group, its
+    /// queries, its key and its value; the file has all queries, all keys, all values.
     void add_groups(const StoredArray& array, const std::string& name, std::size_t groups,
                     std::size_t queries) {
         const std::size_t width = facts_.head_dim(), heads = groups * queries;
@@ -193,12 +181,14 @@ private:
         });
     }
 
+    /// '@' is the number of a part: the first axis of the stored tensor.
     void add_parts(const StoredArray& array, const std::string& name) {
         if (array.shape.size() < 2) fail(array, "rank 2 or 3");
         for (std::size_t i = 0; i < array.shape[0]; ++i)
             result_.arrays.push_back(part_of(replaced(name, "@", std::to_string(i)), array, i));
     }
 
+    /// Parts of a row by turns with those of the tensor "up" in place of "gate".
     void add_by_turns(const StoredArray& gate, const std::string& name) {
         const std::string other = replaced(gate.name, "_gate_", "_up_");
         const StoredArray* up = facts_.file().find(other);
@@ -216,6 +206,7 @@ private:
         put(transposed(name, array), array);
     }
 
+    /// (1, n), stored as (n).
     void add_row(const StoredArray& array, const std::string& name) {
         keep(array, name);
         std::vector<std::size_t>& shape = result_.arrays.back().shape;
@@ -244,9 +235,14 @@ private:
         return heads;
     }
 
-    void add_value_heads(const StoredArray& array, const std::string& name, TensorForm form) {
+    /// "value_heads": rows of value heads in the order of their key heads; "mixed_heads": the same
+    /// after the rows of queries and keys; "mixed_channels": the same of shape (channels, 1,
+    /// width); "decays": value heads, stored as -exp(A_log), of which exp(A_log) is left, whose
+    /// logarithm float32 would round.
+    void add_value_heads(const StoredArray& array, const std::string& name,
+                         const std::string& form) {
         const std::size_t heads = value_heads(), inner = facts_.whole("ssm.inner_size");
-        const bool is_mixed = form == TensorForm::mixed_heads || form == TensorForm::mixed_channels;
+        const bool is_mixed = form == "mixed_heads" || form == "mixed_channels";
         const std::size_t before =
             is_mixed ? 2 * facts_.whole("ssm.group_count") * facts_.whole("ssm.state_size") : 0;
         // Projections of one number for each head, or of all its values.
@@ -254,9 +250,9 @@ private:
         const std::size_t width = is_wide ? inner / heads : 1;
         check_rows(array, before + heads * width);
         std::vector<std::size_t> shape = array.shape;
-        if (form == TensorForm::mixed_channels) shape.insert(shape.end() - 1, 1);
+        if (form == "mixed_channels") shape.insert(shape.end() - 1, 1);
         add_rows(array, name, std::move(shape), value_rows(width, before),
-                 form == TensorForm::decays ? negated : nullptr);
+                 form == "decays" ? negated : nullptr);
     }
 
     void add_value_columns(const StoredArray& array, const std::string& name) {
@@ -270,14 +266,13 @@ private:
     }
 
     const GgufFacts& facts_;
-    const Architecture& architecture_;
     ArrayFile result_;
 };
 
 }  // namespace
 
-ArrayFile published_tensors(const GgufFacts& facts, const Architecture& architecture) {
-    return TensorReader(facts, architecture).read();
+ArrayFile published_tensors(const GgufFacts& facts) {
+    return TensorReader(facts).read();
 }
 
 }  // namespace attn::io

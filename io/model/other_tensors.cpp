@@ -11,6 +11,7 @@
 #include "core/base/error.hpp"
 #include "core/operator/arrays.hpp"
 #include "io/file/source.hpp"
+#include "io/text/text.hpp"
 
 namespace attn::io {
 namespace {
@@ -51,14 +52,9 @@ bool is_norm_of_heads(const std::string& name) {
     constexpr std::string_view modules[] = {
         "q_norm",      "k_norm", "query_norm", "key_norm",        "q_layernorm",
         "k_layernorm", "norm_q", "norm_k",     "query_layernorm", "key_layernorm"};
-    for (std::size_t from = 0; from < name.size();) {
-        const std::size_t dot = std::min(name.find('.', from), name.size());
-        const std::string_view component = std::string_view(name).substr(from, dot - from);
-        if (std::find(std::begin(modules), std::end(modules), component) != std::end(modules))
-            return true;
-        from = dot + 1;
-    }
-    return false;
+    return std::ranges::any_of(split_text(name, '.'), [&](std::string_view part) {
+        return std::ranges::find(modules, part) != std::end(modules);
+    });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "io/model/find_layer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <span>
 #include <utility>
@@ -76,31 +75,6 @@ private:
     const StoredArray matrix_;
 };
 
-class TurnsDequantiser : public Dequantiser {
-public:
-    TurnsDequantiser(StoredArray first, StoredArray second, std::size_t run)
-        : arrays_{std::move(first), std::move(second)}, run_(run) {}
-
-    void read(std::size_t first, std::size_t count, float* to) const override {
-        if (count == 0) return;
-        const std::size_t begin = first / (2 * run_) * run_,
-                          end = ((first + count - 1) / (2 * run_) + 1) * run_;
-        std::vector<float> values(end - begin);
-        for (std::size_t turn = 0; turn < 2; ++turn) {
-            read_floats(arrays_[turn], begin, values.size(), values.data());
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const std::size_t from = begin + i,
-                                  at = (2 * (from / run_) + turn) * run_ + from % run_;
-                if (at >= first && at < first + count) to[at - first] = values[i];
-            }
-        }
-    }
-
-private:
-    const std::array<StoredArray, 2> arrays_;
-    const std::size_t run_;
-};
-
 /// The array with these elements; without them if a part cannot be read, so that reading it names
 /// the type.
 template <class Make>
@@ -166,9 +140,12 @@ StoredArray transposed(std::string name, const StoredArray& matrix) {
 
 StoredArray by_turns(std::string name, std::vector<std::size_t> shape, const StoredArray& first,
                      const StoredArray& second, std::size_t run) {
-    StoredArray array = with_dequantiser(std::move(name), std::move(shape), {&first, &second}, [&] {
-        return std::make_shared<const TurnsDequantiser>(first, second, run);
-    });
+    StoredArray array = rearranged(
+        std::move(name), {static_cast<std::size_t>(elements_of(shape).value_or(0)) / run, run},
+        {{first, second}, [](std::size_t row) {
+             return RowSource{row % 2, row / 2};
+         }});
+    array.shape = std::move(shape);
     array.size = first.size + second.size;
     return array;
 }

@@ -11,6 +11,7 @@
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -77,12 +78,9 @@ public:
 
     Vocabulary read_lines() {
         std::uint64_t id = 0;
-        for (std::string_view rest = source_.text; !rest.empty(); ++id) {
-            const std::size_t end = std::min(rest.find('\n'), rest.size());
-            std::string_view line = rest.substr(0, end);
+        for (std::string_view line : lines_of(source_.text)) {
             if (line.ends_with('\r')) line.remove_suffix(1);
-            add(id, line, false);
-            rest.remove_prefix(std::min(end + 1, rest.size()));
+            add(id++, line, false);
         }
         return finish();
     }

@@ -44,16 +44,21 @@ std::string comma_list(const Items& items, const TextOf& text_of = {}) {
     return list;
 }
 
-/// Each line without its line feed; a last one that has none counts. Not by a string stream, which
-/// catches std::bad_alloc and ends early.
-inline std::vector<std::string_view> lines_of(std::string_view text) {
-    std::vector<std::string_view> lines;
+/// The parts that each end with this character; a last one without it counts. Not by a string
+/// stream, which catches std::bad_alloc and ends early.
+inline std::vector<std::string_view> split_text(std::string_view text, char end) {
+    std::vector<std::string_view> parts;
     while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        lines.push_back(text.substr(0, end));
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        const std::size_t at = text.find(end);
+        parts.push_back(text.substr(0, at));
+        text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
     }
-    return lines;
+    return parts;
+}
+
+/// Each line without its line feed.
+inline std::vector<std::string_view> lines_of(std::string_view text) {
+    return split_text(text, '\n');
 }
 
 }  // namespace attn::io

@@ -7,34 +7,25 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/model/find_layer.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 
-std::string BlockReader::numbered(std::string_view name, std::size_t index) {
-    const std::size_t at = name.find('#');
-    if (at == std::string_view::npos) return std::string(name);
-    return std::string(name.substr(0, at)) + std::to_string(index) +
-           std::string(name.substr(at + 1));
-}
-
-std::string BlockReader::full(std::string_view name, std::size_t of_layer) const {
-    return (row.layer_name != nullptr ? row.layer_name(config, of_layer)
-                                      : numbered(row.layer, of_layer)) +
-           std::string(name);
+std::string layer_name(const FamilyRow& row, const ModelConfig& config, std::size_t layer) {
+    return row.layer_name != nullptr ? row.layer_name(config, layer)
+                                     : with_number(row.layer, layer);
 }
 
 double eps_of(const FamilyRow& row, const ModelConfig& config) {
-    const double eps = row.eps.empty() ? row.eps_value : config.number(std::string(row.eps));
-    if (eps < 0) config.fail(std::string(row.eps), "a number of at least 0");
+    const double eps = row.eps.empty() ? row.eps_value : config.number(row.eps);
+    if (eps < 0) config.fail(row.eps, "a number of at least 0");
     return eps;
 }
 
-NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
-                 const std::string& name) {
+NormSpec ModelSource::norm_of(const std::string& name) const {
     NormSpec norm;
     norm.is_rms = row.rms;
     norm.eps = eps_of(row, config);
@@ -42,10 +33,6 @@ NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSe
     if (row.norm_has_weight) norm.weight = tensors.get(name + ".weight");
     norm.bias = tensors.bias_of(name);
     return norm;
-}
-
-NormSpec BlockReader::norm(std::string_view name) const {
-    return norm_of(row, config, tensors, full(name));
 }
 
 std::optional<NormSpec> BlockReader::maybe_norm(std::string_view name) const {
@@ -68,30 +55,31 @@ std::vector<double> BlockReader::numbers(std::string_view name, std::size_t coun
 
 std::size_t BlockReader::kv_heads() const {
     if (row.kv_heads != nullptr) return row.kv_heads(config);
-    return config.whole(std::string(row.kv_heads_key), heads());
+    return config.whole(row.kv_heads_key, heads());
 }
 
 std::size_t BlockReader::head_width() const {
     if (const std::size_t given = config.whole("head_dim", 0); given != 0) return given;
     const std::size_t all = config.positive("hidden_size"), count = heads();
     if (count == 0 || all % count != 0)
-        config.fail(std::string(row.heads_key),
+        config.fail(row.heads_key,
                     "a divisor of " + config.name_of("hidden_size") + " " + std::to_string(all));
     return all / count;
 }
 
-std::string BlockReader::layer_type(std::size_t of_layer) const {
+std::string_view BlockReader::layer_type(std::size_t of_layer) const {
     const bool has_window = !config.at("sliding_window").is_null();
     // Where layer_types is given, these are what it was made from.
-    pass_keys(config, {"use_sliding_window", "sliding_window_pattern", "_sliding_window_pattern",
-                       "max_window_layers"});
+    for (const char* key : {"use_sliding_window", "sliding_window_pattern",
+                            "_sliding_window_pattern", "max_window_layers"})
+        config.at(key);
     if (config.gives("layer_types") && config.has("layer_types")) {
         const nlohmann::json& type = config.of_layer("layer_types", of_layer);
         for (const std::string_view one : row.layer_types)
-            if (type == one) return std::string(one);
+            if (type == one) return one;
         config.fail("layer_types", "a list of " + comma_list(row.layer_types));
     }
-    if (row.layer_rule != nullptr) return row.layer_rule(*this, of_layer);
+    if (row.layer_rule != nullptr) return row.layer_types[row.layer_rule(*this, of_layer)];
     bool slides = false;
     switch (row.windowed) {
         case Windowed::none: break;
@@ -138,9 +126,8 @@ AttentionPart BlockReader::attention_of(std::size_t key_heads, std::size_t colum
     part.kv_heads = key_heads;
     part.d_k = part.d_v = columns;
     if (part.heads == 0 || part.kv_heads == 0 || part.heads % part.kv_heads != 0)
-        config.fail(std::string(row.kv_heads_key), "a divisor of " +
-                                                       config.name_of(std::string(row.heads_key)) +
-                                                       " " + std::to_string(part.heads));
+        config.fail(row.kv_heads_key, "a divisor of " + config.name_of(row.heads_key) + " " +
+                                          std::to_string(part.heads));
     if (part.d_k == 0) config.fail("head_dim", "at least 1");
     part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
     part.causal = row.causal;
@@ -153,13 +140,13 @@ AttentionPart BlockReader::attention(AttentionPart part) const {
     part.joined = row.joined;
     if (row.joined == JoinedHeads::separate) {
         const bool has_gate = part.gate.from == ContextGate::From::query_projection;
-        part.query = linear(row.query, 0, has_gate ? 2 * q : q);
-        part.key = linear(row.key, 0, k);
-        part.value = linear(row.value, 0, v);
+        part.query = linear(row.attention.query, 0, has_gate ? 2 * q : q);
+        part.key = linear(row.attention.key, 0, k);
+        part.value = linear(row.attention.value, 0, v);
     } else {
-        part.query = linear(row.query, 0, q + k + v);
+        part.query = linear(row.attention.query, 0, q + k + v);
     }
-    if (!row.out.empty()) part.out = linear(row.out, part.heads * part.d_v);
+    if (!row.attention.out.empty()) part.out = linear(row.attention.out, part.heads * part.d_v);
     part.query_norm = maybe_norm(row.query_norm);
     part.key_norm = maybe_norm(row.key_norm);
     part.norms_whole = row.norms_whole;
@@ -175,18 +162,17 @@ AttentionPart BlockReader::cross_attention() const {
     const auto name = [&](std::string_view own) {
         return std::string(row.cross) + std::string(own.substr(own.rfind('.')));
     };
-    part.query = linear(name(row.query), 0, q);
-    part.key = linear(name(row.key), 0, kv);
-    part.value = linear(name(row.value), part.key.d_in, kv);
-    part.out = linear(name(row.out), q);
+    part.query = linear(name(row.attention.query), 0, q);
+    part.key = linear(name(row.attention.key), 0, kv);
+    part.value = linear(name(row.attention.value), part.key.d_in, kv);
+    part.out = linear(name(row.attention.out), q);
     part.causal = false;
     return part;
 }
 
 const Activation& BlockReader::activation(const std::string& name) const {
     if (const Activation* found = find_activation(name)) return *found;
-    config.fail(std::string(row.activation),
-                "one of " + comma_list(activations(), &Activation::name));
+    config.fail(row.activation, "one of " + comma_list(activations(), &Activation::name));
 }
 
 FeedForward BlockReader::feed_forward(std::string_view gate, std::string_view up,
@@ -211,7 +197,7 @@ FeedForward BlockReader::feed_forward_in(std::string_view module) const {
 }
 
 bool BlockReader::has_experts(const ExpertNames& names) const {
-    return tensors.has(full(names.router) + ".weight");
+    return tensors.has(full(names.in_module(names.router)) + ".weight");
 }
 
 const ExpertNames* BlockReader::expert_names() const {
@@ -221,7 +207,7 @@ const ExpertNames* BlockReader::expert_names() const {
          {row.experts->count, row.experts->chosen, row.experts->shared_count, row.experts->factor,
           std::string_view("norm_topk_prob"), std::string_view("routed_scaling_factor"),
           std::string_view("n_group"), std::string_view("topk_group")})
-        config.at(std::string(key));
+        config.at(key);
     const bool is_other = row.other_experts != nullptr && has_experts(*row.other_experts);
     const ExpertNames& names = is_other ? *row.other_experts : *row.experts;
     const bool has = row.has_experts != nullptr ? row.has_experts(*this) : has_experts(names);
@@ -240,14 +226,13 @@ Experts BlockReader::experts(const ExpertNames& names) const {
     part.count = whole_of_layer(std::string(names.count));
     part.chosen = whole_of_layer(std::string(names.chosen));
     if (part.chosen == 0 || part.chosen > part.count)
-        config.fail(std::string(names.chosen),
-                    "1 to " + std::to_string(part.count) + ", the number of experts");
-    part.router = linear(names.router, 0, part.count);
+        config.fail(names.chosen, "1 to " + std::to_string(part.count) + ", the number of experts");
+    part.router = linear(names.in_module(names.router), 0, part.count);
     part.scores = names.scores;
     part.normalise = names.normalise;
     if (const std::string key(names.normalise_key); !key.empty() && config.has(key))
         part.normalise = config.flag(key, names.normalise);
-    const std::string stacked = full(names.stacked_gate_up);
+    const std::string stacked = full(names.in_module(names.stacked_gate_up));
     const bool is_stacked = !names.stacked_gate_up.empty() && tensors.has(stacked);
     bool in_out = names.stacked_in_out;
     if (names.stacked_by_shape && is_stacked) {
@@ -260,7 +245,7 @@ Experts BlockReader::experts(const ExpertNames& names) const {
         FeedForward& expert = (*all)[e];
         expert.activation = &activation();
         if (is_stacked) {
-            const std::string down = full(names.stacked_down);
+            const std::string down = full(names.in_module(names.stacked_down));
             expert.joined = names.stacked_joined;
             expert.up = tensors.of_stack(stacked, e, in_out);
             expert.down = tensors.of_stack(down, e, in_out);
@@ -276,32 +261,38 @@ Experts BlockReader::experts(const ExpertNames& names) const {
                                 std::to_string(width()));
             continue;
         }
-        if (!names.gate.empty()) expert.gate = linear(numbered(names.gate, e), width());
-        expert.up = linear(numbered(names.up, e), width(), expert.gate.d_out);
-        expert.down = linear(numbered(names.down, e), expert.up.d_out, width());
+        const std::string start = names.in_module("experts." + std::to_string(e) + ".");
+        expert.gate = linear(start + (names.has_letters ? "w1" : "gate_proj"), width());
+        expert.up =
+            linear(start + (names.has_letters ? "w3" : "up_proj"), width(), expert.gate.d_out);
+        expert.down =
+            linear(start + (names.has_letters ? "w2" : "down_proj"), expert.up.d_out, width());
     }
     part.expert = [all](std::size_t e) { return (*all)[e]; };
+    const std::string shared = names.in_module(names.shared);
     bool has_shared = !names.shared.empty();
     if (has_shared && names.shared_count.empty())
-        has_shared = tensors.has(full(names.shared) + ".up_proj.weight");
+        has_shared = tensors.has(full(shared) + ".up_proj.weight");
     else if (has_shared)
-        has_shared = config.whole(std::string(names.shared_count), 0) != 0;
-    if (has_shared) part.shared = feed_forward_in(names.shared);
-    if (!names.shared_gate.empty()) part.shared_gate = linear(names.shared_gate, 0, 1);
+        has_shared = config.whole(names.shared_count, 0) != 0;
+    if (has_shared) part.shared = feed_forward_in(shared);
+    if (!names.shared_gate.empty())
+        part.shared_gate = linear(names.in_module(names.shared_gate), 0, 1);
     read_routing(names, part);
     check_sizes(*this, names, part);
     return part;
 }
 
 void BlockReader::read_routing(const ExpertNames& names, Experts& part) const {
-    if (!names.factor.empty()) part.factor = config.number(std::string(names.factor), 1);
+    if (!names.factor.empty()) part.factor = config.number(names.factor, 1);
     part.sum_eps = names.sum_eps;
     if (names.least_in_group != 0) read_groups(names.least_in_group, part);
-    if (names.choice_bias.empty()) return;
-    const auto found = std::find_if(names.choice_bias.begin(), names.choice_bias.end(),
-                                    [&](std::string_view name) { return tensors.has(full(name)); });
-    part.choice_bias =
-        numbers(found == names.choice_bias.end() ? names.choice_bias.front() : *found, part.count);
+    std::string found;  // the first of those in the file, or of all
+    for (const std::string_view word : split_text(names.choice_bias, ' '))
+        if (const std::string name = names.in_module(word);
+            found.empty() || (!tensors.has(full(found)) && tensors.has(full(name))))
+            found = name;
+    if (!found.empty()) part.choice_bias = numbers(found, part.count);
 }
 
 void BlockReader::read_groups(std::size_t least, Experts& part) const {
@@ -324,19 +315,23 @@ void BlockReader::read_mixer(TransformerBlock& block) {
         block.mixer = attention();
 }
 
+void BlockReader::adjust(TransformerBlock& block) {
+    if (row.adjust != nullptr) row.adjust(*this, block, std::get<AttentionPart>(block.mixer));
+    check_sizes(*this, block);
+}
+
 TransformerBlock BlockReader::read_attention() {
     if (row.make_block != nullptr) return read();
     TransformerBlock block;
     block.layer = layer;
-    const auto norm_of = [this](std::string_view name) {
+    const auto norm_there = [this](std::string_view name) {
         const bool is_there = !row.norm_has_weight || tensors.has(full(name) + ".weight");
         return is_there ? maybe_norm(name) : std::nullopt;
     };
-    block.attention_norm = norm_of(row.attention_norm);
-    block.attention_sum_norm = norm_of(row.attention_sum_norm);
+    block.attention_norm = norm_there(row.attention_norm);
+    block.attention_sum_norm = norm_there(row.attention_sum_norm);
     read_mixer(block);
-    if (row.adjust != nullptr) row.adjust(*this, block);
-    check_sizes(*this, block);
+    adjust(block);
     return block;
 }
 
@@ -370,8 +365,7 @@ TransformerBlock BlockReader::read() {
         block.ffn = experts(*names);
     else
         block.ffn = feed_forward();
-    if (row.adjust != nullptr) row.adjust(*this, block);
-    check_sizes(*this, block);
+    adjust(block);
     return block;
 }
 

@@ -15,7 +15,8 @@
 
 namespace attn {
 struct ModelInput;
-}
+struct ModelSpec;
+}  // namespace attn
 
 namespace attn::io {
 
@@ -27,28 +28,24 @@ struct ModelSource {
     std::size_t tokens = 0;             ///< length of the sequence, for rotations that depend on it
     const ModelInput* input = nullptr;  ///< null if only token ids are given
     const ModelConfig* whole = nullptr;  ///< the whole config, if `config` is a part
+
+    /// A norm of the row's kind, by its full name. Errors: kind input if its weight is missing.
+    NormSpec norm_of(const std::string& name) const;
 };
+
+/// The prefix of the names of a layer's tensors.
+std::string layer_name(const FamilyRow& row, const ModelConfig& config, std::size_t layer);
 
 /// The epsilon of the row's norms.
 double eps_of(const FamilyRow& row, const ModelConfig& config);
 
-/// A norm of the row's kind. Errors: kind input if its weight is missing.
-NormSpec norm_of(const FamilyRow& row, const ModelConfig& config, const TensorSet& tensors,
-                 const std::string& name);
-
 /// Reads the parts of layer `layer`, for the functions of rows.
-class BlockReader {
+class BlockReader : public ModelSource {
 public:
     BlockReader(const ModelSource& source, std::size_t number)
-        : row(source.row), config(source.config), tensors(source.tensors), tokens(source.tokens),
-          layer(number), input(source.input) {}
+        : ModelSource(source), layer(number) {}
 
-    const FamilyRow& row;
-    const ModelConfig& config;
-    const TensorSet& tensors;
-    std::size_t tokens;
     std::size_t layer;
-    const ModelInput* input;
 
     /// The whole block as the row describes it, after row.adjust.
     TransformerBlock read();
@@ -57,12 +54,13 @@ public:
     /// that the row makes as a whole are whole.
     TransformerBlock read_attention();
 
-    /// The full name of a module in this layer, or in another; `index` replaces '#' in `name`.
+    /// The full name of a module in this layer, or in another.
     std::string full(std::string_view name) const { return full(name, layer); }
-    std::string full(std::string_view name, std::size_t of_layer) const;
-    static std::string numbered(std::string_view name, std::size_t index);
+    std::string full(std::string_view name, std::size_t of_layer) const {
+        return layer_name(row, config, of_layer) + std::string(name);
+    }
 
-    NormSpec norm(std::string_view name) const;
+    NormSpec norm(std::string_view name) const { return norm_of(full(name)); }
     std::optional<NormSpec> maybe_norm(std::string_view name) const;
     LinearMap linear(std::string_view name, std::size_t d_in = 0, std::size_t d_out = 0) const;
     /// A tensor of the layer. Errors: kind input if it is missing, or has another shape.
@@ -77,12 +75,12 @@ public:
     std::vector<double> numbers(std::string_view name, std::size_t count) const;
 
     std::size_t width() const { return config.whole("hidden_size"); }
-    std::size_t heads() const { return config.whole(std::string(row.heads_key)); }
+    std::size_t heads() const { return config.whole(row.heads_key); }
     std::size_t kv_heads() const;
     std::size_t head_width() const;
     /// "full_attention", "sliding_attention", ...: from layer_types, otherwise by the row's rule.
-    std::string layer_type() const { return layer_type(layer); }
-    std::string layer_type(std::size_t of_layer) const;
+    std::string_view layer_type() const { return layer_type(layer); }
+    std::string_view layer_type(std::size_t of_layer) const;
 
     /// The heads of attention, with the scale of their width, before its parameters are read.
     AttentionPart attention_of(std::size_t key_heads, std::size_t columns) const;
@@ -99,10 +97,12 @@ public:
     const Activation& activation() const {
         if (!row.activation_name.empty()) return activation(std::string(row.activation_name));
         if (row.activation.empty()) return *find_activation("gelu");
-        return activation(config.text(std::string(row.activation)));
+        return activation(config.text(row.activation));
     }
     const Activation& activation(const std::string& name) const;
-    FeedForward feed_forward() const { return feed_forward(row.gate, row.up, row.down); }
+    FeedForward feed_forward() const {
+        return feed_forward(row.ffn.gate, row.ffn.up, row.ffn.down);
+    }
     FeedForward feed_forward(std::string_view gate, std::string_view up,
                              std::string_view down) const;
     /// The layer of module.gate_proj, .up_proj and .down_proj.
@@ -116,8 +116,27 @@ public:
 
 private:
     void read_mixer(TransformerBlock& block);
+    /// Calls row.adjust, and checks the finished block.
+    void adjust(TransformerBlock& block);
     void read_routing(const ExpertNames& names, Experts& part) const;
     void read_groups(std::size_t least, Experts& part) const;
 };
+
+// Sizes that a config gives, against the tensors: the tensors alone would be computed, but are not
+// those of the model that the config describes. transformers refuses them as well.
+
+/// Sizes of the embeddings. Errors: kind input, with the tensor, the key and both sizes.
+void check_sizes(const ModelSource& source, const ModelSpec& model);
+
+/// The model's width and the width inside the feed-forward layer, of a finished block.
+void check_sizes(const BlockReader& reader, const TransformerBlock& block);
+
+/// The widths inside experts and inside the expert that all tokens share.
+void check_sizes(const BlockReader& reader, const ExpertNames& names, const Experts& experts);
+
+/// Requires that `found`, the size of an axis of the tensor, is the size that the config gives for
+/// the key, or for this layer in a list. Accepts any size if the config does not give the key.
+void require_size(const ModelConfig& config, std::string_view key, std::size_t layer,
+                  const Parameter& tensor, std::size_t found, std::string_view what);
 
 }  // namespace attn::io

@@ -7,39 +7,25 @@
 namespace attn::io {
 namespace {
 
-constexpr FamilyRows (*all_groups[])() = {rows_of_bloom,
-                                          rows_of_cohere,
-                                          rows_of_deberta,
-                                          rows_of_deepseek4,
-                                          rows_of_delta,
-                                          rows_of_encoder,
-                                          rows_of_encoder_decoder,
-                                          rows_of_experts,
-                                          rows_of_gemma,
-                                          rows_of_gemma_layers,
-                                          rows_of_gpt,
-                                          rows_of_hybrid,
-                                          rows_of_latent,
-                                          rows_of_layer_norm,
-                                          rows_of_llama,
-                                          rows_of_llama4,
-                                          rows_of_modern_encoder,
-                                          rows_of_sound,
-                                          rows_of_vision};
+constexpr const FamilyRows* all_groups[] = {
+    &bloom_rows,   &deepseek4_rows,  &delta_rows,        &encoder_rows, &encoder_decoder_rows,
+    &experts_rows, &gemma_rows,      &gemma_layers_rows, &gpt_rows,     &hybrid_rows,
+    &latent_rows,  &layer_norm_rows, &llama_rows,        &llama4_rows,  &modern_encoder_rows,
+    &sound_rows,   &vision_rows};
 
 }  // namespace
 
 const FamilyRow* find_family_row(std::string_view model_type) {
-    for (const auto rows : all_groups)
-        for (const FamilyRow& row : rows())
+    for (const FamilyRows* const rows : all_groups)
+        for (const FamilyRow& row : *rows)
             if (row.type == model_type) return &row;
     return nullptr;
 }
 
 std::vector<std::string_view> family_types() {
     std::vector<std::string_view> types;
-    for (const auto rows : all_groups)
-        for (const FamilyRow& row : rows()) types.push_back(row.type);
+    for (const FamilyRows* const rows : all_groups)
+        for (const FamilyRow& row : *rows) types.push_back(row.type);
     std::sort(types.begin(), types.end());
     return types;
 }

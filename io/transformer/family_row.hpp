@@ -30,16 +30,25 @@ enum class Windowed {
     pattern       ///< all except every sliding_window_pattern-th
 };
 
+/// The projections of attention. `query` holds all three if they are joined.
+struct ProjectionModules {
+    std::string_view query = {}, key = {}, value = {}, out = {};
+};
+
+/// Without `gate`: a plain feed-forward layer. `up` holds both matrices if they are joined.
+struct FeedForwardModules {
+    std::string_view gate = {}, up = {}, down = {};
+};
+
 /// Entries of layer_types that rows without others read.
 inline constexpr std::string_view attention_types[] = {"full_attention", "sliding_attention"};
 
 /// The tensors of experts: separate modules for each expert, or one tensor that stacks all.
 struct ExpertNames {
-    std::string_view router = "mlp.gate";
-    std::string_view gate = "mlp.experts.#.gate_proj", up = "mlp.experts.#.up_proj",
-                     down = "mlp.experts.#.down_proj";
-    std::string_view stacked_gate_up = "mlp.experts.gate_up_proj",
-                     stacked_down = "mlp.experts.down_proj";
+    std::string_view module = "mlp.";  ///< before all names
+    bool has_letters = false;  ///< experts have w1, w3 and w2, not gate_proj, up_proj and down_proj
+    std::string_view router = "gate";
+    std::string_view stacked_gate_up = "experts.gate_up_proj", stacked_down = "experts.down_proj";
     bool stacked_in_out = false;
     FeedForward::Joined stacked_joined = FeedForward::Joined::gate_first;
     std::string_view shared = {};  ///< module with gate_proj, up_proj and down_proj
@@ -51,11 +60,16 @@ struct ExpertNames {
     bool stacked_by_shape = false;  ///< shapes decide whether stacked matrices are (d_in, d_out)
     /// The key with the number of shared experts. Empty: the tensors show whether there are any.
     std::string_view shared_count = {};
-    /// Tensors with a bias for the choice only, of which a file has one; empty: there is none.
-    std::span<const std::string_view> choice_bias = {};
+    /// Tensors with a bias for the choice only, of which a file has one, between spaces; empty:
+    /// there is none.
+    std::string_view choice_bias = {};
     std::string_view factor = {};    ///< key of a factor on the weights; default 1
     double sum_eps = 0;              ///< added to the sum that normalised weights are divided by
     std::size_t least_in_group = 0;  ///< experts in a group of n_group and topk_group; 0: no groups
+
+    std::string in_module(std::string_view name) const {
+        return std::string(module) + std::string(name);
+    }
 };
 
 struct FamilyRow {
@@ -82,8 +96,8 @@ struct FamilyRow {
 
     JoinedHeads joined = JoinedHeads::separate;
     bool in_out = false;  ///< matrices are (d_in, d_out)
-    std::string_view query = "self_attn.q_proj", key = "self_attn.k_proj",
-                     value = "self_attn.v_proj", out = "self_attn.o_proj";
+    ProjectionModules attention = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                   "self_attn.o_proj"};
     std::string_view query_norm = {}, key_norm = {};
     bool norms_whole = false, norms_after_rotation = false;
     Rotary rotary = Rotary::half;
@@ -91,8 +105,7 @@ struct FamilyRow {
     Windowed windowed = Windowed::none;
     std::span<const std::string_view> layer_types = attention_types;
 
-    /// Without `gate`: a plain feed-forward layer. `up` holds both matrices if they are joined.
-    std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
+    FeedForwardModules ffn = {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"};
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
     std::string_view activation = "hidden_act";  ///< key; empty: GELU
     const ExpertNames* experts = nullptr;        ///< null: none
@@ -100,9 +113,9 @@ struct FamilyRow {
     /// Name endings of block tensors without effect.
     std::span<const std::string_view> ignored = {};
 
-    /// Change what fields cannot express: the embedding and the head; one block.
+    /// Change what fields cannot express: the embedding and the head; one block and its attention.
     void (*adjust_model)(ModelReader&) = nullptr;
-    void (*adjust)(BlockReader&, TransformerBlock&) = nullptr;
+    void (*adjust)(BlockReader&, TransformerBlock&, AttentionPart&) = nullptr;
     /// Makes the whole block, instead of the fields.
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
 
@@ -111,8 +124,9 @@ struct FamilyRow {
     /// Whether a layer has experts; null: if the file has their router.
     bool (*has_experts)(const BlockReader&) = nullptr;
     const ExpertNames* other_experts = nullptr;  ///< alternative names, if the file has them
-    /// The type of a layer if layer_types is missing; null: according to `windowed`.
-    std::string (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
+    /// The index of a layer's type in `layer_types` if the config has no layer_types; null:
+    /// according to `windowed`.
+    std::size_t (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
 
     /// Values if the config has no such key.
     std::string_view activation_name = {};
@@ -121,6 +135,10 @@ struct FamilyRow {
     std::string (*layer_name)(const ModelConfig& config, std::size_t layer) = nullptr;
     /// The same family with alternative tensor names, used if a file has them; null: none.
     const FamilyRow* other_names = nullptr;
+    /// Keys of published files without effect, or whose effect the tensors show, between spaces.
+    std::string_view passed = {};
+    /// Keys of which one value is computed, as a JSON object.
+    std::string_view required = {};
     /// Changes the row according to a config, before the row is used.
     void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
     /// The number of key heads, if num_key_value_heads does not give it.
@@ -170,11 +188,9 @@ constexpr FamilyRow with(FamilyRow row, std::string_view type) {
 using FamilyRows = std::span<const FamilyRow>;
 
 /// The rows of each file of related models.
-FamilyRows rows_of_bloom(), rows_of_cohere(), rows_of_deberta(), rows_of_deepseek4(),
-    rows_of_delta(), rows_of_encoder(), rows_of_encoder_decoder(), rows_of_experts(),
-    rows_of_gemma(), rows_of_gemma_layers(), rows_of_gpt(), rows_of_hybrid(), rows_of_latent(),
-    rows_of_layer_norm(), rows_of_llama(), rows_of_llama4(), rows_of_modern_encoder(),
-    rows_of_sound(), rows_of_vision();
+extern const FamilyRows bloom_rows, deepseek4_rows, delta_rows, encoder_rows, encoder_decoder_rows,
+    experts_rows, gemma_rows, gemma_layers_rows, gpt_rows, hybrid_rows, latent_rows,
+    layer_norm_rows, llama_rows, llama4_rows, modern_encoder_rows, sound_rows, vision_rows;
 
 /// The row of a model_type, or null; and the types of all rows.
 const FamilyRow* find_family_row(std::string_view model_type);

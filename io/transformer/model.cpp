@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -10,9 +9,9 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
+#include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
-#include "io/transformer/size_checks.hpp"
 
 namespace attn::io {
 namespace {
@@ -43,8 +42,12 @@ constexpr std::string_view usual_prefixes[] = {"",
                     "; expected one of " + comma_list(family_types()));
 }
 
-/// Keys that other programs write, with the values that the row has anyway.
-void pass_agreeing_keys(const ModelConfig& config, const FamilyRow& row) {
+/// The row's own keys, and those that other programs write, with the values that the row has
+/// anyway.
+void check_keys(const ModelConfig& config, const FamilyRow& row) {
+    for (const std::string_view key : split_text(row.passed, ' ')) config.at(key);
+    const json required = row.required.empty() ? json::object() : json(parse_own(row.required));
+    for (const auto& [key, value] : required.items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;
     config.pass_if("is_causal", row.causal);
     config.pass_if("use_rope", rotates);
@@ -70,12 +73,12 @@ OpenModel::OpenModel(ModelFolder files) : files_(std::move(files)), type_(type_o
     open();
     if (row_->decoder == nullptr) return;
     const auto has_stack = [this](const FamilyRow& row) {
-        return stores(BlockReader::numbered(row.layer, 0));
+        return stores(with_number(row.layer, 0));
     };
     const auto pass_over_keys = [this](const FamilyRow& row) {
         for (const std::string_view key :
              {row.layers_key, row.heads_key, row.kv_heads_key, row.inner_key})
-            config_->at(std::string(key));
+            config_->at(key);
     };
     if (!has_stack(*row_->decoder)) {  // a file of the encoder alone
         pass_over_keys(*row_->decoder);
@@ -135,7 +138,7 @@ void OpenModel::open() {
         own_row_ = std::make_unique<const FamilyRow>(changed);
         row_ = own_row_.get();
     }
-    pass_agreeing_keys(*config_, *row_);
+    check_keys(*config_, *row_);
     biases_ = std::make_unique<const BiasRules>(*row_, type_, *config_);
     tensors_ = std::make_unique<TensorSet>(files_.tensors);
     tensors_->set_bias_rules(biases_.get());
@@ -145,7 +148,7 @@ void OpenModel::open() {
         prefixes.insert(prefixes.end(), row_->other_prefixes.begin(), row_->other_prefixes.end());
         prefixes.insert(prefixes.end(), std::begin(usual_prefixes), std::end(usual_prefixes));
         const std::string query =
-            BlockReader::numbered(row_->layer, 0) + std::string(row_->query) + ".weight";
+            with_number(row_->layer, 0) + std::string(row_->attention.query) + ".weight";
         const bool is_one_of_several = first_row->other_names != nullptr,
                    is_in_head = !row_->ids.empty() && !stores(row_->ids) && tied_head() != nullptr;
         for (const std::string_view prefix : prefixes) {
@@ -171,7 +174,7 @@ void OpenModel::open() {
 std::vector<NameMatch> OpenModel::stored_layers() const {
     std::vector<NameMatch> found;
     const std::string query =
-        std::string(row_->layer) + std::string(row_->query) + std::string(".weight");
+        std::string(row_->layer) + std::string(row_->attention.query) + std::string(".weight");
     for (const StoredArray& array : files_.tensors->arrays)
         if (auto layer = match_name(array.name, query);
             layer && array.name.starts_with(files_.prefix))
@@ -180,7 +183,7 @@ std::vector<NameMatch> OpenModel::stored_layers() const {
 }
 
 std::string OpenModel::full_name(std::string_view module, std::size_t layer) const {
-    return tensors_->prefix() + BlockReader::numbered(row_->layer, layer) + std::string(module);
+    return tensors_->prefix() + with_number(row_->layer, layer) + std::string(module);
 }
 
 const StoredArray* OpenModel::embedding() const {
@@ -194,9 +197,9 @@ TransformerBlock OpenModel::attention_block(std::size_t layer, std::size_t token
 }
 
 void OpenModel::check_attention(std::size_t layer) const {
-    const std::string_view module = row_->query.substr(0, row_->query.find('.') + 1);
-    tensors_->check_used(BlockReader::numbered(row_->layer, layer) + std::string(module),
-                         row_->ignored);
+    const std::string_view module =
+        row_->attention.query.substr(0, row_->attention.query.find('.') + 1);
+    tensors_->check_used(with_number(row_->layer, layer) + std::string(module), row_->ignored);
     tensors_->check_biases();
     config_->pass_known();
     config_->check_unread();
@@ -239,7 +242,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
     if (const json& types = config.at("layer_types");
         types.is_array() && config.gives("layer_types") && types.size() != model.layers)
         config.fail("layer_types", "a list with " + std::to_string(model.layers) + " entries, by " +
-                                       config.name_of(std::string(row.layers_key)));
+                                       config.name_of(row.layers_key));
     model.causal = row.causal;
     const ModelReader reader(*source, model);
     if (!row.ids.empty()) {
@@ -294,7 +297,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         ModelReader adjusting(*source, model);
         row.adjust_model(adjusting);
         if (model.layers > max_layers)
-            config.fail(std::string(row.layers_key), "at most " + std::to_string(max_layers));
+            config.fail(row.layers_key, "at most " + std::to_string(max_layers));
     }
     check_sizes(*source, model);
     model.length_of_angles = [&config](std::size_t length) {
@@ -312,10 +315,7 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
 void OpenModel::check_blocks(const ModelSpec& model, std::size_t layers) const {
     for (std::size_t layer = 0; layer < layers; ++layer) {
         model.block(layer);
-        tensors_->check_used(row_->layer_name != nullptr
-                                 ? row_->layer_name(*config_, layer)
-                                 : BlockReader::numbered(row_->layer, layer),
-                             row_->ignored);
+        tensors_->check_used(layer_name(*row_, *config_, layer), row_->ignored);
     }
     tensors_->check_biases();
 }

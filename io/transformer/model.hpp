@@ -76,20 +76,13 @@ ModelFolder open_model_folder(const std::string& path,
                               const ModelLayout& layout = {}, LoadedModels* loaded = nullptr);
 
 /// Gives the functions of rows access to the specification of a model.
-class ModelReader {
+class ModelReader : public ModelSource {
 public:
-    ModelReader(const ModelSource& from, ModelSpec& model)
-        : row(from.row), config(from.config), tensors(from.tensors), source(from), spec(model) {}
+    ModelReader(const ModelSource& source, ModelSpec& model) : ModelSource(source), spec(model) {}
 
-    const FamilyRow& row;
-    const ModelConfig& config;
-    const TensorSet& tensors;
-    const ModelSource& source;
     ModelSpec& spec;
 
-    NormSpec norm(std::string_view name) const {
-        return norm_of(row, config, tensors, std::string(name));
-    }
+    NormSpec norm(std::string_view name) const { return norm_of(std::string(name)); }
     /// The name of the token embedding, without ".weight": row.ids, or the first of row.other_ids
     /// in the file.
     std::string ids() const { return ids_of(row, tensors); }

@@ -12,7 +12,8 @@
 
 namespace attn::io {
 
-extern const std::string_view config_defaults;  // one line of JSON per type; embedded
+extern const std::string_view config_defaults;   // one line of JSON per type; embedded
+extern const std::string_view model_rules_text;  // model_rules.json
 
 namespace {
 
@@ -26,6 +27,15 @@ std::string_view defaults_of(std::string_view type) {
     return {};
 }
 
+template <class Fits>
+bool any_of_rule(const json& rule, const Fits& fits) {
+    return std::ranges::any_of(split_text(rule.get_ref<const std::string&>(), ' '), fits);
+}
+template <class Fits>
+bool any_of_rule(const char* rule, const Fits& fits) {
+    return any_of_rule(model_rules()[rule], fits);
+}
+
 /// Keys that a class still takes under an older name.
 struct OldName {
     std::string_view type;
@@ -34,70 +44,14 @@ struct OldName {
 constexpr OldName old_names[] = {{"bloom", "n_embed", "hidden_size"},
                                  {"falcon", "n_embed", "hidden_size"}};
 
-bool ends_with_any(std::string_view key, std::initializer_list<std::string_view> ends) {
-    return std::any_of(ends.begin(), ends.end(),
-                       [&](std::string_view end) { return key.ends_with(end); });
-}
-bool starts_with_any(std::string_view key, std::initializer_list<std::string_view> starts) {
-    return std::any_of(starts.begin(), starts.end(),
+bool has_no_effect(std::string_view key) {
+    for (const json& words : model_rules()["keys_without_effect"])
+        if (any_of_rule(words, [&](std::string_view word) { return word == key; })) return true;
+    return any_of_rule("ends_without_effect",
+                       [&](std::string_view end) { return key.ends_with(end); }) ||
+           any_of_rule("starts_without_effect",
                        [&](std::string_view start) { return key.starts_with(start); });
 }
-
-/// Keys of training, generation, other heads and the program that wrote the file.
-bool has_no_effect(std::string_view key) {
-    constexpr std::string_view names[] = {
-        "_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version",
-        "model_type", "use_cache", "vocab_size", "max_position_embeddings", "n_positions", "n_ctx",
-        "max_length", "auto_map", "id2label", "label2id", "problem_type", "return_dict",
-        "is_encoder_decoder", "is_decoder", "pretraining_tp", "tokenizer_class",
-        "task_specific_params", "gradient_checkpointing", "scale_attention_softmax_in_fp32",
-        "attention_softmax_in_fp32", "num_logits_to_keep", "output_router_logits",
-        "tie_encoder_decoder", "torchscript", "output_past", "max_window_layers",
-        "reorder_and_upcast_attn", "language", "finetuning_task", "num_nextn_predict_layers",
-        "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_mtp_layers",
-        "quantization_config", "add_cross_attention", "cross_attention_hidden_size",
-        "chunk_size_feed_forward", "rope_theta", "rope_scaling", "rope_parameters", "vision_config",
-        "audio_config", "original_max_position_embeddings", "mlp_only_layers_are_dense",
-        "type_vocab_size", "embedding_size_is_hidden", "router_jitter_noise", "jitter_noise",
-        "input_jitter_noise", "router_z_loss_coef", "resid_pdrop", "embd_pdrop", "attn_pdrop",
-        "_attn_implementation", "attn_implementation", "use_flash_attn", "use_flash_attention",
-        "use_flash_attention_2", "_flash_attn_2_enabled", "layerdrop",
-        "attention_probs_dropout_prob", "hidden_dropout_prob", "head_dropout", "hidden_size",
-        // Whether there are biases, and the longest sequence.
-        "attention_bias", "mlp_bias", "enable_bias", "use_bias", "max_seq_len",
-        // The tensors show them.
-        "intermediate_size", "intermediate_size_mlp", "moe_intermediate_size",
-        "shared_expert_intermediate_size", "n_inner", "attention_out_bias", "qkv_bias",
-        "use_qkv_bias", "bias", "lm_head_bias", "ffn_dim", "decoder_ffn_dim", "encoder_ffn_dim",
-        "ffn_hidden_size", "d_ff", "embedding_size",
-        // Of files that a BERT was converted from.
-        "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks"};
-    if (std::find(std::begin(names), std::end(names), key) != std::end(names)) return true;
-    return ends_with_any(
-               key, {"dropout", "_pdrop", "_token_id", "_token_index", "_token_ids", "layerdrop",
-                     "_dropout_prob", "_implementation", "_implementation_internal", "_autoset",
-                     "_aux_loss_coef", "_loss_coef", "aux_loss_alpha", "_loss_reduction",
-                     "_zero_infinity"}) ||
-           starts_with_any(key,
-                           {"initializer",     "summary_",        "classifier",    "init_",
-                            "output_",         "return_",         "seq_aux",       "mask_time",
-                            "mask_feature",    "tdnn_",           "xvector",       "ctc_",
-                            "num_codevector",  "codevector",      "num_negatives", "contrastive",
-                            "diversity",       "proj_codevector", "forced_",       "decoder_start",
-                            "suppress_tokens", "begin_suppress",  "median_filter", "pooler_"});
-}
-
-/// In a word of the key; at the start of one.
-constexpr std::string_view inside[] = {"attn",  "attention", "softcap", "rotary",
-                                       "alibi", "causal",    "norm",    "window"};
-constexpr std::string_view at_start[] = {
-    "rope",  "head", "slid",  "posit", "bidirect", "relativ", "sink",     "scal", "clip",
-    "mrope", "qk",   "kv",    "key",   "quer",     "value",   "logn",     "ntk",  "yarn",
-    "nope",  "mask", "embed", "quant", "mqa",      "gqa",     "multihead"};
-
-/// Features that all supported attention has, so that false and 0 would change it.
-constexpr std::string_view always_there[] = {"causal", "rope", "rotary", "scal", "posit",
-                                             "norm",   "bias", "head",   "clip", "window"};
 
 /// "numKeyValueHeads" and "num_key_value_heads" have the same words, each after a '_'.
 std::string words_of(const std::string& key) {
@@ -112,27 +66,24 @@ std::string words_of(const std::string& key) {
     return words;
 }
 
+/// By words anywhere in words of the key, and at the start of one.
 bool concerns_attention(const std::string& words) {
-    return std::any_of(std::begin(inside), std::end(inside),
+    return any_of_rule("attention_inside",
                        [&](std::string_view word) { return words.find(word) != words.npos; }) ||
-           std::any_of(std::begin(at_start), std::end(at_start), [&](std::string_view word) {
+           any_of_rule("attention_at_start", [&](std::string_view word) {
                return words.find("_" + std::string(word)) != words.npos;
            });
 }
 
-/// Features that not all attention has, in spite of their words.
-constexpr std::string_view not_always[] = {"qk_norm",          "use_qk_norm",    "qk_layernorm",
-                                           "use_qk_layernorm", "use_mrope",      "rope_interleave",
-                                           "rope_interleaved", "scale_embedding"};
-
+/// Whether the value turns a feature off. False and 0 would change features that all supported
+/// attention has: those with the words "always_there", except "not_always".
 bool is_off(const std::string& key, const json& value, const std::string& words) {
     if (value.empty()) return true;  // null, [] or {}
     if (value == json(1) && (key.ends_with("multiplier") || key == "rope_scaling_factor"))
         return true;
     if (value != json(false) && value != json(0)) return false;
-    if (std::find(std::begin(not_always), std::end(not_always), key) != std::end(not_always))
-        return true;
-    return std::none_of(std::begin(always_there), std::end(always_there),
+    return any_of_rule("not_always", [&](std::string_view other) { return other == key; }) ||
+           !any_of_rule("always_there",
                         [&](std::string_view word) { return words.find(word) != words.npos; });
 }
 
@@ -143,6 +94,11 @@ bool may_change_attention(const std::string& key, const json& value) {
 }
 
 }  // namespace
+
+const json& model_rules() {
+    static const json rules = parse_own(model_rules_text);
+    return rules;
+}
 
 bool has_config_defaults(std::string_view type) {
     return !defaults_of(type).empty();
@@ -170,8 +126,8 @@ ModelConfig::ModelConfig(std::string place, const json& members, std::string typ
     turns_part_ = row.value("turns_part", false);
 }
 
-const json* ModelConfig::find(const json& members, const std::string& key) const {
-    read_.insert(key);
+const json* ModelConfig::find(const json& members, std::string_view key) const {
+    read_.emplace(key);
     const auto own = members.find(key);
     const json* found = own == members.end() ? nullptr : &*own;
     for (const auto& [name, real] : names_.items()) {
@@ -182,7 +138,7 @@ const json* ModelConfig::find(const json& members, const std::string& key) const
         if (same == members.end()) continue;
         if (found != nullptr && *found != *same)
             throw Error(ErrorKind::input, place_,
-                        key + " is " + shortened(found->dump()) + " and " + other +
+                        std::string(key) + " is " + shortened(found->dump()) + " and " + other +
                             ", the same setting, is " + shortened(same->dump()) +
                             "; expected one of them (use a copy without it: --model-config FILE)");
         found = &*same;
@@ -190,29 +146,29 @@ const json* ModelConfig::find(const json& members, const std::string& key) const
     return found;
 }
 
-const json& ModelConfig::at(const std::string& key) const {
+const json& ModelConfig::at(std::string_view key) const {
     static const json null;
     if (const json* own = find(members_, key)) return *own;
     if (const json* common = find(defaults_, key)) return *common;
     return null;
 }
 
-bool ModelConfig::gives(const std::string& key) const {
+bool ModelConfig::gives(std::string_view key) const {
     const json* own = find(members_, key);
     return own != nullptr && !own->is_null();
 }
 
-bool ModelConfig::has(const std::string& key) const {
+bool ModelConfig::has(std::string_view key) const {
     return defaults_.empty() || known_.contains(key) || names_.contains(key);
 }
 
-std::string ModelConfig::name_of(const std::string& key) const {
+std::string ModelConfig::name_of(std::string_view key) const {
     const auto other = names_.find(key);
     const bool has_other_name = !members_.contains(key) && other != names_.end();
-    return has_other_name ? other->get<std::string>() : key;
+    return has_other_name ? other->get<std::string>() : std::string(key);
 }
 
-void ModelConfig::fail(const std::string& key, const std::string& expected) const {
+void ModelConfig::fail(std::string_view key, const std::string& expected) const {
     const json& found = at(key);
     throw Error(
         ErrorKind::input, place_,
@@ -221,54 +177,46 @@ void ModelConfig::fail(const std::string& key, const std::string& expected) cons
             "; expected " + expected);
 }
 
-std::size_t ModelConfig::whole(const std::string& key) const {
+std::size_t ModelConfig::whole(std::string_view key, std::optional<std::size_t> otherwise) const {
     const json& value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{1} << 31U)
         fail(key, "an integer from 0 to 2147483648");
     return value.get<std::size_t>();
 }
-std::size_t ModelConfig::whole(const std::string& key, std::size_t otherwise) const {
-    return at(key).is_null() ? otherwise : whole(key);
-}
-std::size_t ModelConfig::positive(const std::string& key) const {
-    const std::size_t value = whole(key);
-    if (value == 0) fail(key, "at least 1");
-    return value;
-}
-std::size_t ModelConfig::positive(const std::string& key, std::size_t otherwise) const {
+std::size_t ModelConfig::positive(std::string_view key,
+                                  std::optional<std::size_t> otherwise) const {
     const std::size_t value = whole(key, otherwise);
     if (value == 0) fail(key, "at least 1");
     return value;
 }
-double ModelConfig::number(const std::string& key) const {
+double ModelConfig::number(std::string_view key, std::optional<double> otherwise) const {
     const json& value = at(key);
+    if (value.is_null() && otherwise) return *otherwise;
     if (!value.is_number() || !std::isfinite(value.get<double>())) fail(key, "a finite number");
     return value.get<double>();
 }
-double ModelConfig::number(const std::string& key, double otherwise) const {
-    return at(key).is_null() ? otherwise : number(key);
-}
-bool ModelConfig::flag(const std::string& key, bool otherwise) const {
+bool ModelConfig::flag(std::string_view key, bool otherwise) const {
     const json& value = at(key);
     if (value.is_null()) return !names(key) && otherwise;
     if (!value.is_boolean()) fail(key, "true or false");
     return value.get<bool>();
 }
-std::string ModelConfig::text(const std::string& key, const std::string& otherwise) const {
+std::string ModelConfig::text(std::string_view key, const std::string& otherwise) const {
     const json& value = at(key);
     if (value.is_null()) return otherwise;
     if (!value.is_string()) fail(key, "a string");
     return value.get<std::string>();
 }
 
-const json& ModelConfig::of_layer(const std::string& key, std::size_t layer) const {
+const json& ModelConfig::of_layer(std::string_view key, std::size_t layer) const {
     const json& list = at(key);
     if (!list.is_array() || list.size() <= layer)
         fail(key, "a list with an entry for layer " + std::to_string(layer));
     return list[layer];
 }
 
-json ModelConfig::rope(const std::string& layer_type) const {
+json ModelConfig::rope(std::string_view layer_type) const {
     const auto object_at = [&](const char* key) {
         const json& value = at(key);
         if (!value.is_null() && !value.is_object()) fail(key, "an object");
@@ -332,24 +280,25 @@ json ModelConfig::rope(const std::string& layer_type) const {
     return rope;
 }
 
-ModelConfig ModelConfig::part(const std::string& key) const {
+ModelConfig ModelConfig::part(std::string_view key) const {
     const json& members = at(key);
     if (!members.is_object() && !members.is_null()) fail(key, "an object");
     std::string type;
     if (members.is_object() && members.contains("model_type") && members["model_type"].is_string())
         type = members["model_type"];
     if (!has_config_defaults(type)) type = parts_.value(key, type);
-    return ModelConfig(place_ + ": " + key, members.is_object() ? members : json::object(), type);
+    return ModelConfig(place_ + ": " + std::string(key),
+                       members.is_object() ? members : json::object(), type);
 }
 
-void ModelConfig::require(const std::string& key, const json& expected) const {
+void ModelConfig::require(std::string_view key, const json& expected) const {
     const json& value = at(key);
     if (value.is_null() || value == expected) return;
     fail(key, expected.dump() + ", which attn computes");
 }
 
-void ModelConfig::pass_if(const std::string& key, const json& value) const {
-    if (members_.value(key, json()) == value) read_.insert(key);
+void ModelConfig::pass_if(std::string_view key, const json& value) const {
+    if (members_.value(key, json()) == value) read_.emplace(key);
 }
 
 void ModelConfig::check_unread() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,66 +27,66 @@ public:
     const std::string& place() const { return place_; }
 
     /// The value, null if neither the file nor the class gives one.
-    const nlohmann::json& at(const std::string& key) const;
+    const nlohmann::json& at(std::string_view key) const;
     /// Whether the file gives a value other than null.
-    bool gives(const std::string& key) const;
+    bool gives(std::string_view key) const;
     /// Whether the file has the key, even if its value is null.
-    bool names(const std::string& key) const { return members_.contains(key); }
+    bool names(std::string_view key) const { return members_.contains(key); }
     /// Whether the class has the key, with a default.
-    bool has_default(const std::string& key) const { return find(defaults_, key) != nullptr; }
+    bool has_default(std::string_view key) const { return find(defaults_, key) != nullptr; }
 
     /// Whether the class has the key; true if the class is not known.
-    bool has(const std::string& key) const;
+    bool has(std::string_view key) const;
 
     /// The name of a key in the file, or in files of the class: "n_layer" for num_hidden_layers.
-    std::string name_of(const std::string& key) const;
+    std::string name_of(std::string_view key) const;
 
     /// Errors: kind input if the value has another type, or is missing without a default.
-    std::size_t whole(const std::string& key) const;
-    std::size_t whole(const std::string& key, std::size_t otherwise) const;
+    std::size_t whole(std::string_view key, std::optional<std::size_t> otherwise = {}) const;
     /// The same, at least 1.
-    std::size_t positive(const std::string& key) const;
-    std::size_t positive(const std::string& key, std::size_t otherwise) const;
-    double number(const std::string& key) const;
-    double number(const std::string& key, double otherwise) const;
-    bool flag(const std::string& key, bool otherwise = false) const;
-    std::string text(const std::string& key, const std::string& otherwise = {}) const;
+    std::size_t positive(std::string_view key, std::optional<std::size_t> otherwise = {}) const;
+    double number(std::string_view key, std::optional<double> otherwise = {}) const;
+    bool flag(std::string_view key, bool otherwise = false) const;
+    std::string text(std::string_view key, const std::string& otherwise = {}) const;
     /// An element of a list with one entry per layer.
-    const nlohmann::json& of_layer(const std::string& key, std::size_t layer) const;
+    const nlohmann::json& of_layer(std::string_view key, std::size_t layer) const;
 
     /// The settings of the rotary embedding, for one type of layer, as transformers completes them:
     /// rope_scaling or else rope_parameters, with what keys outside say, as rope_theta. Without a
     /// type and in a class that has settings for each type: all of them, not completed.
-    nlohmann::json rope(const std::string& layer_type = {}) const;
+    nlohmann::json rope(std::string_view layer_type = {}) const;
     /// Whether rope_type "default" turns a part of the columns by partial_rotary_factor.
     bool turns_part() const { return turns_part_ || defaults_.empty(); }
 
     /// A part that is itself a config. It has no members if the file lacks it.
-    ModelConfig part(const std::string& key) const;
+    ModelConfig part(std::string_view key) const;
 
     /// Requires this value, or no value. Errors: kind input.
-    void require(const std::string& key, const nlohmann::json& expected) const;
+    void require(std::string_view key, const nlohmann::json& expected) const;
     /// Marks a key as read if it has this value.
-    void pass_if(const std::string& key, const nlohmann::json& value) const;
+    void pass_if(std::string_view key, const nlohmann::json& value) const;
     /// Marks all keys of the class as read.
     void pass_known() const { read_.insert(known_.begin(), known_.end()); }
-    [[noreturn]] void fail(const std::string& key, const std::string& expected) const;
+    [[noreturn]] void fail(std::string_view key, const std::string& expected) const;
 
     /// Errors: kind input for keys that were not read and may change the results.
     void check_unread() const;
 
 private:
-    const nlohmann::json* find(const nlohmann::json& members, const std::string& key) const;
+    const nlohmann::json* find(const nlohmann::json& members, std::string_view key) const;
 
     std::string place_, type_;
     nlohmann::json members_, defaults_ = nlohmann::json::object(), names_, parts_;
-    std::set<std::string> known_, ignored_;
+    std::set<std::string, std::less<>> known_, ignored_;
     bool turns_part_ = false;
-    mutable std::set<std::string> read_;
+    mutable std::set<std::string, std::less<>> read_;
 };
 
 /// Whether config_defaults.ndjson has the type.
 bool has_config_defaults(std::string_view type);
+
+/// The content of model_rules.json.
+const nlohmann::json& model_rules();
 
 // The rotary embedding that a config describes.
 

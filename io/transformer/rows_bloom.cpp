@@ -10,8 +10,7 @@
 #include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_bloom {
+namespace attn::io::rows_bloom {
 namespace {
 
 using Bias = std::function<Array<double>(std::size_t, std::size_t, std::size_t)>;
@@ -38,6 +37,12 @@ std::vector<double> slopes_of(std::size_t heads) {
     return slopes;
 }
 
+Bias alibi(std::size_t heads) {
+    return of_keys(heads, [slopes = slopes_of(heads)](std::size_t head, std::size_t key) {
+        return slopes[head] * static_cast<double>(key);
+    });
+}
+
 /// Bloom's approximation of GELU, with its own digits of sqrt(2 / pi).
 constexpr Activation bloom_gelu{
     "gelu",
@@ -45,12 +50,8 @@ constexpr Activation bloom_gelu{
 
 constexpr std::string_view buffers[] = {"rotary_emb.inv_freq", "maybe_rotary.inv_freq"};
 
-void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
-    const std::vector<double> slopes = slopes_of(part.heads);
-    part.bias = of_keys(part.heads, [slopes](std::size_t head, std::size_t key) {
-        return slopes[head] * static_cast<double>(key);
-    });
+void adjust_bloom(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    part.bias = alibi(part.heads);
     part.bias_counts_valid = true;
     block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
@@ -62,31 +63,23 @@ void adjust_bloom(BlockReader& reader, TransformerBlock& block) {
     if (ffn != nullptr) ffn->activation = &bloom_gelu;
 }
 
-// How the model was trained, without effect on what it computes.
-void pass_bloom_keys(const ModelConfig& config, FamilyRow&) {
-    pass_keys(config, {"masked_softmax_fusion", "bias_dropout_fusion", "offset_alibi",
-                       "skip_bias_add", "skip_bias_add_qkv"});
-}
-
-constexpr FamilyRow bloom{.type = "bloom",
-                          .prefix = "transformer.",
-                          .layer = "h.#.",
-                          .ids = "word_embeddings",
-                          .embedding_norm = "word_embeddings_layernorm",
-                          .final_norm = "ln_f",
-                          .rms = false,
-                          .eps = "layer_norm_epsilon",
-                          .joined = JoinedHeads::groups,
-                          .query = "self_attention.query_key_value",
-                          .out = "self_attention.dense",
-                          .rotary = Rotary::none,
-                          .gate = {},
-                          .up = "mlp.dense_h_to_4h",
-                          .down = "mlp.dense_4h_to_h",
-                          .activation = {},
-                          .ignored = buffers,
-                          .adjust = adjust_bloom,
-                          .adjust_row = pass_bloom_keys};
+constexpr FamilyRow bloom = with(layer_norm_row, "bloom", [](FamilyRow& row) {
+    row.prefix = "transformer.";
+    row.layer = "h.#.";
+    row.ids = "word_embeddings";
+    row.embedding_norm = "word_embeddings_layernorm";
+    row.final_norm = "ln_f";
+    row.eps = "layer_norm_epsilon";
+    row.joined = JoinedHeads::groups;
+    row.attention = {.query = "self_attention.query_key_value", .out = "self_attention.dense"};
+    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
+    row.activation = {};
+    row.ignored = buffers;
+    row.adjust = adjust_bloom;
+    // How the model was trained.
+    row.passed =
+        "masked_softmax_fusion bias_dropout_fusion offset_alibi skip_bias_add skip_bias_add_qkv";
+});
 
 /// Falcon's terms are computed in bfloat16.
 double to_bfloat16(double x) {
@@ -104,7 +97,6 @@ std::size_t falcon_kv_heads(const ModelConfig& config) {
 }
 
 void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
-    config.require("apply_residual_connection_post_layernorm", false);
     const bool is_new = config.flag("new_decoder_architecture");
     const bool is_parallel = config.flag("parallel_attn", true);
     const std::size_t norms = config.whole("num_ln_in_parallel_attn", is_new ? 2 : 1);
@@ -122,9 +114,8 @@ void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
     }
 }
 
-void adjust_falcon(BlockReader& reader, TransformerBlock& block) {
+void adjust_falcon(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("alibi")) return;
-    auto& part = attention_of(block);
     std::vector<double> slopes = slopes_of(part.heads);
     for (double& slope : slopes) slope = to_bfloat16(slope);
     const double scale = part.scale;
@@ -140,12 +131,13 @@ constexpr FamilyRow falcon = with(bloom, "falcon", [](FamilyRow& row) {
     row.activation = "activation";
     row.inner_key = "ffn_hidden_size";
     row.adjust = adjust_falcon;
+    row.passed = {};
+    row.required = R"({"apply_residual_connection_post_layernorm":false})";
     row.adjust_row = adjust_falcon_row;
     row.kv_heads = falcon_kv_heads;
 });
 
-void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_mpt(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const ModelConfig config = reader.config.part("attn_config");
     config.require("qk_ln", false);
     config.require("prefix_lm", false);
@@ -153,16 +145,10 @@ void adjust_mpt(BlockReader& reader, TransformerBlock& block) {
     part.scale = config.number("softmax_scale", part.scale);
     part.clip = config.number("clip_qkv", 0);
     // Whatever `alibi` and `alibi_bias_max` say, as in transformers.
-    const std::vector<double> slopes = slopes_of(part.heads);
-    part.bias = of_keys(part.heads, [slopes](std::size_t head, std::size_t key) {
-        return slopes[head] * static_cast<double>(key);
-    });
+    part.bias = alibi(part.heads);
 }
 
 void adjust_mpt_model(ModelReader& reader) {
-    // Without effect in transformers, or shown by the tensors.
-    pass_keys(reader.config, {"expansion_ratio", "learned_pos_emb", "no_bias", "norm_type",
-                              "embedding_fraction", "init_device", "logit_scale"});
     if (reader.tensors.has("wpe.weight"))
         throw Error(ErrorKind::input, reader.tensors.file().name,
                     "the model has a table of positions, \"wpe.weight\"; expected one with ALiBi");
@@ -176,12 +162,12 @@ constexpr FamilyRow mpt = with(bloom, "mpt", [](FamilyRow& row) {
     row.attention_norm = "norm_1";
     row.ffn_norm = "norm_2";
     row.joined = JoinedHeads::parts;
-    row.query = "attn.Wqkv";
-    row.out = "attn.out_proj";
-    row.up = "ffn.up_proj";
-    row.down = "ffn.down_proj";
+    row.attention = {.query = "attn.Wqkv", .out = "attn.out_proj"};
+    row.ffn = {{}, "ffn.up_proj", "ffn.down_proj"};
     row.adjust = adjust_mpt;
-    row.adjust_row = nullptr;
+    row.passed =
+        "expansion_ratio learned_pos_emb no_bias norm_type embedding_fraction init_device "
+        "logit_scale";
     row.adjust_model = adjust_mpt_model;
 });
 
@@ -210,23 +196,20 @@ void adjust_opt(ModelReader& reader) {
     reader.spec.final_projection = reader.tensors.linear("project_out", width, own);
 }
 
-constexpr FamilyRow opt{.type = "opt",
-                        .prefix = "model.decoder.",
-                        .positions = "embed_positions",
-                        .final_norm = "final_layer_norm",
-                        .rms = false,
-                        .eps = {},
-                        .attention_norm = "self_attn_layer_norm",
-                        .ffn_norm = "final_layer_norm",
-                        .out = "self_attn.out_proj",
-                        .rotary = Rotary::none,
-                        .gate = {},
-                        .up = "fc1",
-                        .down = "fc2",
-                        .activation = "activation_function",
-                        .adjust_model = adjust_opt,
-                        .adjust_row = adjust_opt_row,
-                        .inner_key = "ffn_dim"};
+constexpr FamilyRow opt = with(layer_norm_row, "opt", [](FamilyRow& row) {
+    row.prefix = "model.decoder.";
+    row.positions = "embed_positions";
+    row.final_norm = "final_layer_norm";
+    row.eps = {};
+    row.attention_norm = "self_attn_layer_norm";
+    row.ffn_norm = "final_layer_norm";
+    row.attention = out_proj_modules;
+    row.ffn = {{}, "fc1", "fc2"};
+    row.activation = "activation_function";
+    row.adjust_model = adjust_opt;
+    row.adjust_row = adjust_opt_row;
+    row.inner_key = "ffn_dim";
+});
 
 double embedding_scale(const ModelConfig& config) {
     return config.flag("scale_embedding", true)
@@ -235,7 +218,6 @@ double embedding_scale(const ModelConfig& config) {
 }
 
 void adjust_biogpt(ModelReader& reader) {
-    reader.config.at("layer_norm_eps");  // the class has it, but its norms do not take it
     reader.spec.embedding.first_position = first_row;
     reader.spec.embedding.scale = embedding_scale(reader.config);
 }
@@ -246,6 +228,7 @@ constexpr FamilyRow biogpt = with(opt, "biogpt", [](FamilyRow& row) {
     row.head = "output_projection";
     row.activation = "hidden_act";
     row.inner_key = "intermediate_size";
+    row.passed = "layer_norm_eps";  // the class has it, but its norms do not take it
     row.adjust_model = adjust_biogpt;
     row.adjust_row = nullptr;
 });
@@ -266,7 +249,6 @@ std::vector<double> sinusoids(std::size_t row, std::size_t width, std::int64_t p
 }
 
 void adjust_xglm(ModelReader& reader) {
-    reader.config.require("add_cross_attention", false);
     EmbeddingSpec& embedding = reader.spec.embedding;
     embedding.scale = embedding_scale(reader.config);
     const std::size_t width = reader.config.whole("hidden_size");
@@ -284,31 +266,23 @@ constexpr FamilyRow xglm = with(biogpt, "xglm", [](FamilyRow& row) {
     row.head = "lm_head";
     row.activation = "activation_function";
     row.inner_key = "ffn_dim";
+    row.passed = {};
+    row.required = R"({"add_cross_attention":false})";
     row.adjust_model = adjust_xglm;
 });
 
-void adjust_clip(ModelReader& reader) {
-    reader.config.at("projection_dim");  // of the vector that is compared with an image's
-    reader.config.at("projection_size");
-}
-
-constexpr FamilyRow clip_text{.type = "clip_text_model",
-                              .prefix = "",
-                              .layer = "encoder.layers.#.",
-                              .ids = "embeddings.token_embedding",
-                              .positions = "embeddings.position_embedding",
-                              .final_norm = "final_layer_norm",
-                              .head = {},
-                              .rms = false,
-                              .eps = "layer_norm_eps",
-                              .attention_norm = "layer_norm1",
-                              .ffn_norm = "layer_norm2",
-                              .out = "self_attn.out_proj",
-                              .rotary = Rotary::none,
-                              .gate = {},
-                              .up = "mlp.fc1",
-                              .down = "mlp.fc2",
-                              .adjust_model = adjust_clip};
+constexpr FamilyRow clip_text = with(layer_norm_row, "clip_text_model", [](FamilyRow& row) {
+    row.prefix = "";
+    row.layer = "encoder.layers.#.";
+    row.ids = "embeddings.token_embedding";
+    row.positions = "embeddings.position_embedding";
+    row.final_norm = "final_layer_norm";
+    row.head = {};
+    row.attention_norm = "layer_norm1";
+    row.ffn_norm = "layer_norm2";
+    row.attention = out_proj_modules;
+    row.passed = "projection_dim projection_size";  // of the vector compared with an image's
+});
 constexpr FamilyRow siglip_text =
     with(clip_text, "siglip_text_model", [](FamilyRow& row) { row.causal = false; });
 
@@ -326,10 +300,6 @@ constexpr FamilyRow rows[] = {bloom,
                               in_text_config(siglip_text, "siglip2")};
 
 }  // namespace
-}  // namespace rows_bloom
+}  // namespace attn::io::rows_bloom
 
-FamilyRows rows_of_bloom() {
-    return rows_bloom::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::bloom_rows = rows_bloom::rows;

@@ -1,4 +1,5 @@
 // DeepSeek V4: streams with hyper-connections, and attention to compressed keys.
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -6,8 +7,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_deepseek4 {
+namespace attn::io::rows_deepseek4 {
 namespace {
 
 constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
@@ -15,16 +15,14 @@ constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_s
 
 constexpr std::string_view attention_types[] = {sliding, sparse, heavy};
 
-std::string attention_type(const BlockReader& reader, std::size_t layer) {
+/// The index in attention_types.
+std::size_t attention_type(const BlockReader& reader, std::size_t layer) {
     const ModelConfig& config = reader.config;
-    if (config.gives("compress_ratios")) {
-        const nlohmann::json& ratio = config.of_layer("compress_ratios", layer);
-        if (ratio == 0) return std::string(sliding);
-        if (ratio == 4) return std::string(sparse);
-        if (ratio == 128) return std::string(heavy);
-        config.fail("compress_ratios", "a list of 0, 4 and 128");
-    }
-    return std::string(layer < 2 || layer % 2 == 0 ? heavy : sparse);
+    if (!config.gives("compress_ratios")) return layer < 2 || layer % 2 == 0 ? 2 : 1;
+    const nlohmann::json& ratio = config.of_layer("compress_ratios", layer);
+    for (std::size_t type = 0; type < 3; ++type)
+        if (ratio == std::array{0, 4, 128}[type]) return type;
+    config.fail("compress_ratios", "a list of 0, 4 and 128");
 }
 
 /// The part of a head's columns that turns.
@@ -96,7 +94,7 @@ Compressor read_compressor(const BlockReader& reader, const std::string& module,
 
 CompressedAttention read_attention(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    const std::string type = reader.layer_type();
+    const std::string type(reader.layer_type());
     CompressedAttention part;
     const std::size_t heads = reader.heads(), d = config.whole("head_dim"),
                       rank = config.positive("q_lora_rank"), width = reader.width(),
@@ -143,12 +141,8 @@ CompressedAttention read_attention(const BlockReader& reader) {
     return part;
 }
 
-constexpr ExpertNames expert_names{.router = "ffn.gate",
-                                   .gate = "ffn.experts.#.w1",
-                                   .up = "ffn.experts.#.w3",
-                                   .down = "ffn.experts.#.w2",
-                                   .stacked_gate_up = "ffn.experts.gate_up_proj",
-                                   .stacked_down = "ffn.experts.down_proj",
+constexpr ExpertNames expert_names{.module = "ffn.",
+                                   .has_letters = true,
                                    .count = "n_routed_experts",
                                    .scores = Experts::Scores::sqrt_softplus};
 
@@ -262,10 +256,6 @@ constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
                                .other_ids = other_ids}};
 
 }  // namespace
-}  // namespace rows_deepseek4
+}  // namespace attn::io::rows_deepseek4
 
-FamilyRows rows_of_deepseek4() {
-    return rows_deepseek4::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::deepseek4_rows = rows_deepseek4::rows;

@@ -8,8 +8,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_delta {
+namespace attn::io::rows_delta {
 namespace {
 
 /// Sizes of the delta rule, with the convolution's taps.
@@ -118,32 +117,15 @@ AttentionPart gated_attention(const BlockReader& reader) {
     return reader.attention(std::move(part));
 }
 
+/// Rules for types of layers give whether they are full.
 constexpr std::string_view delta_types[] = {"linear_attention", "full_attention"};
 
-std::string linear_unless(bool is_full) {
-    return is_full ? "full_attention" : "linear_attention";
-}
-
 bool is_linear(const BlockReader& reader) {
-    reader.config.require("sliding_window", nullptr);
     return reader.layer_type() == "linear_attention";
 }
 
-std::string type_by_interval(const BlockReader& reader, const char* key, std::size_t layer) {
-    const std::size_t every = reader.config.positive(key, 4);
-    return linear_unless((layer + 1) % every == 0);
-}
-
-std::string qwen_type(const BlockReader& reader, std::size_t layer) {
-    return type_by_interval(reader, "full_attention_interval", layer);
-}
-
 void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
-    const ModelConfig& config = reader.config;
-    config.pass_known();
-    config.require("attn_output_gate", true);
-    pass_keys(config, {"mamba_ssm_dtype", "partial_rotary_factor", "mlp_only_layers",
-                       "full_attention_interval"});
+    reader.config.pass_known();
     if (is_linear(reader))
         block.mixer = qwen_delta(reader);
     else
@@ -151,11 +133,11 @@ void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr ExpertNames qwen_experts{
-    .shared = "mlp.shared_expert", .shared_gate = "mlp.shared_expert_gate", .normalise = true};
+    .shared = "shared_expert", .shared_gate = "shared_expert_gate", .normalise = true};
 
-std::string olmo_type(const BlockReader& reader, std::size_t layer) {
+std::size_t olmo_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t layers = reader.config.whole("num_hidden_layers");
-    return linear_unless(layer % 4 == 3 || (layers < 4 && layer + 1 == layers));
+    return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
 }
 
 void make_olmo_mixer(BlockReader& reader, TransformerBlock& block) {
@@ -215,30 +197,27 @@ DeltaPart kimi_delta(const BlockReader& reader, const std::string& module, std::
     return part;
 }
 
-std::string kimi_type(const BlockReader& reader, std::size_t layer) {
+std::size_t kimi_type(const BlockReader& reader, std::size_t layer) {
     const nlohmann::json& older = reader.config.at("linear_attn_config");
     const auto lists = [&](const char* name) {
         return older[name].is_array() &&
                std::find(older[name].begin(), older[name].end(), layer + 1) != older[name].end();
     };
     if (!older.is_object() || !older.contains("full_attn_layers") || !older.contains("kda_layers"))
-        return linear_unless(layer != 0 && layer % 4 == 0);
+        return layer != 0 && layer % 4 == 0;
     if (lists("full_attn_layers") == lists("kda_layers"))
         reader.config.fail("linear_attn_config",
                            "layer " + std::to_string(layer + 1) +
                                " (from 1) in one of full_attn_layers and kda_layers");
-    return linear_unless(lists("full_attn_layers"));
+    return lists("full_attn_layers");
 }
 
 void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    config.require("mla_use_nope", true);
-    config.require("moe_router_activation_func", "sigmoid");
-    config.require("moe_layer_freq", 1);
     config.pass_known();
     const nlohmann::json& older = config.at("linear_attn_config");
     if (!is_linear(reader)) {
-        block.mixer = latent_attention(reader, LatentNames{}, std::nullopt);
+        block.mixer = latent_attention(reader, std::nullopt);
         return;
     }
     const auto size = [&](const char* name, const char* key) {
@@ -262,18 +241,12 @@ void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr std::string_view kimi_bias[] = {"block_sparse_moe.gate.e_score_correction_bias"},
-                           ling_bias[] = {"mlp.gate.expert_bias"};
-constexpr ExpertNames kimi_experts = with_groups(
-    [] {
-        ExpertNames names = sparse_experts;
-        names.shared = "block_sparse_moe.shared_experts";
-        return names;
-    }(),
-    kimi_bias);
-constexpr ExpertNames ling_names_of_experts{.shared = "mlp.shared_experts"};
-constexpr ExpertNames new_kimi_experts = with_groups(ling_names_of_experts),
-                      ling_experts = with_groups(ling_names_of_experts, ling_bias);
+constexpr ExpertNames experts_of_ling{.shared = "shared_experts"};
+constexpr ExpertNames kimi_files =
+    with(sparse_experts, [](ExpertNames& names) { names.shared = "shared_experts"; });
+constexpr ExpertNames kimi_experts = with_groups(kimi_files),
+                      new_kimi_experts = with_groups(experts_of_ling),
+                      ling_experts = with_groups(experts_of_ling, "gate.expert_bias");
 
 void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
     const bool is_old = reader.tensors.has(reader.full("mlp.gate_proj.weight"));
@@ -283,25 +256,11 @@ void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
         block.ffn = reader.feed_forward_in(is_old ? "mlp" : "block_sparse_moe");
 }
 
-constexpr LatentNames ling_names{.query = "attention.q_proj",
-                                 .query_down = "attention.q_a_proj",
-                                 .query_norm = "attention.q_a_layernorm",
-                                 .query_up = "attention.q_b_proj",
-                                 .key_down = "attention.kv_a_proj_with_mqa",
-                                 .key_norm = "attention.kv_a_layernorm",
-                                 .key_up = "attention.kv_b_proj",
-                                 .out = "attention.dense"};
-
-std::string ling_type(const BlockReader& reader, std::size_t layer) {
-    return type_by_interval(reader, "layer_group_size", layer);
-}
-
 void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
-    config.require("moe_layer_freq", 1);
     config.pass_known();
     if (!is_linear(reader)) {
-        AttentionPart part = latent_attention(reader, ling_names, Rope::interleaved);
+        AttentionPart part = latent_attention(reader, Rope::interleaved, "attention.", "dense");
         part.gate.from = ContextGate::From::own_projection;
         part.gate.map = reader.linear("attention.g_proj", reader.width(), part.heads);
         block.mixer = std::move(part);
@@ -324,56 +283,59 @@ void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr FamilyRow qwen3_5{.type = "qwen3_5_text",
-                            .norm_plus_one = true,
-                            .query_norm = "self_attn.q_norm",
-                            .key_norm = "self_attn.k_norm",
-                            .layer_types = delta_types,
-                            .layer_rule = qwen_type,
-                            .make_mixer = make_qwen_mixer};
+constexpr FamilyRow delta_row{.layer_types = delta_types, .required = R"({"sliding_window":null})"};
+constexpr FamilyRow qwen3_5 = with(delta_row, "qwen3_5_text", [](FamilyRow& row) {
+    set_head_norms(row);
+    row.norm_plus_one = true;
+    row.passed = "mamba_ssm_dtype partial_rotary_factor mlp_only_layers full_attention_interval";
+    row.required = R"({"sliding_window":null,"attn_output_gate":true})";
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return (layer + 1) % reader.config.positive("full_attention_interval", 4) == 0;
+    };
+    row.make_mixer = make_qwen_mixer;
+});
 constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
     row.experts = &qwen_experts;
     row.has_experts = always_has_experts;
 });
 constexpr FamilyRow qwen3_next =
     with(qwen3_5_moe, "qwen3_next", [](FamilyRow& row) { row.has_experts = has_experts_by_step; });
-constexpr FamilyRow olmo_hybrid{.type = "olmo_hybrid",
-                                .attention_norm = {},
-                                .ffn_norm = {},
-                                .query_norm = "self_attn.q_norm",
-                                .key_norm = "self_attn.k_norm",
-                                .norms_whole = true,
-                                .rotary = Rotary::none,
-                                .layer_types = delta_types,
-                                .layer_rule = olmo_type,
-                                .make_mixer = make_olmo_mixer};
-constexpr FamilyRow kimi_linear{.type = "kimi_linear",
-                                .layer_types = delta_types,
-                                .experts = &new_kimi_experts,
-                                .has_experts = has_experts_by_type,
-                                .other_experts = &kimi_experts,
-                                .layer_rule = kimi_type,
-                                .make_mixer = make_kimi_mixer,
-                                .make_block_ffn = make_kimi_ffn};
+constexpr FamilyRow olmo_hybrid = with(delta_row, "olmo_hybrid", [](FamilyRow& row) {
+    set_head_norms(row);
+    row.attention_norm = row.ffn_norm = {};
+    row.norms_whole = true;
+    row.rotary = Rotary::none;
+    row.layer_rule = olmo_type;
+    row.make_mixer = make_olmo_mixer;
+});
+constexpr FamilyRow kimi_linear = with(delta_row, "kimi_linear", [](FamilyRow& row) {
+    row.experts = &new_kimi_experts;
+    row.other_experts = &kimi_experts;
+    row.has_experts = has_experts_by_type;
+    row.layer_rule = kimi_type;
+    row.required = R"({"sliding_window":null,"mla_use_nope":true,
+        "moe_router_activation_func":"sigmoid","moe_layer_freq":1})";
+    row.make_mixer = make_kimi_mixer;
+    row.make_block_ffn = make_kimi_ffn;
+});
 constexpr std::string_view ling_ids[] = {"embed_tokens"};
-constexpr FamilyRow bailing_hybrid{.type = "bailing_hybrid",
-                                   .ids = "word_embeddings",
-                                   .layer_types = delta_types,
-                                   .experts = &ling_experts,
-                                   .has_experts = has_experts_by_type,
-                                   .layer_rule = ling_type,
-                                   .other_ids = ling_ids,
-                                   .make_mixer = make_ling_mixer};
+constexpr FamilyRow bailing_hybrid = with(delta_row, "bailing_hybrid", [](FamilyRow& row) {
+    row.ids = "word_embeddings";
+    row.other_ids = ling_ids;
+    row.experts = &ling_experts;
+    row.has_experts = has_experts_by_type;
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
+    };
+    row.required = R"({"sliding_window":null,"moe_layer_freq":1})";
+    row.make_mixer = make_ling_mixer;
+});
 constexpr FamilyRow rows[] = {qwen3_5,     in_text_config(qwen3_5, "qwen3_5"),
                               qwen3_5_moe, in_text_config(qwen3_5_moe, "qwen3_5_moe"),
                               qwen3_next,  olmo_hybrid,
                               kimi_linear, bailing_hybrid};
 
 }  // namespace
-}  // namespace rows_delta
+}  // namespace attn::io::rows_delta
 
-FamilyRows rows_of_delta() {
-    return rows_delta::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::delta_rows = rows_delta::rows;

@@ -1,16 +1,19 @@
 // BERT and encoders that differ from it in the order of norms, in shared blocks, in factorised
-// embeddings or in their positions.
+// embeddings or in their positions; DeBERTa, whose scores depend on contents and relative positions
+// apart.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/model/attention_part.hpp"
+#include "io/text/text.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_encoder {
+namespace attn::io::rows_encoder {
 namespace {
 
 constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
@@ -31,46 +34,35 @@ std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
            std::to_string(layer % inner) + ".";
 }
-void adjust_albert_model(ModelReader& reader) {
-    reader.spec.layers *= reader.config.whole("inner_group_num");
-}
 constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
     row.prefix = "albert.";
     row.layer_name = name_of_albert_layer;
     row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.query = "attention.query";
-    row.key = "attention.key";
-    row.value = "attention.value";
-    row.out = "attention.dense";
+    row.attention = {"attention.query", "attention.key", "attention.value", "attention.dense"};
     row.attention_sum_norm = "attention.LayerNorm";
-    row.up = "ffn";
-    row.down = "ffn_output";
+    row.ffn = {{}, "ffn", "ffn_output"};
     row.ffn_sum_norm = "full_layer_layer_norm";
-    row.adjust_model = adjust_albert_model;
+    row.adjust_model = [](ModelReader& reader) {
+        reader.spec.layers *= reader.config.whole("inner_group_num");
+    };
     row.adjust = nullptr;
 });
 
-void adjust_distilbert_model(ModelReader& reader) {
-    // The tensors show the width; the table of positions is in the file, sinusoidal or not.
-    pass_keys(reader.config, {"hidden_dim", "sinusoidal_pos_embds"});
-}
 constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row) {
     row.prefix = "distilbert.";
     row.layer = "transformer.layer.#.";
     row.segments = {};
     row.eps = {};
     row.eps_value = 1e-12;
-    row.query = "attention.q_lin";
-    row.key = "attention.k_lin";
-    row.value = "attention.v_lin";
-    row.out = "attention.out_lin";
+    row.attention = {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"};
     row.attention_sum_norm = "sa_layer_norm";
-    row.up = "ffn.lin1";
-    row.down = "ffn.lin2";
+    row.ffn = {{}, "ffn.lin1", "ffn.lin2"};
     row.ffn_sum_norm = "output_layer_norm";
     row.activation = "activation";
     row.inner_key = "hidden_dim";
-    row.adjust_model = adjust_distilbert_model;
+    // The table of positions is in the file, sinusoidal or not.
+    row.passed = "hidden_dim sinusoidal_pos_embds";
+    row.adjust_model = nullptr;
     row.adjust = nullptr;
 });
 
@@ -81,13 +73,13 @@ constexpr FamilyRow electra = with(bert_row, "electra", [](FamilyRow& row) {
 
 void adjust_ernie_model(ModelReader& reader) {
     adjust_bert_model(reader);
-    reader.config.at("task_type_vocab_size");
     if (reader.config.flag("use_task_id"))
         reader.spec.embedding.first_rows = {
             reader.tensors.get("embeddings.task_type_embeddings.weight")};
 }
 constexpr FamilyRow ernie = with(bert_row, "ernie", [](FamilyRow& row) {
     row.prefix = "ernie.";
+    row.passed = "task_type_vocab_size";
     row.adjust_model = adjust_ernie_model;
 });
 
@@ -115,25 +107,21 @@ constexpr FamilyRow roberta_xl = with(norms_before, "xlm-roberta-xl", [](FamilyR
     row.adjust_model = adjust_roberta_model;
 });
 
-void adjust_rembert_model(ModelReader& reader) {
-    adjust_bert_model(reader);
-    pass_keys(reader.config, {"input_embedding_size", "output_embedding_size"});
-}
 constexpr FamilyRow rembert = with(bert_row, "rembert", [](FamilyRow& row) {
     row.prefix = "rembert.";
     row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.adjust_model = adjust_rembert_model;
+    row.passed = "input_embedding_size output_embedding_size";
 });
 
 /// Every token has the box (0, 0, 0, 0): a model that is given ids alone.
 void adjust_layoutlm_model(ModelReader& reader) {
-    reader.config.at("max_2d_position_embeddings");
     for (const char* name : {"x", "y", "x", "y", "h", "w"})
         reader.spec.embedding.first_rows.push_back(
             reader.tensors.get(std::string("embeddings.") + name + "_position_embeddings.weight"));
 }
 constexpr FamilyRow layoutlm = with(bert_row, "layoutlm", [](FamilyRow& row) {
     row.prefix = "layoutlm.";
+    row.passed = "max_2d_position_embeddings";
     row.adjust_model = adjust_layoutlm_model;
     row.adjust = nullptr;
 });
@@ -145,8 +133,7 @@ void adjust_mpnet_model(ModelReader& reader) {
 }
 
 /// The buckets of T5, of which the class takes the first 32 whatever their number.
-void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_mpnet(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const DistanceBuckets buckets;
     const std::size_t rows = reader.config.whole("relative_attention_num_buckets");
     if (rows < buckets.count) reader.config.fail("relative_attention_num_buckets", "at least 32");
@@ -157,10 +144,8 @@ void adjust_mpnet(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
     row.prefix = "mpnet.";
     row.segments = {};
-    row.query = "attention.attn.q";
-    row.key = "attention.attn.k";
-    row.value = "attention.attn.v";
-    row.out = "attention.attn.o";
+    row.attention = {"attention.attn.q", "attention.attn.k", "attention.attn.v",
+                     "attention.attn.o"};
     row.attention_sum_norm = "attention.LayerNorm";
     row.adjust_model = adjust_mpnet_model;
     row.adjust = adjust_mpnet;
@@ -169,34 +154,24 @@ constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
 /// Sines, then cosines of each position: of the file if it has them.
 std::shared_ptr<const std::vector<double>> roformer_table(const BlockReader& reader,
                                                           std::size_t width) {
-    const std::size_t pairs = width / 2;
-    const Parameter stored = reader.tensors.find("encoder.embed_positions.weight");
+    constexpr const char* name = "encoder.embed_positions.weight";
+    const std::size_t pairs = width / 2, rows = reader.config.whole("max_position_embeddings");
+    std::vector<double> stored;
+    if (reader.tensors.has(name)) stored = elements_of(reader.tensors.get(name, {rows, width}));
     auto table = std::make_shared<std::vector<double>>();
-    if (stored != nullptr) {
-        const std::size_t rows = reader.config.whole("max_position_embeddings");
-        const std::vector<double> numbers =
-            elements_of(reader.tensors.get("encoder.embed_positions.weight", {rows, width}));
-        for (std::size_t row = 0; row < rows; ++row)
-            for (std::size_t i = 0; i < pairs; ++i) {
-                table->push_back(numbers[row * width + pairs + i]);
-                table->push_back(numbers[row * width + i]);
-            }
-        return table;
-    }
-    const std::size_t rows = reader.config.whole("max_position_embeddings");
     for (std::size_t row = 0; row < rows; ++row)
         for (std::size_t i = 0; i < pairs; ++i) {
             const double angle =
                 static_cast<double>(row) /
                 std::pow(10000.0, 2 * static_cast<double>(i) / static_cast<double>(width));
-            table->push_back(std::cos(angle));
-            table->push_back(std::sin(angle));
+            const double* const at = stored.empty() ? nullptr : stored.data() + row * width + i;
+            table->push_back(at == nullptr ? std::cos(angle) : at[pairs]);
+            table->push_back(at == nullptr ? std::sin(angle) : *at);
         }
     return table;
 }
-void adjust_roformer(BlockReader& reader, TransformerBlock& block) {
-    adjust_bert(reader, block);
-    auto& part = attention_of(block);
+void adjust_roformer(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_bert(reader, block, part);
     if (part.d_k % 2 != 0)
         reader.config.fail("num_attention_heads", "a number of heads whose width is even");
     Rotation rotation;
@@ -213,6 +188,185 @@ constexpr FamilyRow roformer = with(bert_row, "roformer", [](FamilyRow& row) {
     row.adjust = adjust_roformer;
 });
 
+using nlohmann::json;
+
+/// "c2p", "p2c": of a list, or of "c2p|p2c".
+std::vector<std::string> position_types(const ModelConfig& config) {
+    std::vector<std::string> types;
+    const json& given = config.at("pos_att_type");
+    if (given.is_string()) {
+        for (const std::string_view part : split_text(given.get_ref<const std::string&>(), '|')) {
+            std::string word;
+            for (const char c : part)
+                if (c != ' ') word += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+            if (!word.empty()) types.push_back(word);
+        }
+    } else if (given.is_array()) {
+        for (const json& type : given)
+            types.push_back(type.is_string() ? type.get<std::string>() : std::string());
+    }
+    for (const std::string& type : types)
+        if (type != "c2p" && type != "p2c") config.fail("pos_att_type", "a list of c2p and p2c");
+    return types;
+}
+bool has(const std::vector<std::string>& types, const char* type) {
+    return std::ranges::find(types, type) != types.end();
+}
+
+std::size_t longest_distance(const ModelConfig& config) {
+    const json& given = config.at("max_relative_positions");
+    const std::size_t positions = config.positive("max_position_embeddings");
+    return given.is_number_integer() && given.get<std::int64_t>() >= 1
+               ? config.whole("max_relative_positions")
+               : positions;
+}
+
+void adjust_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    if (config.flag("position_biased_input", true))
+        embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
+    if (config.whole("type_vocab_size", 0) > 0)
+        embedding.segments = reader.tensors.get("embeddings.token_type_embeddings.weight");
+    if (config.whole("embedding_size", config.whole("hidden_size")) != config.whole("hidden_size"))
+        embedding.projection = reader.tensors.linear("embeddings.embed_proj");
+    embedding.projects_before_norm = true;
+}
+
+/// Scores are divided by the root of the head's width times their number.
+double scale_of(const AttentionPart& part, std::size_t scores) {
+    return 1 / std::sqrt(static_cast<double>(part.d_k * scores));
+}
+
+void adjust_deberta(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    const std::size_t d = part.d_k, width = part.heads * d;
+    const std::vector<double> q = reader.elements("attention.self.q_bias", {width}),
+                              v = reader.elements("attention.self.v_bias", {width});
+    std::vector<double> bias(3 * width);
+    for (std::size_t i = 0; i < width; ++i) {
+        bias[i / d * 3 * d + i % d] = q[i];
+        bias[i / d * 3 * d + 2 * d + i % d] = v[i];
+    }
+    part.query.bias = std::make_shared<const ComputedParameter>(
+        std::move(bias), std::vector<std::size_t>{3 * width});
+    const std::vector<std::string> types = position_types(config);
+    part.scale = scale_of(part, 1 + types.size());
+    if (!config.flag("relative_attention") || types.empty()) return;
+    RelativePositions positions;
+    positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
+    if (has(types, "c2p")) positions.key = reader.linear("attention.self.pos_proj", 0, width);
+    if (has(types, "p2c")) positions.query = reader.linear("attention.self.pos_q_proj", 0, width);
+    positions.scale = part.scale;
+    positions.centre = positions.largest = longest_distance(config);
+    positions.clamps_to_length = true;
+    part.content_bias = std::move(positions);
+}
+
+/// Distances above half of the buckets are in buckets by their logarithm, in float32 as the model
+/// was trained.
+std::int64_t log_bucket(std::int64_t distance, std::int64_t buckets, std::int64_t longest) {
+    const std::int64_t middle = buckets / 2, size = std::abs(distance);
+    if (size <= middle) return distance;
+    const float turns = std::log(static_cast<float>(size) / static_cast<float>(middle)) /
+                        std::log(static_cast<float>(static_cast<double>(longest - 1) /
+                                                    static_cast<double>(middle))) *
+                        static_cast<float>(middle - 1);
+    const auto bucket = static_cast<std::int64_t>(std::ceil(turns)) + middle;
+    return distance < 0 ? -bucket : bucket;
+}
+
+/// The convolution of DeBERTa V2's largest models, after the first block.
+void add_convolution(BlockReader& reader, TransformerBlock& block) {
+    const ModelConfig& config = reader.config;
+    const std::size_t taps = config.whole("conv_kernel_size"),
+                      groups = config.whole("conv_groups", 1), width = reader.width();
+    if (taps % 2 == 0) config.fail("conv_kernel_size", "an odd number");
+    if (groups == 0 || width % groups != 0)
+        config.fail("conv_groups", "a divisor of hidden_size " + std::to_string(width));
+    const std::size_t own = width / groups;
+    const std::vector<double> stored =
+        elements_of(reader.tensors.get("encoder.conv.conv.weight", {width, own, taps}));
+    std::vector<double> weight(width * taps * width);
+    for (std::size_t o = 0; o < width; ++o)
+        for (std::size_t c = 0; c < own; ++c)
+            for (std::size_t j = 0; j < taps; ++j)
+                weight[(o * taps + j) * width + o / own * own + c] =
+                    stored[(o * own + c) * taps + j];
+    TokenConvolution convolution;
+    convolution.taps = taps;
+    convolution.map.weight = std::make_shared<const ComputedParameter>(
+        std::move(weight), std::vector<std::size_t>{width, taps * width});
+    convolution.map.bias = reader.tensors.get("encoder.conv.conv.bias", {width});
+    convolution.map.d_in = taps * width;
+    convolution.map.d_out = width;
+    convolution.activation = &reader.activation(config.text("conv_act", "tanh"));
+    convolution.norm = layer_norm_of(reader.tensors, "encoder.conv.LayerNorm",
+                                     config.number("layer_norm_eps"), width);
+    block.convolution = std::move(convolution);
+}
+
+void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    const std::size_t width = part.heads * part.d_k;
+    config.require("attention_head_size", part.d_k);
+    const std::vector<std::string> types = position_types(config);
+    const bool for_queries = has(types, "c2p"), for_keys = has(types, "p2c");
+    part.scale = scale_of(part, std::size_t{1} + (for_queries ? 1 : 0) + (for_keys ? 1 : 0));
+    const json& given = config.at("position_buckets");
+    const std::size_t buckets = given.is_number_integer() && given.get<std::int64_t>() > 0
+                                    ? config.whole("position_buckets")
+                                    : 0;
+    const bool shares = config.flag("share_att_key");
+    const std::string norms = config.text("norm_rel_ebd", "none");
+    if (norms != "none" && norms != "layer_norm")
+        config.fail("norm_rel_ebd", "\"none\" or \"layer_norm\"");
+    if (config.flag("relative_attention") && !types.empty()) {
+        RelativePositions positions;
+        positions.table = reader.tensors.get("encoder.rel_embeddings.weight");
+        if (norms == "layer_norm")
+            positions.norm = layer_norm_of(reader.tensors, "encoder.LayerNorm",
+                                           config.number("layer_norm_eps"), reader.width());
+        const std::string module = "attention.self.";
+        if (for_queries)
+            positions.key = shares ? part.key : reader.linear(module + "pos_key_proj", 0, width);
+        if (for_keys)
+            positions.query =
+                shares ? part.query : reader.linear(module + "pos_query_proj", 0, width);
+        positions.scale = part.scale;
+        const auto longest = static_cast<std::int64_t>(longest_distance(config));
+        positions.centre = positions.largest =
+            buckets != 0 ? buckets : static_cast<std::size_t>(longest);
+        if (buckets != 0)
+            positions.bucket = [count = static_cast<std::int64_t>(buckets),
+                                longest](std::int64_t distance) {
+                return log_bucket(distance, count, longest);
+            };
+        part.content_bias = std::move(positions);
+    }
+    if (config.whole("conv_kernel_size", 0) > 0 && reader.layer == 0)
+        add_convolution(reader, block);
+}
+
+constexpr FamilyRow deberta = with(bert_row, "deberta", [](FamilyRow& row) {
+    row.prefix = "deberta.";
+    row.positions = row.segments = {};
+    row.joined = JoinedHeads::groups;
+    row.attention.query = "attention.self.in_proj";
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size";
+    row.required = R"({"talking_head":false})";
+    row.adjust_model = adjust_model;
+    row.adjust = adjust_deberta;
+});
+constexpr FamilyRow deberta_v2 = with(deberta, "deberta-v2", [](FamilyRow& row) {
+    row.joined = JoinedHeads::separate;
+    row.attention = {"attention.self.query_proj", "attention.self.key_proj",
+                     "attention.self.value_proj", row.attention.out};
+    row.passed = "legacy pooler_hidden_act pooler_hidden_size conv_act conv_groups";
+    row.required = {};
+    row.adjust = adjust_deberta_v2;
+});
+
 constexpr FamilyRow rows[] = {bert_row,
                               roberta,
                               with(roberta, "camembert"),
@@ -227,13 +381,11 @@ constexpr FamilyRow rows[] = {bert_row,
                               rembert,
                               layoutlm,
                               mpnet,
-                              roformer};
+                              roformer,
+                              deberta,
+                              deberta_v2};
 
 }  // namespace
-}  // namespace rows_encoder
+}  // namespace attn::io::rows_encoder
 
-FamilyRows rows_of_encoder() {
-    return rows_encoder::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::encoder_rows = rows_encoder::rows;

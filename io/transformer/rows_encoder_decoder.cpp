@@ -5,11 +5,9 @@
 
 #include "core/model/attention_part.hpp"
 #include "core/model/stages.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_encoder_decoder {
+namespace attn::io::rows_encoder_decoder {
 namespace {
 
 constexpr std::string_view encoder_ids[] = {"shared", "decoder.embed_tokens"};
@@ -23,10 +21,6 @@ void adjust_common(ModelReader& reader) {
         config.fail("d_model", "the width of the embedding, " + std::to_string(width));
     if (config.flag("scale_embedding"))
         model.embedding.scale = std::sqrt(static_cast<double>(config.whole("d_model")));
-    // The tensors show them; the others are of older files and have no effect.
-    pass_keys(config, {"decoder_vocab_size", "share_encoder_decoder_embeddings", "normalize_before",
-                       "normalize_embedding", "add_final_layer_norm", "static_position_embeddings",
-                       "extra_pos_embeddings", "add_bias_logits"});
     const Parameter bias = reader.tensors.find_whole("final_logits_bias");
     if (bias == nullptr) return;
     model.head = [head = model.head, bias] {
@@ -76,32 +70,31 @@ void adjust_m2m(ModelReader& reader) {
     };
 }
 
-constexpr FamilyRow bart_decoder{.type = "bart",
-                                 .layer = "decoder.layers.#.",
-                                 .ids = "decoder.embed_tokens",
-                                 .positions = "decoder.embed_positions",
-                                 .embedding_norm = "decoder.layernorm_embedding",
-                                 .final_norm = {},
-                                 .rms = false,
-                                 .eps = {},
-                                 .attention_norm = {},
-                                 .attention_sum_norm = "self_attn_layer_norm",
-                                 .ffn_norm = {},
-                                 .ffn_sum_norm = "final_layer_norm",
-                                 .out = "self_attn.out_proj",
-                                 .rotary = Rotary::none,
-                                 .gate = {},
-                                 .up = "fc1",
-                                 .down = "fc2",
-                                 .activation = "activation_function",
-                                 .adjust_model = adjust_bart,
-                                 .cross = "encoder_attn",
-                                 .cross_sum_norm = "encoder_attn_layer_norm",
-                                 .layers_key = "decoder_layers",
-                                 .heads_key = "decoder_attention_heads",
-                                 .inner_key = "decoder_ffn_dim",
-                                 .other_ids = decoder_ids,
-                                 .other_prefixes = prefixes};
+constexpr FamilyRow bart_decoder = with(layer_norm_row, "bart", [](FamilyRow& row) {
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_ids = decoder_ids;
+    row.other_prefixes = prefixes;
+    row.positions = "decoder.embed_positions";
+    row.embedding_norm = "decoder.layernorm_embedding";
+    row.final_norm = row.attention_norm = row.ffn_norm = {};
+    row.eps = {};
+    row.attention_sum_norm = "self_attn_layer_norm";
+    row.ffn_sum_norm = "final_layer_norm";
+    row.attention = out_proj_modules;
+    row.ffn = {{}, "fc1", "fc2"};
+    row.activation = "activation_function";
+    row.cross = "encoder_attn";
+    row.cross_sum_norm = "encoder_attn_layer_norm";
+    row.layers_key = "decoder_layers";
+    row.heads_key = "decoder_attention_heads";
+    row.inner_key = "decoder_ffn_dim";
+    // The tensors show them, or they are of older files.
+    row.passed =
+        "decoder_vocab_size share_encoder_decoder_embeddings normalize_before normalize_embedding "
+        "add_final_layer_norm static_position_embeddings extra_pos_embeddings add_bias_logits";
+    row.adjust_model = adjust_bart;
+});
 
 constexpr FamilyRow encoder_of(const FamilyRow* decoder) {
     FamilyRow row = *decoder;
@@ -145,8 +138,6 @@ void adjust_whisper_encoder(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("d_model"), bins = config.whole("num_mel_bins"),
                       positions = config.whole("max_source_positions");
-    pass_keys(config, {"scale_embedding", "use_weighted_layer_sum",
-                       "max_target_positions"});  // of the decoder, or of another head
     SoundSpec sound;
     sound.takes_features = true;
     sound.frames_needed = 2 * positions;
@@ -163,19 +154,16 @@ void adjust_whisper_encoder(ModelReader& reader) {
     reader.spec.input = std::move(sound);
 }
 
-/// Keys of the encoder, of which a decoder alone has the config too, and one without effect.
-void adjust_whisper_decoder(ModelReader& reader) {
-    pass_keys(reader.config, {"max_source_positions", "num_mel_bins", "use_weighted_layer_sum",
-                              "scale_embedding"});
-}
-
 constexpr std::string_view features[] = {"input_features"};
 
 constexpr FamilyRow whisper_decoder = with(mbart_decoder, "whisper", [](FamilyRow& row) {
     row.embedding_norm = {};
     row.other_ids = {};
     row.head = "proj_out";
-    row.adjust_model = adjust_whisper_decoder;
+    row.passed =
+        "max_source_positions num_mel_bins use_weighted_layer_sum scale_embedding "
+        "max_target_positions";
+    row.adjust_model = nullptr;
     row.kv_heads_key = "decoder_attention_heads";
     row.positions_key = "max_target_positions";
 });
@@ -198,18 +186,17 @@ void make_t5_ffn(BlockReader& reader, TransformerBlock& block) {
     if (is_gated) function = function == "gated-gelu" ? "gelu_new" : function.substr(6);
     if (config.gives("dense_act_fn")) function = config.text("dense_act_fn");
     if (config.gives("is_gated_act")) is_gated = config.flag("is_gated_act");
-    const std::string up(reader.row.up), gate(reader.row.gate);
+    const std::string up(reader.row.ffn.up), gate(reader.row.ffn.gate);
     FeedForward part;
     part.activation = &reader.activation(function);
     if (is_gated) part.gate = reader.linear(gate);
     part.up = reader.linear(is_gated ? up + "_1" : up, 0, part.gate.d_out);
-    part.down = reader.linear(reader.row.down, part.up.d_out);
+    part.down = reader.linear(reader.row.ffn.down, part.up.d_out);
     block.ffn = std::move(part);
 }
 
-void adjust_t5(BlockReader& reader, TransformerBlock& block) {
+void adjust_t5(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     if (part.query.d_in != config.whole("d_model"))
         config.fail("d_model", "the width of the matrices, " + std::to_string(part.query.d_in));
     part.scale = 1;
@@ -232,11 +219,6 @@ void adjust_t5(BlockReader& reader, TransformerBlock& block) {
     part.bias = bucket_bias(buckets, table);
 }
 
-/// For files of the encoder alone, too.
-void adjust_t5_encoder(ModelReader& reader) {
-    pass_keys(reader.config, {"num_decoder_layers", "scale_decoder_outputs", "scalable_attention"});
-}
-
 void adjust_t5_decoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     ModelSpec& model = reader.spec;
@@ -254,14 +236,13 @@ constexpr FamilyRow stack{.prefix = {},
                           .head = {},
                           .eps = "layer_norm_epsilon",
                           .attention_norm = "layer.0.layer_norm",
-                          .query = "layer.0.SelfAttention.q",
-                          .key = "layer.0.SelfAttention.k",
-                          .value = "layer.0.SelfAttention.v",
-                          .out = "layer.0.SelfAttention.o",
+                          .attention = {"layer.0.SelfAttention.q", "layer.0.SelfAttention.k",
+                                        "layer.0.SelfAttention.v", "layer.0.SelfAttention.o"},
                           .rotary = Rotary::none,
                           .activation = "dense_act_fn",
                           .ignored = unused,
                           .adjust = adjust_t5,
+                          .passed = "num_decoder_layers scale_decoder_outputs scalable_attention",
                           .inner_key = "d_ff",
                           .make_block_ffn = make_t5_ffn};
 constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
@@ -274,9 +255,8 @@ constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
     row.cross_norm = "layer.1.layer_norm";
     row.cross = "layer.1.EncDecAttention";
     row.ffn_norm = "layer.2.layer_norm";
-    row.gate = "layer.2.DenseReluDense.wi_0";
-    row.up = "layer.2.DenseReluDense.wi";
-    row.down = "layer.2.DenseReluDense.wo";
+    row.ffn = {"layer.2.DenseReluDense.wi_0", "layer.2.DenseReluDense.wi",
+               "layer.2.DenseReluDense.wo"};
     row.adjust_model = adjust_t5_decoder;
 });
 constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
@@ -286,10 +266,8 @@ constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
     row.final_norm = "encoder.final_layer_norm";
     row.causal = false;
     row.ffn_norm = "layer.1.layer_norm";
-    row.gate = "layer.1.DenseReluDense.wi_0";
-    row.up = "layer.1.DenseReluDense.wi";
-    row.down = "layer.1.DenseReluDense.wo";
-    row.adjust_model = adjust_t5_encoder;
+    row.ffn = {"layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi",
+               "layer.1.DenseReluDense.wo"};
     row.decoder = &t5_decoder;
 });
 constexpr FamilyRow mt5_decoder = with(t5_decoder, "mt5");
@@ -308,10 +286,6 @@ constexpr FamilyRow rows[] = {encoder_of(&bart_decoder),
                               umt5};
 
 }  // namespace
-}  // namespace rows_encoder_decoder
+}  // namespace attn::io::rows_encoder_decoder
 
-FamilyRows rows_of_encoder_decoder() {
-    return rows_encoder_decoder::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::encoder_decoder_rows = rows_encoder_decoder::rows;

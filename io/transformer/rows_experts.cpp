@@ -3,8 +3,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_experts {
+namespace attn::io::rows_experts {
 namespace {
 
 constexpr ExpertNames mixtral_experts = with(sparse_experts, [](ExpertNames& names) {
@@ -21,13 +20,11 @@ constexpr FamilyRow mixtral = with(llama_row, "mixtral", [](FamilyRow& row) {
     row.has_experts = always_has_experts;
 });
 
-constexpr ExpertNames qwen2_experts{.shared = "mlp.shared_expert",
-                                    .shared_gate = "mlp.shared_expert_gate"};
+constexpr ExpertNames qwen2_experts{.shared = "shared_expert", .shared_gate = "shared_expert_gate"};
 
-std::string qwen2_moe_type(const BlockReader& reader, std::size_t layer) {
-    const bool slides = reader.config.flag("use_sliding_window") && layer % 2 == 0 &&
-                        layer < reader.config.whole("max_window_layers", 0);
-    return slides ? "sliding_attention" : "full_attention";
+std::size_t qwen2_moe_type(const BlockReader& reader, std::size_t layer) {
+    return reader.config.flag("use_sliding_window") && layer % 2 == 0 &&
+           layer < reader.config.whole("max_window_layers", 0);
 }
 
 constexpr FamilyRow qwen2_moe = with(llama_row, "qwen2_moe", [](FamilyRow& row) {
@@ -39,10 +36,9 @@ constexpr FamilyRow qwen2_moe = with(llama_row, "qwen2_moe", [](FamilyRow& row) 
 
 // Phi 3.5: LayerNorms, and a router that chooses one expert after the other.
 constexpr ExpertNames phi_library_experts{
-    .router = "mlp.router", .count = "num_local_experts", .normalise = false};
+    .router = "router", .count = "num_local_experts", .normalise = false};
 
-void adjust_phimoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_phimoe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const nlohmann::json rope = reader.config.rope();
     if (rope.value("rope_type", nlohmann::json("default")) != "default" && part.rotation) {
         // Always the factors of short texts, though the scale depends on the length.
@@ -72,7 +68,7 @@ constexpr FamilyRow phimoe = with(mixtral, "phimoe", [](FamilyRow& row) {
 });
 
 // GPT-OSS: sinks, and experts with a limit and biases.
-constexpr ExpertNames gpt_oss_experts{.router = "mlp.router",
+constexpr ExpertNames gpt_oss_experts{.router = "router",
                                       .stacked_in_out = true,
                                       .stacked_joined = FeedForward::Joined::interleaved,
                                       .count = "num_local_experts",
@@ -88,8 +84,7 @@ void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
         row.experts = &gpt_oss_mxfp4;
 }
 
-void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.sink = reader.elements("self_attn.sinks", {part.heads});
     if (is_attention_alone(block)) return;
     auto& experts = std::get<Experts>(block.ffn);
@@ -115,8 +110,7 @@ constexpr FamilyRow gpt_oss = with(llama_row, "gpt_oss", [](FamilyRow& row) {
 });
 
 // MiniMax M2: norms over all heads, and a sigmoid router.
-void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_minimax_m2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     const bool has_part =
         rope.contains("partial_rotary_factor") || reader.config.gives("partial_rotary_factor");
@@ -124,25 +118,15 @@ void adjust_minimax_m2(BlockReader& reader, TransformerBlock& block) {
         rope["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(part.d_k);
         part.rotation = reader.rotation(part.d_k, rope);
     }
-    reader.config.require("scoring_func", "sigmoid");
-    reader.config.require("use_routing_bias", true);
-    reader.config.require("use_qk_norm", true);
     if (reader.config.gives("attn_type_list"))
         for (const nlohmann::json& kind : reader.config.at("attn_type_list"))
             if (kind != 1) reader.config.fail("attn_type_list", "a list of 1, softmax attention");
-    pass_keys(reader.config, {"layernorm_full_attention_alpha", "layernorm_full_attention_beta",
-                              "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta",
-                              "layernorm_mlp_alpha", "layernorm_mlp_beta", "mtp_transformer_layers",
-                              "num_mtp_modules", "use_mtp", "shared_intermediate_size"});
-    reader.config.require("qk_norm_type", "per_layer");
 }
 
-constexpr std::string_view minimax_bias[] = {"block_sparse_moe.e_score_correction_bias",
-                                             "mlp.e_score_correction_bias"};
 constexpr ExpertNames with_minimax_bias(ExpertNames names) {
     names.scores = Experts::Scores::sigmoid;
     names.normalise_key = {};
-    names.choice_bias = minimax_bias;
+    names.choice_bias = "e_score_correction_bias";
     return names;
 }
 constexpr ExpertNames minimax_experts = with_minimax_bias(mixtral_experts),
@@ -154,13 +138,20 @@ constexpr FamilyRow minimax_m2 = with(mixtral, "minimax_m2", [](FamilyRow& row) 
     row.norms_whole = true;
     row.experts = &minimax_experts;
     row.other_experts = &minimax_library;
+    row.passed =
+        "layernorm_full_attention_alpha layernorm_full_attention_beta "
+        "layernorm_linear_attention_alpha layernorm_linear_attention_beta layernorm_mlp_alpha "
+        "layernorm_mlp_beta mtp_transformer_layers num_mtp_modules use_mtp "
+        "shared_intermediate_size";
+    row.required = R"({"scoring_func":"sigmoid","use_routing_bias":true,"use_qk_norm":true,
+        "qk_norm_type":"per_layer"})";
     row.adjust = adjust_minimax_m2;
 });
 
 constexpr FamilyRow glm = with(llama_row, "glm", [](FamilyRow& row) {
     row.rotary = Rotary::interleaved;
-    row.gate = {};
-    row.up = "mlp.gate_up_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.gate_up_proj";
     row.ffn_joined = FeedForward::Joined::gate_first;
 });
 constexpr FamilyRow glm4 = with(glm, "glm4", [](FamilyRow& row) {
@@ -170,31 +161,33 @@ constexpr FamilyRow glm4 = with(glm, "glm4", [](FamilyRow& row) {
 constexpr FamilyRow glm4v_text = with(glm4, "glm4v_text");
 constexpr FamilyRow glm4v = in_text_config(glm4v_text, "glm4v", "model.language_model.");
 
-constexpr ExpertNames grouped_experts = with_groups({.shared = "mlp.shared_experts",
+constexpr ExpertNames grouped_experts = with_groups({.shared = "shared_experts",
                                                      .count = "n_routed_experts",
                                                      .normalise = true,
                                                      .shared_count = "n_shared_experts"});
 
-void adjust_grouped(BlockReader& reader, TransformerBlock& /*block*/) {
+void adjust_grouped(BlockReader& reader, TransformerBlock&, AttentionPart&) {
     if (reader.config.at("scoring_func") != "noaux_tc")  // in dots.llm1's files
         reader.config.require("scoring_func", "sigmoid");
-    reader.config.require("topk_method", "noaux_tc");
-    reader.config.require("moe_layer_freq", 1);
-    pass_keys(reader.config, {"use_sliding_window", "ep_size", "first_k_dense_replace"});
 }
 
-void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block) {
+void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     if (reader.config.flag("use_qk_norm")) {
-        AttentionPart& part = attention_of(block);
         part.query_norm = reader.norm("self_attn.q_norm");
         part.key_norm = reader.norm("self_attn.k_norm");
     }
-    adjust_grouped(reader, block);
+    adjust_grouped(reader, block, part);
+}
+
+constexpr void set_grouped(FamilyRow& row) {
+    row.experts = &grouped_experts;
+    row.has_experts = has_experts_after_dense;
+    row.passed = "use_sliding_window ep_size first_k_dense_replace";
+    row.required = R"({"topk_method":"noaux_tc","moe_layer_freq":1})";
 }
 
 constexpr FamilyRow glm4_moe = with(llama_row, "glm4_moe", [](FamilyRow& row) {
-    row.experts = &grouped_experts;
-    row.has_experts = has_experts_after_dense;
+    set_grouped(row);
     row.adjust = adjust_glm4_moe;
 });
 constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row) {
@@ -202,30 +195,24 @@ constexpr FamilyRow solar_open = with(glm4_moe, "solar_open", [](FamilyRow& row)
     row.adjust = adjust_grouped;
 });
 
-constexpr ExpertNames dots1_experts = with_groups({.shared = "mlp.shared_experts",
-                                                   .count = "n_routed_experts",
-                                                   .shared_count = "n_shared_experts"});
+constexpr ExpertNames dots1_experts = with_groups(
+    {.shared = "shared_experts", .count = "n_routed_experts", .shared_count = "n_shared_experts"});
 
-std::string dots1_type(const BlockReader& reader, std::size_t layer) {
-    const bool slides = !reader.config.at("sliding_window").is_null() &&
-                        layer >= reader.config.whole("max_window_layers", 62);
-    return slides ? "sliding_attention" : "full_attention";
+std::size_t dots1_type(const BlockReader& reader, std::size_t layer) {
+    return !reader.config.at("sliding_window").is_null() &&
+           layer >= reader.config.whole("max_window_layers", 62);
 }
 
 constexpr FamilyRow dots1 = with(head_norms_row, "dots1", [](FamilyRow& row) {
     row.windowed = Windowed::all;
     row.layer_rule = dots1_type;
+    set_grouped(row);
     row.experts = &dots1_experts;
-    row.has_experts = has_experts_after_dense;
     row.adjust = adjust_grouped;
 });
 
 // MiMo V2: layers with a window have twice as many key heads, and sinks.
 constexpr ExpertNames mimo_experts = with_groups({.count = "n_routed_experts", .normalise = true});
-
-std::string mimo_type(const BlockReader&, std::size_t layer) {
-    return layer == 0 || (layer + 1) % 6 == 0 ? "full_attention" : "sliding_attention";
-}
 
 void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
     const bool slides = reader.layer_type() == "sliding_attention";
@@ -237,16 +224,9 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
     reader.config.require("swa_num_key_value_heads", 2 * reader.kv_heads());
     reader.config.require("swa_head_dim", part.d_k);
     reader.config.require("swa_v_head_dim", part.d_v);
-    reader.config.require("add_swa_attention_sink_bias", true);
-    reader.config.require("add_full_attention_sink_bias", false);
-    reader.config.require("scoring_func", "sigmoid");
-    reader.config.require("topk_method", "noaux_tc");
     if (reader.config.gives("hybrid_layer_pattern") &&
         (reader.config.of_layer("hybrid_layer_pattern", reader.layer) == 1) != slides)
         reader.config.fail("hybrid_layer_pattern", "1 for the sliding layers of layer_types");
-    pass_keys(reader.config,
-              {"attention_chunk_size", "hybrid_block_size", "moe_layer_freq", "sliding_window",
-               "sliding_window_size", "swa_rope_theta", "layernorm_epsilon", "n_shared_experts"});
     part = reader.attention(std::move(part));
     part.value_scale = reader.config.number("attention_value_scale", 1);
     nlohmann::json rope = reader.config.rope(reader.layer_type());
@@ -269,9 +249,16 @@ void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
 }
 
 constexpr FamilyRow mimo_v2_flash = with(llama_row, "mimo_v2_flash", [](FamilyRow& row) {
-    row.layer_rule = mimo_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return layer != 0 && (layer + 1) % 6 != 0;
+    };
     row.experts = &mimo_experts;
     row.has_experts = has_experts_by_type;
+    row.passed =
+        "attention_chunk_size hybrid_block_size moe_layer_freq sliding_window sliding_window_size "
+        "swa_rope_theta layernorm_epsilon n_shared_experts";
+    row.required = R"({"add_swa_attention_sink_bias":true,"add_full_attention_sink_bias":false,
+        "scoring_func":"sigmoid","topk_method":"noaux_tc"})";
     row.make_mixer = make_mimo_mixer;
 });
 
@@ -280,10 +267,6 @@ constexpr FamilyRow rows[] = {mixtral,    qwen2_moe, phimoe,       gpt_oss,    m
                               solar_open, dots1,     mimo_v2_flash};
 
 }  // namespace
-}  // namespace rows_experts
+}  // namespace attn::io::rows_experts
 
-FamilyRows rows_of_experts() {
-    return rows_experts::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::experts_rows = rows_experts::rows;

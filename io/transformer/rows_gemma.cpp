@@ -5,8 +5,7 @@
 
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_gemma {
+namespace attn::io::rows_gemma {
 namespace {
 
 void adjust_gemma_model(ModelReader& reader) {
@@ -16,9 +15,7 @@ void adjust_gemma_model(ModelReader& reader) {
 }
 
 // The class takes "gelu" for the approximation by tanh, and ignores hidden_activation.
-void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("use_bidirectional_attention", false);
-    reader.config.at("hidden_activation");
+void adjust_gemma(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     if (ffn != nullptr && reader.config.text("hidden_act") == "gelu")
         ffn->activation = find_activation("gelu_pytorch_tanh");
@@ -27,7 +24,9 @@ void adjust_gemma(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow gemma{.type = "gemma",
                           .norm_plus_one = true,
                           .adjust_model = adjust_gemma_model,
-                          .adjust = adjust_gemma};
+                          .adjust = adjust_gemma,
+                          .passed = "hidden_activation",
+                          .required = R"({"use_bidirectional_attention":false})"};
 
 void set_scale(const ModelConfig& config, AttentionPart& part) {
     const double scalar = config.number("query_pre_attn_scalar");
@@ -35,10 +34,9 @@ void set_scale(const ModelConfig& config, AttentionPart& part) {
     part.scale = 1 / std::sqrt(scalar);
 }
 
-void adjust_gemma2(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("use_bidirectional_attention", false);
-    set_scale(reader.config, attention_of(block));
-    attention_of(block).softcap = bound_of(reader.config, "attn_logit_softcapping");
+void adjust_gemma2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    set_scale(reader.config, part);
+    part.softcap = bound_of(reader.config, "attn_logit_softcapping");
 }
 
 constexpr FamilyRow vaultgemma = with(gemma, "vaultgemma", [](FamilyRow& row) {
@@ -54,11 +52,9 @@ constexpr FamilyRow gemma2 = with(vaultgemma, "gemma2", [](FamilyRow& row) {
 
 // The class has attn_logit_softcapping, but its attention does not take it. In both directions a
 // window is of half the length to each side.
-void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
-    reader.config.at("attn_logit_softcapping");
-    set_scale(reader.config, attention_of(block));
+void adjust_gemma3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    set_scale(reader.config, part);
     if (!reader.config.flag("use_bidirectional_attention")) return;
-    auto& part = attention_of(block);
     part.causal = false;
     if (part.window_left)
         part.window_left = part.window_right =
@@ -68,22 +64,22 @@ void adjust_gemma3(BlockReader& reader, TransformerBlock& block) {
 void adjust_gemma3_model(ModelReader& reader) {
     adjust_gemma_model(reader);
     // The class of the whole model makes causal masks, whatever the key of its part says.
-    if (reader.source.whole != &reader.config)
-        reader.config.require("use_bidirectional_attention", false);
+    if (reader.whole != &reader.config) reader.config.require("use_bidirectional_attention", false);
     if (reader.config.flag("use_bidirectional_attention")) reader.spec.causal = false;
 }
 
 constexpr FamilyRow gemma3_text = with(gemma2, "gemma3_text", [](FamilyRow& row) {
     set_head_norms(row);
     row.windowed = Windowed::pattern;
+    row.passed = "attn_logit_softcapping";
+    row.required = {};
     row.adjust_model = adjust_gemma3_model;
     row.adjust = adjust_gemma3;
 });
 constexpr FamilyRow gemma3 = in_text_config(gemma3_text, "gemma3");
 
 /// Pairs turn the other way.
-void adjust_nanochat(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_nanochat(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.query_norm = part.key_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     part.rotation->position_step = -1;
 }
@@ -96,9 +92,7 @@ void adjust_nanochat_model(ModelReader& reader) {
 constexpr FamilyRow nanochat{.type = "nanochat",
                              .norm_has_weight = false,
                              .norms_after_rotation = true,
-                             .gate = {},
-                             .up = "mlp.fc1",
-                             .down = "mlp.fc2",
+                             .ffn = {{}, "mlp.fc1", "mlp.fc2"},
                              .adjust_model = adjust_nanochat_model,
                              .adjust = adjust_nanochat};
 
@@ -109,8 +103,7 @@ constexpr std::string_view encoder_ids[] = {"decoder.embed_tokens"};
 constexpr std::string_view decoder_ids[] = {"encoder.embed_tokens",
                                             "encoder.text_model.embed_tokens"};
 
-void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_t5gemma(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const double softcap = bound_of(reader.config, "attn_logit_softcapping");
     set_scale(reader.config, part);
     part.softcap = softcap;
@@ -122,9 +115,7 @@ void adjust_t5gemma(BlockReader& reader, TransformerBlock& block) {
         part.window_left = part.window_right = *part.window_left + 1;
 }
 
-void adjust_t5gemma2(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
-    reader.config.at("attn_logit_softcapping");  // has no effect
+void adjust_t5gemma2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     set_scale(reader.config, part);
     part.joins_encoder = part.causal;
     if (!part.causal && part.window_left) {  // the two sides share the window
@@ -147,8 +138,7 @@ void adjust_t5gemma2_model(ModelReader& reader) {
     for (const std::string_view other : reader.row.other_ids)
         if (vector == nullptr) vector = reader.tensors.find(std::string(other) + ".eoi_embedding");
     if (vector == nullptr) vector = reader.tensors.get(reader.ids() + ".eoi_embedding");
-    reader.spec.embedding.replaced =
-        ReplacedToken{reader.source.whole->whole("eoi_token_index"), vector};
+    reader.spec.embedding.replaced = ReplacedToken{reader.whole->whole("eoi_token_index"), vector};
 }
 
 constexpr FamilyRow stack{.norm_plus_one = true,
@@ -191,6 +181,7 @@ constexpr FamilyRow t5gemma = with(stack, "t5gemma", [](FamilyRow& row) {
 constexpr FamilyRow stack2 = with(stack, "t5gemma2", [](FamilyRow& row) {
     set_head_norms(row);
     row.windowed = Windowed::pattern;
+    row.passed = "attn_logit_softcapping";
     row.adjust = adjust_t5gemma2;
     row.adjust_model = adjust_t5gemma2_model;
 });
@@ -208,10 +199,6 @@ constexpr FamilyRow rows[] = {gemma,  vaultgemma, gemma2,  gemma3_text,
                               gemma3, nanochat,   t5gemma, t5gemma2};
 
 }  // namespace
-}  // namespace rows_gemma
+}  // namespace attn::io::rows_gemma
 
-FamilyRows rows_of_gemma() {
-    return rows_gemma::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gemma_rows = rows_gemma::rows;

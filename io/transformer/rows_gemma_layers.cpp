@@ -5,14 +5,12 @@
 
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
-#include "io/transformer/size_checks.hpp"
 
-namespace attn::io {
-namespace rows_gemma_layers {
+namespace attn::io::rows_gemma_layers {
 namespace {
 
 /// In Gemma 4 the last layer is full, whatever the config says.
-std::string type_of(const BlockReader& reader, std::size_t layer) {
+std::string_view type_of(const BlockReader& reader, std::size_t layer) {
     const bool is_last = layer + 1 == reader.config.whole("num_hidden_layers");
     return is_last && reader.row.type.starts_with("gemma4") ? "full_attention"
                                                             : reader.layer_type(layer);
@@ -29,11 +27,11 @@ std::size_t first_shared_layer(const BlockReader& reader) {
 
 /// The last layer of the same type that has keys of its own.
 std::size_t source_of(const BlockReader& reader, std::size_t layer) {
-    const std::string own = type_of(reader, layer);
+    const std::string_view own = type_of(reader, layer);
     for (std::size_t i = first_shared_layer(reader); i-- > 0;)
         if (type_of(reader, i) == own) return i;
     reader.config.fail("num_kv_shared_layers",
-                       "a layer of type " + own + " before those that share");
+                       "a layer of type " + std::string(own) + " before those that share");
 }
 
 /// Whether a later layer takes this one's keys and values.
@@ -71,7 +69,7 @@ AttentionPart gemma_attention(const BlockReader& reader, const HeadSizes& sizes)
         part.value_norm = NormSpec{.eps = config.number("rms_norm_eps")};
     }
     part.scale = 1;
-    const std::string own = type_of(reader, reader.layer);
+    const std::string_view own = type_of(reader, reader.layer);
     part.rotation = reader.rotation(part.d_k, config.rope(own));
     if (own != "full_attention") part.window_left = reader.window_left();
     return part;
@@ -80,7 +78,6 @@ AttentionPart gemma_attention(const BlockReader& reader, const HeadSizes& sizes)
 /// The layer's own input, if the config has a width for it.
 std::optional<LayerInput> layer_input(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    config.at("vocab_size_per_layer_input");
     LayerInput part;
     part.width = config.whole("hidden_size_per_layer_input", 0);
     if (part.width == 0) return std::nullopt;
@@ -106,9 +103,7 @@ std::optional<LayerInput> layer_input(const BlockReader& reader) {
 /// The heads of a layer of Gemma 4, by per_layer_config or older keys.
 HeadSizes gemma4_sizes(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config,
-              {"is_causal", "per_layer_config", "global_head_dim", "num_global_key_value_heads"});
-    const std::string type = type_of(reader, reader.layer);
+    const std::string type(type_of(reader, reader.layer));
     const bool is_full = type == "full_attention", shares = config.flag("attention_k_eq_v");
     HeadSizes sizes{config.whole("num_key_value_heads"), config.whole("head_dim"),
                     is_full && shares};
@@ -132,12 +127,8 @@ HeadSizes gemma4_sizes(const BlockReader& reader) {
     return sizes;
 }
 
-constexpr ExpertNames expert_names{.router = "router.proj",
-                                   .gate = "experts.#.gate_proj",
-                                   .up = "experts.#.up_proj",
-                                   .down = "experts.#.down_proj",
-                                   .stacked_gate_up = "experts.gate_up_proj",
-                                   .stacked_down = "experts.down_proj",
+constexpr ExpertNames expert_names{.module = "",
+                                   .router = "router.proj",
                                    .chosen = "top_k_experts",
                                    .normalise = true,
                                    .normalise_key = {}};
@@ -234,7 +225,6 @@ double sparsity_of(const BlockReader& reader) {
 
 TransformerBlock make_gemma3n(BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config, {"altup_coef_clip"});
     StreamsBlock part;
     const std::size_t width = reader.width();
     part.streams = config.whole("altup_num_inputs");
@@ -280,11 +270,15 @@ constexpr FamilyRow gemma4{.type = "gemma4_text",
                            .activation = "hidden_activation",
                            .ignored = rotary_buffers,
                            .adjust_model = adjust_gemma4,
+                           .passed =
+                               "is_causal per_layer_config global_head_dim "
+                               "num_global_key_value_heads vocab_size_per_layer_input",
                            .inner_width = gemma4_inner_width,
                            .make_mixer = make_gemma4_mixer,
                            .make_block_ffn = make_gemma4_ffn};
 constexpr FamilyRow gemma3n = with(gemma4, "gemma3n_text", [](FamilyRow& row) {
     row.window_pattern = 5;
+    row.passed = "altup_coef_clip vocab_size_per_layer_input";
     row.adjust_model = adjust_gemma3n;
     row.make_block = make_gemma3n;
 });
@@ -293,10 +287,6 @@ constexpr FamilyRow rows[] = {gemma4, in_text_config(gemma4, "gemma4"), gemma3n,
                               in_text_config(gemma3n, "gemma3n")};
 
 }  // namespace
-}  // namespace rows_gemma_layers
+}  // namespace attn::io::rows_gemma_layers
 
-FamilyRows rows_of_gemma_layers() {
-    return rows_gemma_layers::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gemma_layers_rows = rows_gemma_layers::rows;

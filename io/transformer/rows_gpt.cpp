@@ -6,41 +6,35 @@
 #include "core/operator/rope.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_gpt {
+namespace attn::io::rows_gpt {
 namespace {
 
 constexpr std::string_view gpt2_buffers[] = {"attn.bias", "attn.masked_bias"};
 
-void adjust_gpt2(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_gpt2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
     if (reader.config.flag("scale_attn_by_inverse_layer_idx"))
         part.scale /= static_cast<double>(reader.layer + 1);
 }
 
-constexpr FamilyRow gpt2{.type = "gpt2",
-                         .prefix = "transformer.",
-                         .layer = "h.#.",
-                         .ids = "wte",
-                         .positions = "wpe",
-                         .final_norm = "ln_f",
-                         .rms = false,
-                         .eps = "layer_norm_epsilon",
-                         .attention_norm = "ln_1",
-                         .ffn_norm = "ln_2",
-                         .joined = JoinedHeads::parts,
-                         .in_out = true,
-                         .query = "attn.c_attn",
-                         .out = "attn.c_proj",
-                         .rotary = Rotary::none,
-                         .gate = {},
-                         .up = "mlp.c_fc",
-                         .down = "mlp.c_proj",
-                         .activation = "activation_function",
-                         .ignored = gpt2_buffers,
-                         .adjust = adjust_gpt2,
-                         .inner_key = "n_inner"};
+constexpr FamilyRow gpt2 = with(layer_norm_row, "gpt2", [](FamilyRow& row) {
+    row.prefix = "transformer.";
+    row.layer = "h.#.";
+    row.ids = "wte";
+    row.positions = "wpe";
+    row.final_norm = "ln_f";
+    row.eps = "layer_norm_epsilon";
+    row.attention_norm = "ln_1";
+    row.ffn_norm = "ln_2";
+    row.joined = JoinedHeads::parts;
+    row.in_out = true;
+    row.attention = {.query = "attn.c_attn", .out = "attn.c_proj"};
+    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
+    row.activation = "activation_function";
+    row.ignored = gpt2_buffers;
+    row.adjust = adjust_gpt2;
+    row.inner_key = "n_inner";
+});
 
 constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
 constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
@@ -62,7 +56,7 @@ constexpr std::string_view buffers[] = {
     "attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"};
 
 // GPT's "gelu" is the approximation by tanh.
-void adjust_gpt(BlockReader& reader, TransformerBlock& block) {
+void adjust_gpt(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const ffn = std::get_if<FeedForward>(&block.ffn);
     if (ffn != nullptr && reader.config.text("afn") == "gelu")
         ffn->activation = find_activation("gelu_new");
@@ -111,27 +105,23 @@ std::string neo_type(const ModelConfig& config, std::size_t layer) {
     return types[layer];
 }
 
-void adjust_neo(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_neo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.scale = 1;
-    reader.config.at("window_size");  // of local layers
     if (neo_type(reader.config, reader.layer) == "local")
         part.window_left = reader.window_left("window_size");
 }
 
 constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
     row.joined = JoinedHeads::separate;
-    row.query = "attn.attention.q_proj";
-    row.key = "attn.attention.k_proj";
-    row.value = "attn.attention.v_proj";
-    row.out = "attn.attention.out_proj";
+    row.attention = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj",
+                     "attn.attention.out_proj"};
     row.inner_key = "intermediate_size";
+    row.passed = "window_size";  // of local layers
     row.adjust = adjust_neo;
 });
 
 /// The first rotary_dim columns of heads turn; null: all of them.
-void rotate_columns(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
     if (dims == 0 || dims > part.d_k || dims % 2 != 0)
         reader.config.fail("rotary_dim",
@@ -142,44 +132,29 @@ void rotate_columns(BlockReader& reader, TransformerBlock& block) {
     part.rotation = rotation;
 }
 
-// Keys of published files of which one value is computed.
-void check_gptj(const ModelConfig& config, FamilyRow&) {
-    config.require("rotary", true);
-    config.require("scale_attn_weights", true);
-}
-
 constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
     row.positions = {};
     row.order = BlockOrder::parallel;
     row.ffn_shares_norm = true;
     row.ffn_norm = {};
     row.joined = JoinedHeads::separate;
-    row.query = "attn.q_proj";
-    row.key = "attn.k_proj";
-    row.value = "attn.v_proj";
-    row.out = "attn.out_proj";
-    row.up = "mlp.fc_in";
-    row.down = "mlp.fc_out";
+    row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj"};
+    row.ffn = {{}, "mlp.fc_in", "mlp.fc_out"};
     row.adjust = rotate_columns;
-    row.adjust_row = check_gptj;
+    row.required = R"({"rotary":true,"scale_attn_weights":true})";
 });
 
-void adjust_codegen(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_codegen(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.joined_blocks = 4;
     if (part.heads % part.joined_blocks != 0) reader.config.fail("n_head", "a multiple of 4");
-    rotate_columns(reader, block);
+    rotate_columns(reader, block, part);
 }
 
 constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
     row.joined = JoinedHeads::blocks;
-    row.query = "attn.qkv_proj";
+    row.attention.query = "attn.qkv_proj";
     row.adjust = adjust_codegen;
 });
-
-void adjust_neox_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_parallel_residual", true)) row.order = BlockOrder::sequential;
-}
 
 constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.prefix = "gpt_neox.";
@@ -193,64 +168,47 @@ constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
     row.attention_norm = "input_layernorm";
     row.ffn_norm = "post_attention_layernorm";
     row.joined = JoinedHeads::groups;
-    row.query = "attention.query_key_value";
-    row.out = "attention.dense";
+    row.attention = {.query = "attention.query_key_value", .out = "attention.dense"};
     row.rotary = Rotary::half;
-    row.up = "mlp.dense_h_to_4h";
-    row.down = "mlp.dense_4h_to_h";
+    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
     row.activation = "hidden_act";
     row.inner_key = "intermediate_size";
-    row.adjust_row = adjust_neox_row;
+    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
+        if (!config.flag("use_parallel_residual", true)) own.order = BlockOrder::sequential;
+    };
 });
-
-std::size_t bigcode_kv_heads(const ModelConfig& config) {
-    config.at("num_key_value_heads");  // made from multi_query
-    return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
-}
-
-void check_bigcode(const ModelConfig& config, FamilyRow&) {
-    config.require("scale_attn_by_inverse_layer_idx", false);
-    config.at("pad_key_length");  // of the server that ran the model
-}
-
-void adjust_bigcode(BlockReader& reader, TransformerBlock& block) {
-    if (!reader.config.flag("scale_attn_weights", true)) attention_of(block).scale = 1;
-}
 
 constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& row) {
     row.joined = JoinedHeads::groups;
-    row.kv_heads = bigcode_kv_heads;
-    row.adjust = adjust_bigcode;
-    row.adjust_row = check_bigcode;
+    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
+        return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
+    };
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
+    };
+    row.passed = "pad_key_length num_key_value_heads";  // of a server; made from multi_query
+    row.required = R"({"scale_attn_by_inverse_layer_idx":false})";
 });
 
 constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
 
-constexpr FamilyRow meta{.type = "meta",
-                         .prefix = "",
-                         .ids = "tok_embeddings",
-                         .head = "output",
-                         .attention_norm = "attention_norm",
-                         .ffn_norm = "ffn_norm",
-                         .query = "attention.wq",
-                         .key = "attention.wk",
-                         .value = "attention.wv",
-                         .out = "attention.wo",
-                         .rotary = Rotary::interleaved,
-                         .gate = "feed_forward.w1",
-                         .up = "feed_forward.w3",
-                         .down = "feed_forward.w2",
-                         .ignored = meta_frequencies,
-                         .activation_name = "silu"};
+constexpr FamilyRow meta{
+    .type = "meta",
+    .prefix = "",
+    .ids = "tok_embeddings",
+    .head = "output",
+    .attention_norm = "attention_norm",
+    .ffn_norm = "ffn_norm",
+    .attention = {"attention.wq", "attention.wk", "attention.wv", "attention.wo"},
+    .rotary = Rotary::interleaved,
+    .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
+    .ignored = meta_frequencies,
+    .activation_name = "silu"};
 
 constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
                               codegen, gpt_neox, gpt_bigcode, meta};
 
 }  // namespace
-}  // namespace rows_gpt
+}  // namespace attn::io::rows_gpt
 
-FamilyRows rows_of_gpt() {
-    return rows_gpt::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::gpt_rows = rows_gpt::rows;

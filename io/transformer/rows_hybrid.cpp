@@ -9,8 +9,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_hybrid {
+namespace attn::io::rows_hybrid {
 namespace {
 
 void adjust_granite_model(ModelReader& reader) {
@@ -20,8 +19,8 @@ void adjust_granite_model(ModelReader& reader) {
     reader.spec.logit_factor = 1 / divisor;
 }
 
-void adjust_granite(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).scale = reader.config.number("attention_multiplier", 1);
+void adjust_granite(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    part.scale = reader.config.number("attention_multiplier", 1);
     block.residual_factor = reader.config.number("residual_multiplier", 1);
 }
 
@@ -30,16 +29,15 @@ constexpr FamilyRow granite = with(llama_row, "granite", [](FamilyRow& row) {
     row.adjust = adjust_granite;
 });
 
-constexpr ExpertNames granite_experts{.router = "block_sparse_moe.router.layer",
-                                      .stacked_gate_up = "block_sparse_moe.input_linear.weight",
-                                      .stacked_down = "block_sparse_moe.output_linear.weight",
+constexpr ExpertNames library_experts{.module = "block_sparse_moe.",
+                                      .router = "router",
                                       .count = "num_local_experts",
                                       .scores = Experts::Scores::softmax_of_chosen};
-constexpr ExpertNames library_experts{.router = "block_sparse_moe.router",
-                                      .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
-                                      .stacked_down = "block_sparse_moe.experts.down_proj",
-                                      .count = "num_local_experts",
-                                      .scores = Experts::Scores::softmax_of_chosen};
+constexpr ExpertNames granite_experts = with(library_experts, [](ExpertNames& names) {
+    names.router = "router.layer";
+    names.stacked_gate_up = "input_linear.weight";
+    names.stacked_down = "output_linear.weight";
+});
 
 constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) {
     row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
@@ -58,8 +56,8 @@ FeedForward shared_part(const BlockReader& reader) {
     return part;
 }
 
-void adjust_granite_shared(BlockReader& reader, TransformerBlock& block) {
-    adjust_granite(reader, block);
+void adjust_granite_shared(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_granite(reader, block, part);
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts != nullptr && reader.config.whole("shared_intermediate_size") != 0)
         experts->shared = shared_part(reader);
@@ -69,9 +67,8 @@ constexpr FamilyRow granitemoeshared = with(
     granitemoe, "granitemoeshared", [](FamilyRow& row) { row.adjust = adjust_granite_shared; });
 
 // Granite 4: layers of attention, without rotation by default, or of a state space model.
-std::string granite4_type(const BlockReader& reader) {
-    const std::string type = reader.layer_type();
-    return type == "linear_attention" || type == "mamba" ? "mamba" : "attention";
+bool is_mamba(const BlockReader& reader) {
+    return reader.layer_type() == "linear_attention" || reader.layer_type() == "mamba";
 }
 
 constexpr std::string_view granite4_types[] = {"mamba", "attention", "linear_attention",
@@ -123,18 +120,12 @@ StateSpacePart state_space(const BlockReader& reader) {
 }
 
 TransformerBlock make_granite4(BlockReader& reader) {
-    // Of layers of the other kind.
-    pass_keys(reader.config,
-              {"num_attention_heads", "num_key_value_heads", "attention_multiplier", "mamba_expand",
-               "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv",
-               "mamba_conv_bias", "mamba_proj_bias", "mamba_chunk_size", "time_step_limit",
-               "num_experts_per_tok", "position_embedding_type", "rope_parameters"});
     TransformerBlock block;
     block.attention_norm = reader.norm("input_layernorm");
     block.ffn_norm = reader.norm("post_attention_layernorm");
     block.residual_factor = reader.config.number("residual_multiplier", 1);
     const bool has_experts = reader.config.whole("num_local_experts") != 0;
-    if (granite4_type(reader) == "mamba") {
+    if (is_mamba(reader)) {
         if (has_experts)
             throw Error(ErrorKind::unsupported, reader.config.place(),
                         "layer " + std::to_string(reader.layer) +
@@ -160,24 +151,27 @@ TransformerBlock make_granite4(BlockReader& reader) {
 
 constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](FamilyRow& row) {
     row.layer_types = granite4_types;
-    row.layer_rule = [](const BlockReader&, std::size_t) { return std::string("mamba"); };
+    row.layer_rule = [](const BlockReader&, std::size_t) { return std::size_t{0}; };
+    // Of layers of the other kind.
+    row.passed =
+        "num_attention_heads num_key_value_heads attention_multiplier mamba_expand mamba_n_heads "
+        "mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_conv_bias mamba_proj_bias "
+        "mamba_chunk_size time_step_limit num_experts_per_tok position_embedding_type "
+        "rope_parameters";
     row.adjust = nullptr;
     row.make_block = make_granite4;
 });
 
 constexpr std::string_view lfm_types[] = {"conv", "full_attention"};
 
-std::string lfm_type(const BlockReader& reader, std::size_t layer) {
+std::size_t lfm_type(const BlockReader& reader, std::size_t layer) {
     const nlohmann::json& full = reader.config.at("full_attn_idxs");
-    const bool is_full = full.is_null() || std::find(full.begin(), full.end(), layer) != full.end();
-    return is_full ? "full_attention" : "conv";
+    return full.is_null() || std::find(full.begin(), full.end(), layer) != full.end();
 }
 
 void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     const ModelConfig& config = reader.config;
     config.pass_known();
-    pass_keys(config, {"block_ff_dim", "block_norm_eps", "tie_embedding", "full_attn_idxs"});
-    config.require("sliding_window", nullptr);
     if (reader.layer_type() != "conv") {
         block.mixer = reader.attention();
         return;
@@ -193,23 +187,14 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr std::string_view lfm_bias[] = {"feed_forward.expert_bias"};
-constexpr ExpertNames lfm_experts{.router = "feed_forward.gate",
-                                  .gate = "feed_forward.experts.#.w1",
-                                  .up = "feed_forward.experts.#.w3",
-                                  .down = "feed_forward.experts.#.w2",
-                                  .stacked_gate_up = "feed_forward.experts.gate_up_proj",
-                                  .stacked_down = "feed_forward.experts.down_proj",
+constexpr ExpertNames lfm_experts{.module = "feed_forward.",
+                                  .has_letters = true,
                                   .scores = Experts::Scores::sigmoid,
-                                  .choice_bias = lfm_bias,
+                                  .choice_bias = "expert_bias",
                                   .factor = "routed_scaling_factor",
                                   .sum_eps = 1e-6};
 constexpr ExpertNames lfm_plain_experts =
     with(lfm_experts, [](ExpertNames& names) { names.choice_bias = {}; });
-
-void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
-    if (!config.flag("use_expert_bias", true)) row.experts = &lfm_plain_experts;
-}
 
 /// LFM 2 rounds two thirds of intermediate_size, times a factor, up to a multiple.
 std::size_t lfm_inner_width(const BlockReader& reader) {
@@ -231,15 +216,15 @@ constexpr FamilyRow lfm2{.type = "lfm2",
                          .eps = "norm_eps",
                          .attention_norm = "operator_norm",
                          .ffn_norm = "ffn_norm",
-                         .out = "self_attn.out_proj",
+                         .attention = out_proj_modules,
                          .query_norm = "self_attn.q_layernorm",
                          .key_norm = "self_attn.k_layernorm",
                          .layer_types = lfm_types,
-                         .gate = "feed_forward.w1",
-                         .up = "feed_forward.w3",
-                         .down = "feed_forward.w2",
+                         .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
                          .layer_rule = lfm_type,
                          .activation_name = "silu",
+                         .passed = "block_ff_dim block_norm_eps tie_embedding full_attn_idxs",
+                         .required = R"({"sliding_window":null})",
                          .inner_width = lfm_inner_width,
                          .make_mixer = make_lfm_mixer};
 constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
@@ -247,7 +232,9 @@ constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
     row.has_experts = [](const BlockReader& reader) {
         return reader.layer >= reader.config.whole("num_dense_layers");
     };
-    row.adjust_row = adjust_lfm_row;
+    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
+        if (!config.flag("use_expert_bias", true)) own.experts = &lfm_plain_experts;
+    };
     row.inner_width = nullptr;
 });
 
@@ -300,14 +287,13 @@ TransformerBlock make_falcon_block(BlockReader& reader) {
     refuse(reader);
 }
 
-constexpr FamilyRow bamba{.type = "bamba",
-                          .final_norm = "final_layernorm",
-                          .ffn_norm = "pre_ff_layernorm",
-                          .rotary = Rotary::none,
-                          .gate = "feed_forward.gate_proj",
-                          .up = "feed_forward.up_proj",
-                          .down = "feed_forward.down_proj",
-                          .make_mixer = make_bamba_mixer};
+constexpr FamilyRow bamba{
+    .type = "bamba",
+    .final_norm = "final_layernorm",
+    .ffn_norm = "pre_ff_layernorm",
+    .rotary = Rotary::none,
+    .ffn = {"feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"},
+    .make_mixer = make_bamba_mixer};
 constexpr FamilyRow falcon_h1 =
     with(bamba, "falcon_h1", [](FamilyRow& row) { row.make_block = make_falcon_block; });
 constexpr FamilyRow jamba = with(bamba, "jamba", [](FamilyRow& row) {
@@ -322,10 +308,7 @@ constexpr FamilyRow nemotron{
     .eps = "layer_norm_epsilon",
     .attention_norm = "norm",
     .ffn_norm = {},
-    .query = "mixer.q_proj",
-    .key = "mixer.k_proj",
-    .value = "mixer.v_proj",
-    .out = "mixer.o_proj",
+    .attention = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj", "mixer.o_proj"},
     .rotary = Rotary::none,
     .make_mixer = make_nemotron_mixer,
     .make_block_ffn = [](BlockReader& /*reader*/, TransformerBlock& /*block*/) {}};
@@ -335,10 +318,6 @@ constexpr FamilyRow rows[] = {
     falcon_h1, jamba,      nemotron};
 
 }  // namespace
-}  // namespace rows_hybrid
+}  // namespace attn::io::rows_hybrid
 
-FamilyRows rows_of_hybrid() {
-    return rows_hybrid::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::hybrid_rows = rows_hybrid::rows;

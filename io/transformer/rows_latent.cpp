@@ -6,75 +6,10 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-
-AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
-                               std::optional<Rope> pairs) {
-    const ModelConfig& config = reader.config;
-    config.pass_known();
-    AttentionPart part;
-    LatentPart latent;
-    const std::size_t plain = config.whole("qk_nope_head_dim"),
-                      turned = config.whole("qk_rope_head_dim"),
-                      rank = config.whole("kv_lora_rank"), width = reader.width();
-    part.heads = part.kv_heads = reader.heads();
-    if (reader.kv_heads() != part.heads)
-        config.fail("num_key_value_heads", "num_attention_heads " + std::to_string(part.heads));
-    part.d_k = plain + turned;
-    part.d_v = config.whole("v_head_dim", part.heads == 0 ? 0 : width / part.heads);
-    if (part.heads == 0) config.fail("num_attention_heads", "at least 1");
-    if (part.d_k == 0) config.fail("qk_nope_head_dim", "a width above 0 for each head");
-    if (part.d_v == 0) config.fail("v_head_dim", "at least 1");
-    if (turned % 2 != 0) config.fail("qk_rope_head_dim", "an even number");
-    latent.shared_columns = turned;
-    const auto narrow_norm = [&](std::string_view name) {
-        NormSpec norm = reader.norm(name);
-        norm.eps = 1e-6;
-        return norm;
-    };
-    if (const std::size_t query_rank = config.whole("q_lora_rank", 0); query_rank != 0) {
-        latent.query_down = reader.linear(names.query_down, width, query_rank);
-        latent.query_norm = narrow_norm(names.query_norm);
-        part.query = reader.linear(names.query_up, query_rank, part.heads * part.d_k);
-    } else {
-        part.query = reader.linear(names.query, width, part.heads * part.d_k);
-    }
-    latent.key_down = reader.linear(names.key_down, width, rank + turned);
-    latent.key_norm = narrow_norm(names.key_norm);
-    latent.key_up = reader.linear(names.key_up, rank, part.heads * (plain + part.d_v));
-    part.out = reader.linear(names.out, part.heads * part.d_v, width);
-    part.latent = std::move(latent);
-    part.scale = 1 / std::sqrt(static_cast<double>(part.d_k));
-    part.causal = true;
-    if (!pairs) return part;
-    nlohmann::json rope = config.rope();
-    // In Mistral 4 it is the part of a whole head; elsewhere it would be one of the rotated
-    // columns.
-    const bool turns_part = config.turns_part() || rope["rope_type"] != "default";
-    if (config.type() != "mistral4" && turns_part &&
-        rope.value("partial_rotary_factor", nlohmann::json(1)) != 1)
-        config.fail("rope_parameters", "partial_rotary_factor 1 in it");
-    rope["partial_rotary_factor"] = 1;
-    if (turned != 0) {
-        part.rotation = rotation_of(config, rope, turned, *pairs, reader.tokens);
-        part.rotation->first = plain;
-    }
-    if (rope.contains("rope_type") && rope["rope_type"] != "default" &&
-        rope.contains("mscale_all_dim") && rope["mscale_all_dim"].is_number()) {
-        const double mscale = rope["mscale_all_dim"].get<double>();
-        if (!rope.contains("factor") || !rope["factor"].is_number())
-            config.fail("rope_parameters", "a factor with mscale_all_dim");
-        const double factor = yarn_factor(rope["factor"].get<double>(), mscale);
-        if (mscale != 0) part.scale *= factor * factor;
-    }
-    return part;
-}
-
-namespace rows_latent {
+namespace attn::io::rows_latent {
 namespace {
 
-constexpr LatentNames latent_names{};
-constexpr ExpertNames softmax_names{.shared = "mlp.shared_experts",
+constexpr ExpertNames softmax_names{.shared = "shared_experts",
                                     .count = "n_routed_experts",
                                     .factor = "routed_scaling_factor",
                                     .sum_eps = 1e-20,
@@ -98,38 +33,17 @@ void check_head_dim(const BlockReader& reader, double part) {
 }
 
 void make_attention(BlockReader& reader, TransformerBlock& block) {
-    block.mixer = latent_attention(reader, latent_names, rope_by_key(reader.config));
+    block.mixer = latent_attention(reader, rope_by_key(reader.config));
     check_head_dim(reader, 1);
 }
 
-void make_pairs_attention(BlockReader& reader, TransformerBlock& block) {
-    block.mixer = latent_attention(reader, latent_names, Rope::interleaved);
-}
-
-void pass_dense_keys(const ModelConfig& config, FamilyRow&) {
-    pass_keys(config, {"mlp_bias", "embedding_initializer_range"});
-}
-
-void check_mistral4(const ModelConfig& config, FamilyRow& row) {
-    pass_dense_keys(config, row);
-    config.require("moe_layer_freq", 1);
-}
-
-void check_deepseek3(const ModelConfig& config, FamilyRow& row) {
-    check_mistral4(config, row);
-    config.require("scoring_func", "sigmoid");
-    config.require("topk_method", "noaux_tc");
-}
-
-void check_deepseek2(const ModelConfig& config, FamilyRow& row) {
-    check_mistral4(config, row);
-    config.require("scoring_func", "softmax");
+void check_deepseek2(const ModelConfig& config, FamilyRow& /*row*/) {
     const std::string method = config.text("topk_method", "greedy");
     if (method != "greedy" && method != "group_limited_greedy")
         config.fail("topk_method", "\"greedy\" or \"group_limited_greedy\"");
 }
 
-void adjust_deepseek2(BlockReader& reader, TransformerBlock& block) {
+void adjust_deepseek2(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     auto* const experts = std::get_if<Experts>(&block.ffn);
     if (experts == nullptr) return;
     experts->normalise = false;  // whatever norm_topk_prob says
@@ -139,7 +53,7 @@ void adjust_deepseek2(BlockReader& reader, TransformerBlock& block) {
 }
 
 void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart part = latent_attention(reader, latent_names, rope_by_key(reader.config));
+    AttentionPart part = latent_attention(reader, rope_by_key(reader.config));
     const nlohmann::json rope = reader.config.rope();
     constexpr const char* key = "partial_rotary_factor";
     // The one outside completes rope_scaling, but not rope_parameters.
@@ -154,7 +68,7 @@ void make_mistral4_attention(BlockReader& reader, TransformerBlock& block) {
 }
 
 void make_minicpm3_attention(BlockReader& reader, TransformerBlock& block) {
-    block.mixer = latent_attention(reader, latent_names, Rope::half);
+    block.mixer = latent_attention(reader, Rope::half);
     const double layers = reader.config.number("num_hidden_layers");
     block.residual_factor =
         reader.config.number("scale_depth", std::sqrt(layers)) / std::sqrt(layers);
@@ -170,8 +84,6 @@ void adjust_minicpm3(ModelReader& reader) {
 /// "full" where indexer_types or an older rule say "shared".
 std::size_t indexing_layer(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_keys(config,
-              {"indexer_types", "index_topk_pattern", "index_topk_freq", "index_skip_topk_offset"});
     const auto is_full = [&](std::size_t layer) {
         for (const char* key : {"indexer_types", "index_topk_pattern"}) {
             if (!config.gives(key)) continue;
@@ -203,7 +115,7 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     if (config.gives("layer_types") &&
         config.of_layer("layer_types", reader.layer) != "indexed_attention")
         config.fail("layer_types", "\"indexed_attention\" alone");
-    AttentionPart part = latent_attention(reader, latent_names, Rope::interleaved);
+    AttentionPart part = latent_attention(reader, Rope::interleaved);
     if (!part.latent->query_down) config.fail("q_lora_rank", "an integer from 1 on");
     const std::size_t chosen = config.positive("index_topk");
     if (chooser != reader.layer) {
@@ -236,39 +148,44 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     block.mixer = std::move(part);
 }
 
-void make_deepseek32_attention(BlockReader& reader, TransformerBlock& block) {
-    make_indexed_attention(reader, block, Rope::half, reader.layer);
-}
-
-void make_glm_dsa_attention(BlockReader& reader, TransformerBlock& block) {
-    make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
-}
-
-constexpr FamilyRow deepseek_v3{.type = "deepseek_v3",
-                                .experts = &expert_names,
-                                .ignored = rotary_buffers,
-                                .has_experts = has_experts_by_type,
-                                .adjust_row = check_deepseek3,
-                                .make_mixer = make_attention};
+constexpr FamilyRow deepseek_v3{
+    .type = "deepseek_v3",
+    .experts = &expert_names,
+    .ignored = rotary_buffers,
+    .has_experts = has_experts_by_type,
+    .passed = "mlp_bias embedding_initializer_range",
+    .required = R"({"moe_layer_freq":1,"scoring_func":"sigmoid","topk_method":"noaux_tc"})",
+    .make_mixer = make_attention};
 constexpr FamilyRow deepseek_v2 = with(deepseek_v3, "deepseek_v2", [](FamilyRow& row) {
     row.experts = &softmax_names;
     row.has_experts = has_experts_after_dense;
     row.adjust = adjust_deepseek2;
+    row.required = R"({"moe_layer_freq":1,"scoring_func":"softmax"})";
     row.adjust_row = check_deepseek2;
-    row.make_mixer = make_pairs_attention;
+    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
+        block.mixer = latent_attention(reader, Rope::interleaved);
+    };
 });
 constexpr FamilyRow deepseek_v32 = with(deepseek_v3, "deepseek_v32", [](FamilyRow& row) {
-    row.make_mixer = make_deepseek32_attention;
+    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
+        make_indexed_attention(reader, block, Rope::half, reader.layer);
+    };
 });
-constexpr FamilyRow glm_moe_dsa = with(
-    deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) { row.make_mixer = make_glm_dsa_attention; });
+constexpr FamilyRow glm_moe_dsa = with(deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) {
+    row.passed =
+        "mlp_bias embedding_initializer_range indexer_types index_topk_pattern index_topk_freq "
+        "index_skip_topk_offset";
+    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
+        make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
+    };
+});
 constexpr FamilyRow youtu = with(deepseek_v3, "youtu", [](FamilyRow& row) {
     row.experts = nullptr;
-    row.adjust_row = pass_dense_keys;
+    row.required = {};
 });
 constexpr FamilyRow mistral4 = with(deepseek_v3, "mistral4", [](FamilyRow& row) {
     row.experts = &softmax_names;
-    row.adjust_row = check_mistral4;
+    row.required = R"({"moe_layer_freq":1})";
     row.make_mixer = make_mistral4_attention;
 });
 constexpr FamilyRow minicpm3 = with(youtu, "minicpm3", [](FamilyRow& row) {
@@ -281,10 +198,6 @@ constexpr FamilyRow rows[] = {
     glm_moe_dsa, youtu,       mistral4,     minicpm3};
 
 }  // namespace
-}  // namespace rows_latent
+}  // namespace attn::io::rows_latent
 
-FamilyRows rows_of_latent() {
-    return rows_latent::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::latent_rows = rows_latent::rows;

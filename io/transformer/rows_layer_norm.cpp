@@ -1,4 +1,5 @@
-// Rotary decoders with LayerNorms: Phi, StableLM, StarCoder 2, Persimmon, Nemotron, OLMo and DBRX.
+// Rotary decoders with LayerNorms: Phi, StableLM, StarCoder 2, Persimmon, Nemotron, OLMo and DBRX;
+// and Cohere's, in which both parts take the same normed states and neighbouring columns turn.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -6,8 +7,7 @@
 
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_layer_norm {
+namespace attn::io::rows_layer_norm {
 namespace {
 
 constexpr FamilyRow rotary{.rms = false, .eps = "layer_norm_eps", .ignored = rotary_buffers};
@@ -23,10 +23,8 @@ constexpr FamilyRow phi = with(rotary, "phi", [](FamilyRow& row) {
     row.order = BlockOrder::parallel;
     row.ffn_shares_norm = true;
     row.ffn_norm = {};
-    row.out = "self_attn.dense";
-    row.gate = {};
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.attention.out = "self_attn.dense";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.adjust_row = adjust_phi_row;
 });
 
@@ -35,54 +33,24 @@ constexpr FamilyRow persimmon = with(phi, "persimmon", [](FamilyRow& row) {
     row.ffn_shares_norm = false;
     row.ffn_norm = "post_attention_layernorm";
     row.joined = JoinedHeads::groups;
-    row.query = "self_attn.query_key_value";
-    row.up = "mlp.dense_h_to_4h";
-    row.down = "mlp.dense_4h_to_h";
+    row.attention.query = "self_attn.query_key_value";
+    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
 });
-
-/// Several vectors of one length as the rows of one parameter.
-class Rows final : public ParameterSource {
-public:
-    Rows(std::vector<Parameter> rows, std::size_t width)
-        : rows_(std::move(rows)), shape_{rows_.size(), width} {}
-
-    const std::vector<std::size_t>& shape() const override { return shape_; }
-    void read(std::size_t first, std::size_t count, float* out) const override {
-        read_as(first, count, out);
-    }
-    void read(std::size_t first, std::size_t count, double* out) const override {
-        read_as(first, count, out);
-    }
-
-private:
-    template <class T>
-    void read_as(std::size_t first, std::size_t count, T* out) const {
-        const std::size_t width = shape_[1];
-        while (count != 0) {
-            const std::size_t begin = first % width, piece = std::min(count, width - begin);
-            rows_[first / width]->read(begin, piece, out);
-            first += piece;
-            count -= piece;
-            out += piece;
-        }
-    }
-
-    std::vector<Parameter> rows_;
-    std::vector<std::size_t> shape_;
-};
 
 /// A norm of each head with a weight of its own.
 NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::size_t heads) {
     const std::size_t width = reader.head_width();
-    std::vector<Parameter> rows;
-    for (std::size_t head = 0; head < heads; ++head)
-        rows.push_back(reader.tensors.get(
-            reader.full(std::string(name) + ".norms." + std::to_string(head)) + ".weight",
-            {width}));
+    std::vector<double> weights;
+    for (std::size_t head = 0; head < heads; ++head) {
+        const std::vector<double> own = reader.elements(
+            std::string(name) + ".norms." + std::to_string(head) + ".weight", {width});
+        weights.insert(weights.end(), own.begin(), own.end());
+    }
     NormSpec norm;
     norm.is_rms = false;
     norm.eps = reader.config.number("layer_norm_eps");
-    norm.weight = std::make_shared<const Rows>(std::move(rows), width);
+    norm.weight = std::make_shared<const ComputedParameter>(std::move(weights),
+                                                            std::vector<std::size_t>{heads, width});
     return norm;
 }
 
@@ -93,9 +61,8 @@ void adjust_stablelm_row(const ModelConfig& config, FamilyRow& row) {
     row.ffn_norm = {};
 }
 
-void adjust_stablelm(BlockReader& reader, TransformerBlock& block) {
+void adjust_stablelm(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("qk_layernorm")) return;
-    auto& part = attention_of(block);
     part.query_norm = norm_of_heads(reader, "self_attn.q_layernorm", part.heads);
     part.key_norm = norm_of_heads(reader, "self_attn.k_layernorm", part.kv_heads);
 }
@@ -105,41 +72,27 @@ constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
     row.adjust_row = adjust_stablelm_row;
 });
 
-void adjust_starcoder2_row(const ModelConfig& config, FamilyRow&) {
-    config.require("norm_type", "layer_norm");
-    config.require("mlp_type", "default");
-}
-
 constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {
     row.eps = "norm_epsilon";
     row.windowed = Windowed::all;
-    row.gate = {};
-    row.up = "mlp.c_fc";
-    row.down = "mlp.c_proj";
-    row.adjust_row = adjust_starcoder2_row;
+    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
+    row.required = R"({"norm_type":"layer_norm","mlp_type":"default"})";
 });
 
 constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
     row.eps = "norm_eps";
     row.norm_plus_one = true;
-    row.gate = {};
-    row.up = "mlp.up_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.up_proj";
 });
-
-void adjust_olmo(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).clip = bound_of(reader.config, "clip_qkv");
-}
 
 constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
     row.eps = {};
     row.norm_has_weight = false;
-    row.adjust = adjust_olmo;
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        part.clip = bound_of(reader.config, "clip_qkv");
+    };
 });
-
-std::size_t dbrx_kv_heads(const ModelConfig& config) {
-    config.at("num_key_value_heads");  // what kv_n_heads was made into
-    return config.part("attn_config").whole("kv_n_heads", 1);
-}
 
 /// All experts' rows are in three matrices; those of w2 are columns of the output's matrix.
 FeedForward dbrx_expert(const BlockReader& reader, const Activation& activation, std::size_t inner,
@@ -215,20 +168,116 @@ constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
     row.final_norm = "norm_f";
     row.eps = {};
     row.joined = JoinedHeads::parts;
-    row.query = "norm_attn_norm.attn.Wqkv";
-    row.out = "norm_attn_norm.attn.out_proj";
+    row.attention = {.query = "norm_attn_norm.attn.Wqkv", .out = "norm_attn_norm.attn.out_proj"};
     row.activation = "ffn_act_fn";
     row.make_block = dbrx_block;
-    row.kv_heads = dbrx_kv_heads;
+    row.passed = "num_key_value_heads";  // what kv_n_heads was made into
+    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
+        return config.part("attn_config").whole("kv_n_heads", 1);
+    };
 });
 
-constexpr FamilyRow rows[] = {phi, persimmon, stablelm, starcoder2, nemotron, olmo, dbrx};
-
-}  // namespace
-}  // namespace rows_layer_norm
-
-FamilyRows rows_of_layer_norm() {
-    return rows_layer_norm::rows;
+void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
+    if (config.flag("use_qk_norm")) set_head_norms(row);
 }
 
-}  // namespace attn::io
+/// Each head has a row of the norm's weight.
+void check_head_norms(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (!part.query_norm) return;
+    reader.tensors.get(reader.full(reader.row.query_norm) + ".weight", {part.heads, part.d_k});
+    reader.tensors.get(reader.full(reader.row.key_norm) + ".weight", {part.kv_heads, part.d_k});
+}
+
+void adjust_logits(ModelReader& reader) {
+    reader.spec.logit_factor = reader.config.number("logit_scale", 0.0625);
+}
+
+constexpr FamilyRow cohere{.type = "cohere",
+                           .rms = false,
+                           .eps = "layer_norm_eps",
+                           .order = BlockOrder::parallel,
+                           .ffn_shares_norm = true,
+                           .ffn_norm = {},
+                           .rotary = Rotary::interleaved,
+                           .ignored = rotary_buffers,
+                           .adjust_model = adjust_logits,
+                           .adjust = check_head_norms,
+                           .adjust_row = adjust_cohere_row};
+
+// Layers without a window have no positions at all.
+void adjust_cohere2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (reader.layer_type() != "sliding_attention") part.rotation.reset();
+}
+
+constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
+    row.windowed = Windowed::pattern;
+    row.window_pattern = 4;
+    row.adjust = adjust_cohere2;
+    row.passed = "use_embedding_sharing use_parallel_embedding";
+    row.required = R"({"position_embedding_type":"rope_gptj",
+        "order_of_interleaved_layers":"local_attn_first","rotary_pct":1,
+        "use_gated_activation":true,"use_parallel_block":true})";
+    row.adjust_row = nullptr;
+});
+
+constexpr ExpertNames experts{.shared = "shared_experts",
+                              .scores = Experts::Scores::softmax_of_chosen};
+
+void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
+    if (config.at("rms_norm_eps").is_null()) return;
+    row.rms = true;
+    row.eps = "rms_norm_eps";
+}
+
+/// The layers before those with experts have a pattern of their own, and so have those after.
+std::size_t moe_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t dense = reader.config.whole("first_k_dense_replace", 0);
+    const bool is_first = layer < dense;
+    const std::size_t every = reader.config.whole(is_first ? "prefix_dense_sliding_window_pattern"
+                                                           : "sliding_window_pattern");
+    const std::size_t index = layer - (is_first ? 0 : dense);
+    return every != 0 && (index + 1) % every != 0;
+}
+
+void adjust_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    const bool dense = !has_experts_from(reader, config.whole("first_k_dense_replace", 0));
+    const std::size_t first_pattern = config.whole("prefix_dense_sliding_window_pattern", 1);
+    if (!part.window_left && (!dense || first_pattern != 1)) part.rotation.reset();
+    config.at("prefix_dense_intermediate_size");  // the tensors show it
+    if (is_attention_alone(block)) return;
+    auto* const routed = std::get_if<Experts>(&block.ffn);
+    if ((routed == nullptr) != dense)
+        config.fail("mlp_layer_types",
+                    "the type that the tensors of layer " + std::to_string(reader.layer) + " show");
+    if (routed == nullptr) return;
+    const std::string choice = config.text("expert_selection_fn", "softmax");
+    if (choice != "softmax" && choice != "sigmoid")
+        config.fail("expert_selection_fn", "softmax or sigmoid");
+    if (choice == "sigmoid")
+        routed->scores = Experts::Scores::sigmoid;
+    else
+        routed->normalise = false;  // softmax over the chosen ones
+    if ((config.whole("num_shared_experts", 0) != 0) != routed->shared.has_value())
+        config.fail("num_shared_experts", "the number of shared experts in the tensors");
+    if (!routed->shared) return;
+    const std::string sum = config.text("shared_expert_combination_strategy", "average");
+    if (sum != "average" && sum != "sum")
+        config.fail("shared_expert_combination_strategy", "average or sum");
+    if (sum == "average") routed->factor = routed->shared_factor = 0.5;
+}
+
+constexpr FamilyRow cohere2_moe = with(cohere2, "cohere2_moe", [](FamilyRow& row) {
+    row.layer_rule = moe_type;
+    row.experts = &experts;
+    row.adjust = adjust_moe;
+    row.adjust_row = adjust_moe_row;
+});
+
+constexpr FamilyRow rows[] = {phi,  persimmon, stablelm, starcoder2, nemotron,
+                              olmo, dbrx,      cohere,   cohere2,    cohere2_moe};
+
+}  // namespace
+}  // namespace attn::io::rows_layer_norm
+
+constinit const attn::io::FamilyRows attn::io::layer_norm_rows = rows_layer_norm::rows;

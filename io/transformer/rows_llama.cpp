@@ -5,8 +5,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_llama {
+namespace attn::io::rows_llama {
 namespace {
 
 constexpr FamilyRow mistral =
@@ -21,7 +20,7 @@ constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
     row.has_experts = has_experts_by_step;
 });
 
-constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.gate = {}; });
+constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.ffn.gate = {}; });
 constexpr FamilyRow seed_oss = with(llama_row, "seed_oss");
 constexpr FamilyRow internlm3 = with(llama_row, "internlm3");
 constexpr FamilyRow helium =
@@ -36,9 +35,7 @@ double softplus_of(const BlockReader& reader, const char* name) {
     return softplus(values.front());
 }
 
-void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("qk_norm", true);
-    reader.config.require("post_norm", false);
+void adjust_apertus(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     if (is_attention_alone(block) || reader.config.text("hidden_act") != "xielu") return;
     double beta = 0.5, eps = -1e-6;
     for (const auto& [name, value] :
@@ -54,84 +51,61 @@ void adjust_apertus(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow apertus = with(head_norms_row, "apertus", [](FamilyRow& row) {
     row.attention_norm = "attention_layernorm";
     row.ffn_norm = "feedforward_layernorm";
-    row.gate = {};
+    row.ffn.gate = {};
+    row.required = R"({"qk_norm":true,"post_norm":false})";
     row.adjust = adjust_apertus;
 });
 
 // SmolLM 3: some layers have no rotation, and these may have a window.
-std::string smollm3_type(const BlockReader& reader, std::size_t layer) {
-    const bool slides = reader.config.flag("use_sliding_window") &&
-                        !reader.config.at("sliding_window").is_null() &&
-                        is_without_rotation(reader, layer);
-    return slides ? "sliding_attention" : "full_attention";
-}
-
-void adjust_smollm3(BlockReader& reader, TransformerBlock& block) {
-    if (is_without_rotation(reader, reader.layer)) attention_of(block).rotation.reset();
+std::size_t smollm3_type(const BlockReader& reader, std::size_t layer) {
+    return reader.config.flag("use_sliding_window") &&
+           !reader.config.at("sliding_window").is_null() && is_without_rotation(reader, layer);
 }
 
 constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
     row.windowed = Windowed::all;
     row.layer_rule = smollm3_type;
-    row.adjust = adjust_smollm3;
+    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+        if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
+    };
 });
-
-std::string cwm_type(const BlockReader&, std::size_t layer) {
-    return layer % 4 == 0 ? "full_attention" : "sliding_attention";
-}
 
 constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
     row.windowed = Windowed::all;
-    row.layer_rule = cwm_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return layer % 4 != 0;
+    };
 });
 
 // Phi 3: joined projections.
-void adjust_phi3(BlockReader& reader, TransformerBlock& block) {
-    reader.config.require("full_attn_mod", 1);
-    reader.config.require("interpolate_factor", 1);
+void adjust_phi3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     if (rope.value("rope_type", nlohmann::json("default")) != "yarn") return;
     rope["rope_type"] = "longrope";  // an older name of it
-    AttentionPart& part = attention_of(block);
     part.rotation = reader.rotation(part.d_k, rope);
 }
 
 constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
     row.joined = JoinedHeads::parts;
-    row.query = "self_attn.qkv_proj";
-    row.gate = {};
-    row.up = "mlp.gate_up_proj";
+    row.attention.query = "self_attn.qkv_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.gate_up_proj";
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.windowed = Windowed::all;
+    row.required = R"({"full_attn_mod":1,"interpolate_factor":1})";
     row.adjust = adjust_phi3;
 });
 
 // Ministral 3: queries grow with the position.
-void adjust_ministral3(BlockReader& reader, TransformerBlock& block) {
-    attention_of(block).query_factor = position_factor(reader, reader.config.rope());
+void adjust_ministral3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.query_factor = position_factor(reader, reader.config.rope());
 }
 
 constexpr FamilyRow ministral3 =
     with(ministral, "ministral3", [](FamilyRow& row) { row.adjust = adjust_ministral3; });
 
 // Hunyuan: norms of heads after their rotation.
-void adjust_hunyuan(BlockReader& reader, TransformerBlock& block) {
-    for (const char* key : {"use_qk_norm", "use_rotary_pos_emb"}) reader.config.require(key, true);
-    for (const char* key : {"use_cla", "use_mla"}) reader.config.require(key, false);
-    reader.config.require("norm_type", "rms");
-    // Of parts that are off, or the same as other keys.
-    pass_keys(reader.config, {"attention_head_dim",  "cla_share_factor",
-                              "kv_lora_rank",        "q_lora_rank",
-                              "qk_nope_head_dim",    "qk_rope_head_dim",
-                              "v_head_dim",          "add_classification_head",
-                              "class_num",           "pool_type",
-                              "mask_init_id",        "dense_list",
-                              "num_media_embeds",    "moe_layer_num_skipped",
-                              "num_shared_expert",   "use_mixed_mlp_moe",
-                              "norm_topk_prob",      "n_group",
-                              "topk_group",          "routed_scaling_factor",
-                              "group_limited_greedy"});
-    AttentionPart& part = attention_of(block);
+void adjust_hunyuan(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     nlohmann::json rope = reader.config.rope();
     const nlohmann::json alpha = rope.value("alpha", nlohmann::json());
     const bool has_alpha = rope.value("rope_type", nlohmann::json("default")) == "dynamic" &&
@@ -149,11 +123,19 @@ constexpr FamilyRow hunyuan_v1_dense = with(llama_row, "hunyuan_v1_dense", [](Fa
     row.query_norm = "self_attn.query_layernorm";
     row.key_norm = "self_attn.key_layernorm";
     row.norms_after_rotation = true;
+    // Of parts that are off, or the same as other keys.
+    row.passed =
+        "attention_head_dim cla_share_factor kv_lora_rank q_lora_rank qk_nope_head_dim "
+        "qk_rope_head_dim v_head_dim add_classification_head class_num pool_type mask_init_id "
+        "dense_list num_media_embeds moe_layer_num_skipped num_shared_expert use_mixed_mlp_moe "
+        "norm_topk_prob n_group topk_group routed_scaling_factor group_limited_greedy";
+    row.required = R"({"use_qk_norm":true,"use_rotary_pos_emb":true,"use_cla":false,
+        "use_mla":false,"norm_type":"rms"})";
     row.adjust = adjust_hunyuan;
 });
 
-constexpr ExpertNames hunyuan_experts{.router = "mlp.gate.wg",
-                                      .shared = "mlp.shared_mlp",
+constexpr ExpertNames hunyuan_experts{.router = "gate.wg",
+                                      .shared = "shared_mlp",
                                       .count = "num_experts",
                                       .chosen = "moe_topk",
                                       .normalise = true,
@@ -163,49 +145,43 @@ constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", []
     row.has_experts = always_has_experts;
 });
 
-constexpr std::string_view hy_v3_bias[] = {"mlp.expert_bias", "mlp.e_score_correction_bias"};
-constexpr ExpertNames hy_v3_library{.shared = "mlp.shared_experts",
+constexpr ExpertNames hy_v3_library{.shared = "shared_experts",
                                     .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
                                     .normalise_key = {},
                                     .shared_count = "num_shared_experts",
-                                    .choice_bias = hy_v3_bias,
+                                    .choice_bias = "expert_bias e_score_correction_bias",
                                     .factor = "router_scaling_factor",
                                     .sum_eps = 1e-20};
 constexpr ExpertNames hy_v3_experts = with(hy_v3_library, [](ExpertNames& names) {
-    names.router = "mlp.router.gate";
-    names.shared = "mlp.shared_mlp";
+    names.router = "router.gate";
+    names.shared = "shared_mlp";
 });
-
-void adjust_hy_v3(BlockReader& reader, TransformerBlock& /*block*/) {
-    for (const char* key :
-         {"qk_norm", "route_norm", "moe_router_use_sigmoid", "moe_router_enable_expert_bias"})
-        reader.config.require(key, true);
-    // Of the precision of sums, and of widths that the tensors show.
-    pass_keys(reader.config, {"enable_moe_fp32_combine", "enable_attention_fp32_softmax",
-                              "enable_lm_head_fp32", "use_grouped_mm", "expert_hidden_dim"});
-}
 
 constexpr FamilyRow hy_v3 = with(head_norms_row, "hy_v3", [](FamilyRow& row) {
     row.experts = &hy_v3_experts;
     row.other_experts = &hy_v3_library;
     row.has_experts = has_experts_by_type;
-    row.adjust = adjust_hy_v3;
+    // Of the precision of sums, and of widths that the tensors show.
+    row.passed =
+        "enable_moe_fp32_combine enable_attention_fp32_softmax enable_lm_head_fp32 use_grouped_mm "
+        "expert_hidden_dim";
+    row.required = R"({"qk_norm":true,"route_norm":true,"moe_router_use_sigmoid":true,
+        "moe_router_enable_expert_bias":true})";
 });
 
 // ERNIE 4.5: pairs of neighbours turn.
 constexpr FamilyRow ernie4_5 =
     with(llama_row, "ernie4_5", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
 
-constexpr std::string_view ernie_bias[] = {"mlp.moe_statics.e_score_correction_bias",
-                                           "mlp.gate.moe_statics.e_score_correction_bias"};
-constexpr ExpertNames ernie_experts{.shared = "mlp.shared_experts",
-                                    .count = "moe_num_experts",
-                                    .chosen = "moe_k",
-                                    .normalise = true,
-                                    .normalise_key = {},
-                                    .shared_count = "moe_num_shared_experts",
-                                    .choice_bias = ernie_bias};
+constexpr ExpertNames ernie_experts{
+    .shared = "shared_experts",
+    .count = "moe_num_experts",
+    .chosen = "moe_k",
+    .normalise = true,
+    .normalise_key = {},
+    .shared_count = "moe_num_shared_experts",
+    .choice_bias = "moe_statics.e_score_correction_bias gate.moe_statics.e_score_correction_bias"};
 
 bool has_ernie_experts(const BlockReader& reader) {
     const std::size_t every = reader.config.positive("moe_layer_interval", 1);
@@ -216,35 +192,31 @@ bool has_ernie_experts(const BlockReader& reader) {
             reader.layer <= reader.config.whole("moe_layer_end_index"));
 }
 
-void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block) {
+void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const double least = reader.config.number("moe_norm_min", 1e-12);
-    reader.config.require("moe_gate", "topk");
-    reader.config.require("moe_use_aux_free", true);
-    pass_keys(reader.config, {"use_flash_attention", "moe_capacity", "freq_allocation"});
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->sum_least = least;
 }
 
 constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {
     row.experts = &ernie_experts;
     row.has_experts = has_ernie_experts;
+    row.passed = "use_flash_attention moe_capacity freq_allocation";
+    row.required = R"({"moe_gate":"topk","moe_use_aux_free":true})";
     row.adjust = adjust_ernie_moe;
 });
 
-void adjust_olmoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_olmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.clip = bound_of(reader.config, "clip_qkv");
     part.clips_after_norm = true;
-}
-
-std::string olmo3_type(const BlockReader&, std::size_t layer) {
-    return (layer + 1) % 4 != 0 ? "sliding_attention" : "full_attention";
 }
 
 constexpr FamilyRow olmo2 =
     with(norms_after_row, "olmo2", [](FamilyRow& row) { row.norms_whole = true; });
 constexpr FamilyRow olmo3 = with(olmo2, "olmo3", [](FamilyRow& row) {
     row.windowed = Windowed::all;
-    row.layer_rule = olmo3_type;
+    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
+        return (layer + 1) % 4 != 0;
+    };
 });
 constexpr FamilyRow olmoe = with(head_norms_row, "olmoe", [](FamilyRow& row) {
     row.norms_whole = true;
@@ -258,20 +230,19 @@ constexpr FamilyRow flex_olmo = with(olmo2, "flex_olmo", [](FamilyRow& row) {
 });
 
 // EXAONE 4: norms of single heads; layers without a window have no rotation.
-std::string exaone_type(const BlockReader& reader, std::size_t layer) {
-    if (reader.config.at("sliding_window").is_null()) return "full_attention";
+std::size_t exaone_type(const BlockReader& reader, std::size_t layer) {
+    if (reader.config.at("sliding_window").is_null()) return 0;
     const std::size_t every = reader.config.whole("sliding_window_pattern");
-    return every == 0 || (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+    return every == 0 || (layer + 1) % every != 0;
 }
 
-void adjust_exaone(BlockReader& reader, TransformerBlock& block) {
+void adjust_exaone(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const bool has_windows = !reader.config.at("sliding_window").is_null();
-    if (has_windows && reader.layer_type() != "sliding_attention")
-        attention_of(block).rotation.reset();
+    if (has_windows && reader.layer_type() != "sliding_attention") part.rotation.reset();
 }
 
 constexpr ExpertNames exaone_experts = with_groups(
-    {.shared = "mlp.shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
+    {.shared = "shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
 
 constexpr FamilyRow exaone4 = with(norms_after_row, "exaone4", [](FamilyRow& row) {
     row.windowed = Windowed::all;
@@ -314,10 +285,6 @@ constexpr FamilyRow rows[] = {llama_row,
                               exaone_moe};
 
 }  // namespace
-}  // namespace rows_llama
+}  // namespace attn::io::rows_llama
 
-FamilyRows rows_of_llama() {
-    return rows_llama::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::llama_rows = rows_llama::rows;

@@ -4,14 +4,13 @@
 
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_llama4 {
+namespace attn::io::rows_llama4 {
 namespace {
 
 // Llama 4: chunks, layers without rotation, experts whose input is weighted.
 constexpr ExpertNames llama4_experts = with(feed_forward_experts, [](ExpertNames& names) {
     names.stacked_in_out = true;
-    names.shared = "feed_forward.shared_expert";
+    names.shared = "shared_expert";
     names.count = "num_local_experts";
     names.scores = Experts::Scores::sigmoid;
     names.normalise_key = {};
@@ -31,17 +30,10 @@ bool has_llama4_experts(const BlockReader& reader) {
 
 constexpr std::string_view llama4_types[] = {"full_attention", "chunked_attention"};
 
-std::string llama4_type(const BlockReader& reader, std::size_t layer) {
-    return is_without_rotation(reader, layer) ? "full_attention" : "chunked_attention";
-}
-
-void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
+void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    AttentionPart& part = attention_of(block);
-    config.at("attention_chunk_size");
-    if (reader.layer_type() == "chunked_attention") {
+    if (reader.layer_type() == "chunked_attention")
         part.chunk = config.positive("attention_chunk_size");
-    }
     const bool turns = !is_without_rotation(reader, reader.layer);
     if (config.flag("use_qk_norm", true) && turns)
         part.query_norm = part.key_norm = NormSpec{.eps = config.number("rms_norm_eps")};
@@ -61,32 +53,32 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block) {
 constexpr FamilyRow llama4_text = with(llama_row, "llama4_text", [](FamilyRow& row) {
     row.rotary = Rotary::interleaved;
     row.norms_after_rotation = true;
-    row.gate = "feed_forward.gate_proj";
-    row.up = "feed_forward.up_proj";
-    row.down = "feed_forward.down_proj";
+    row.ffn = {"feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"};
     row.inner_key = "intermediate_size_mlp";
     row.experts = &llama4_experts;
     row.has_experts = has_llama4_experts;
     row.layer_types = llama4_types;
-    row.layer_rule = llama4_type;
+    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
+        return !is_without_rotation(reader, layer);
+    };
+    row.passed = "attention_chunk_size";
     row.adjust = adjust_llama4;
 });
 constexpr FamilyRow llama4 = in_text_config(llama4_text, "llama4", "language_model.model.");
 
 // AFMoE: a gate of the context, and rotation in layers with a window alone.
-constexpr std::string_view afmoe_bias[] = {"mlp.expert_bias"};
-constexpr ExpertNames afmoe_experts{.router = "mlp.router.gate",
-                                    .shared = "mlp.shared_experts",
+constexpr ExpertNames afmoe_experts{.router = "router.gate",
+                                    .shared = "shared_experts",
                                     .scores = Experts::Scores::sigmoid,
                                     .normalise = true,
                                     .shared_count = "num_shared_experts",
-                                    .choice_bias = afmoe_bias,
+                                    .choice_bias = "expert_bias",
                                     .factor = "route_scale",
                                     .sum_eps = 1e-20};
 
-std::string afmoe_type(const BlockReader& reader, std::size_t layer) {
+std::size_t afmoe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 4);
-    return (layer + 1) % every != 0 ? "sliding_attention" : "full_attention";
+    return (layer + 1) % every != 0;
 }
 
 void adjust_afmoe_model(ModelReader& reader) {
@@ -95,15 +87,10 @@ void adjust_afmoe_model(ModelReader& reader) {
             std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
 }
 
-void adjust_afmoe(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
-    reader.config.at("global_attn_every_n_layers");
+void adjust_afmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (reader.layer_type() != "sliding_attention") part.rotation.reset();
     part.gate.from = ContextGate::From::own_projection;
     part.gate.map = reader.linear("self_attn.gate_proj", reader.width(), part.heads * part.d_v);
-    for (const char* key : {"score_func", "scoring_func"}) reader.config.require(key, "sigmoid");
-    for (const char* key : {"n_group", "topk_group"}) reader.config.require(key, 1);
-    reader.config.require("route_norm", true);
 }
 
 constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
@@ -117,15 +104,15 @@ constexpr FamilyRow afmoe = with(head_norms_row, "afmoe", [](FamilyRow& row) {
         return reader.layer >= reader.config.whole("num_dense_layers", 1);
     };
     row.adjust_model = adjust_afmoe_model;
+    row.passed = "global_attn_every_n_layers";
+    row.required = R"({"score_func":"sigmoid","scoring_func":"sigmoid","n_group":1,"topk_group":1,
+        "route_norm":true})";
     row.adjust = adjust_afmoe;
 });
 
 // Doge: a bias of each key by its value, and factors on the residual.
-void adjust_doge(BlockReader& reader, TransformerBlock& block) {
+void adjust_doge(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    config.require("is_moe", false);
-    pass_keys(config, {"num_experts", "num_experts_per_tok", "norm_topk_prob"});
-    AttentionPart& part = attention_of(block);
     KeyBias bias;
     bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
     bias.factor = reader.elements("self_attn.A", {part.kv_heads});
@@ -138,12 +125,13 @@ void adjust_doge(BlockReader& reader, TransformerBlock& block) {
 
 constexpr FamilyRow doge = with(head_norms_row, "doge", [](FamilyRow& row) {
     row.windowed = Windowed::all;
+    row.passed = "num_experts num_experts_per_tok norm_topk_prob";
+    row.required = R"({"is_moe":false})";
     row.adjust = adjust_doge;
 });
 
 // DiffLlama: the difference of two attentions (Ye et al. 2024, arXiv 2410.05258).
-void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
-    AttentionPart& part = attention_of(block);
+void adjust_diffllama(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
     const auto product = [&](const char* a, const char* b) {
         const std::vector<std::size_t> shape{part.d_k};
@@ -158,11 +146,12 @@ void adjust_diffllama(BlockReader& reader, TransformerBlock& block) {
     part.out_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
     part.out_norm->weight_factor = 1 - start;
     part.out_norm_per_head = true;
-    reader.config.at("lambda_std_dev");  // of the start of training
 }
 
-constexpr FamilyRow diffllama =
-    with(llama_row, "diffllama", [](FamilyRow& row) { row.adjust = adjust_diffllama; });
+constexpr FamilyRow diffllama = with(llama_row, "diffllama", [](FamilyRow& row) {
+    row.passed = "lambda_std_dev";  // of the start of training
+    row.adjust = adjust_diffllama;
+});
 
 constexpr FamilyRow qwen2_vl_text =
     with(llama_row, "qwen2_vl_text", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
@@ -202,10 +191,6 @@ constexpr FamilyRow rows[] = {llama4,
                               with(llava, "mistral3")};
 
 }  // namespace
-}  // namespace rows_llama4
+}  // namespace attn::io::rows_llama4
 
-FamilyRows rows_of_llama4() {
-    return rows_llama4::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::llama4_rows = rows_llama4::rows;

@@ -6,8 +6,7 @@
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_modern_encoder {
+namespace attn::io::rows_modern_encoder {
 namespace {
 
 using nlohmann::json;
@@ -28,8 +27,7 @@ bool is_rotary(const ModelConfig& config) {
 /// of the tokens were masked.
 std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids,
                                 const std::vector<bool>& valid) {
-    double masked = 0;
-    for (const std::uint64_t id : ids) masked += id == mask ? 1 : 0;
+    const auto masked = static_cast<double>(std::count(ids.begin(), ids.end(), mask));
     const auto padding = std::count(valid.begin(), valid.end(), false);
     const double length = static_cast<double>(ids.size()) - static_cast<double>(padding),
                  factor = (1 - 0.15 * 0.8) / (1 - masked / length);
@@ -42,8 +40,6 @@ void adjust_esm_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     EmbeddingSpec& embedding = reader.spec.embedding;
     adjust_bert_model(reader);
-    config.require("is_folding_model", false);
-    pass_keys(config, {"esmfold_config", "vocab_list"});
     // The head that predicts contacts takes one weight of each head in each layer.
     const StoredArray* contacts = reader.tensors.find_array("contact_head.regression.weight");
     const std::size_t inputs =
@@ -65,9 +61,8 @@ void adjust_esm_model(ModelReader& reader) {
         };
     embedding.clears_invalid = true;
 }
-void adjust_esm(BlockReader& reader, TransformerBlock& block) {
-    adjust_bert(reader, block);
-    auto& part = attention_of(block);
+void adjust_esm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_bert(reader, block, part);
     if (!is_rotary(reader.config)) return;
     part.rotation =
         rotation_of(reader.config, json{{"rope_theta", reader.config.number("rope_theta")}},
@@ -91,11 +86,13 @@ constexpr FamilyRow esm = with(bert_row, "esm", [](FamilyRow& row) {
     row.final_norm = "encoder.emb_layer_norm_after";
     row.activation_name = "gelu";
     row.ignored = inverse_frequencies;
+    row.passed = "esmfold_config vocab_list";
+    row.required = R"({"is_folding_model":false})";
     row.adjust_model = adjust_esm_model;
     row.adjust = adjust_esm;
 });
 
-void adjust_esmc(BlockReader& reader, TransformerBlock& block) {
+void adjust_esmc(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
     block.residual_factor = 1 / std::sqrt(layers / 36);
 }
@@ -111,20 +108,13 @@ constexpr FamilyRow esmc = with(eurobert, "esmc", [](FamilyRow& row) {
 });
 
 /// Where layer_types is missing, all but every n-th layer slide.
-std::string modernbert_type(const BlockReader& reader, std::size_t layer) {
+std::size_t modernbert_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 3);
-    return layer % every != 0 ? "sliding_attention" : "full_attention";
+    return layer % every != 0;
 }
-void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
+void adjust_modernbert(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
-    pass_keys(
-        config,
-        {"global_attn_every_n_layers", "local_rope_theta", "global_rope_theta", "cls_token_id",
-         "sep_token_id", "decoder_bias", "position_embedding_type", "deterministic_flash_attn",
-         "sparse_prediction", "reference_compile", "sparse_pred_ignore_index",
-         "repad_logits_with_grad"});  // those of heads, and of the program that runs the model
     const std::size_t half = config.whole("local_attention", 0) / 2;
     const std::size_t window =
         config.gives("sliding_window") ? config.whole("sliding_window") : half;
@@ -133,33 +123,35 @@ void adjust_modernbert(BlockReader& reader, TransformerBlock& block) {
     part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
     if (!part.causal) part.window_right = part.window_left;
 }
-constexpr FamilyRow modernbert{.type = "modernbert",
-                               .ids = "embeddings.tok_embeddings",
-                               .embedding_norm = "embeddings.norm",
-                               .final_norm = "final_norm",
-                               .head = {},
-                               .rms = false,
-                               .eps = "norm_eps",
-                               .attention_norm = {},
-                               .ffn_norm = "mlp_norm",
-                               .joined = JoinedHeads::parts,
-                               .query = "attn.Wqkv",
-                               .out = "attn.Wo",
-                               .causal = false,
-                               .gate = {},
-                               .up = "mlp.Wi",
-                               .down = "mlp.Wo",
-                               .ffn_joined = FeedForward::Joined::gate_first,
-                               .activation = "hidden_activation",
-                               .ignored = inverse_frequencies,
-                               .adjust = adjust_modernbert,
-                               .layer_rule = modernbert_type};
+constexpr FamilyRow modernbert{
+    .type = "modernbert",
+    .ids = "embeddings.tok_embeddings",
+    .embedding_norm = "embeddings.norm",
+    .final_norm = "final_norm",
+    .head = {},
+    .rms = false,
+    .eps = "norm_eps",
+    .attention_norm = {},
+    .ffn_norm = "mlp_norm",
+    .joined = JoinedHeads::parts,
+    .attention = {.query = "attn.Wqkv", .out = "attn.Wo"},
+    .causal = false,
+    .ffn = {{}, "mlp.Wi", "mlp.Wo"},
+    .ffn_joined = FeedForward::Joined::gate_first,
+    .activation = "hidden_activation",
+    .ignored = inverse_frequencies,
+    .adjust = adjust_modernbert,
+    .layer_rule = modernbert_type,
+    // Of heads, and of the program that runs the model, too.
+    .passed =
+        "global_attn_every_n_layers local_rope_theta global_rope_theta cls_token_id "
+        "sep_token_id decoder_bias position_embedding_type deterministic_flash_attn "
+        "sparse_prediction reference_compile sparse_pred_ignore_index "
+        "repad_logits_with_grad"};
 constexpr FamilyRow modernbert_decoder = with(modernbert, "modernbert-decoder", [](FamilyRow& row) {
     row.causal = true;
     row.joined = JoinedHeads::separate;
-    row.query = "attn.q_proj";
-    row.key = "attn.k_proj";
-    row.value = "attn.v_proj";
+    row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", row.attention.out};
 });
 
 /// The names that transformers gives to the modules of the three; files have older ones.
@@ -184,13 +176,10 @@ constexpr FamilyRow nomic = with(nomic_new, "nomic_bert", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.embedding_norm = "emb_ln";
     row.joined = JoinedHeads::parts;
-    row.query = "attn.Wqkv";
-    row.out = "attn.out_proj";
+    row.attention = {.query = "attn.Wqkv", .out = "attn.out_proj"};
     row.attention_sum_norm = "norm1";
     row.ffn_sum_norm = "norm2";
-    row.gate = "mlp.fc12";
-    row.up = "mlp.fc11";
-    row.down = "mlp.fc2";
+    row.ffn = {"mlp.fc12", "mlp.fc11", "mlp.fc2"};
     row.other_names = &nomic_new;
 });
 
@@ -198,28 +187,24 @@ constexpr FamilyRow gte_new = with(rotary_bert, "gte", [](FamilyRow& row) { row.
 constexpr FamilyRow gte = with(gte_new, "gte", [](FamilyRow& row) {
     row.layer = "encoder.layer.#.";
     row.joined = JoinedHeads::parts;
-    row.query = "attention.qkv_proj";
-    row.out = "attention.o_proj";
+    row.attention = {.query = "attention.qkv_proj", .out = "attention.o_proj"};
     row.attention_sum_norm = "attn_ln";
     row.ffn_sum_norm = "mlp_ln";
-    row.gate = {};
-    row.up = "mlp.up_gate_proj";
+    row.ffn.gate = {};
+    row.ffn.up = "mlp.up_gate_proj";
     row.ffn_joined = FeedForward::Joined::up_first;
     row.other_names = &gte_new;
 });
 
 constexpr FamilyRow jina_new = with(rotary_bert, "jina_embeddings_v3", [](FamilyRow& row) {
     row.prefix = "roberta.";
-    row.gate = {};
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
 });
 constexpr FamilyRow jina = with(jina_new, "jina_embeddings_v3", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.embedding_norm = "emb_ln";
     row.joined = JoinedHeads::parts;
-    row.query = "mixer.Wqkv";
-    row.out = "mixer.out_proj";
+    row.attention = {.query = "mixer.Wqkv", .out = "mixer.out_proj"};
     row.attention_sum_norm = "norm1";
     row.ffn_sum_norm = "norm2";
     row.other_names = &jina_new;
@@ -229,10 +214,6 @@ constexpr FamilyRow rows[] = {esm,   esmc, eurobert, modernbert, modernbert_deco
                               nomic, gte,  jina};
 
 }  // namespace
-}  // namespace rows_modern_encoder
+}  // namespace attn::io::rows_modern_encoder
 
-FamilyRows rows_of_modern_encoder() {
-    return rows_modern_encoder::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::modern_encoder_rows = rows_modern_encoder::rows;

@@ -6,12 +6,10 @@
 
 #include "core/model/attention_part.hpp"
 #include "core/model/stages.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_sound {
+namespace attn::io::rows_sound {
 namespace {
 
 constexpr std::string_view takes_values[] = {"input_values"};
@@ -21,7 +19,6 @@ void adjust_moonshine_encoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
-    config.at("pad_head_dim_to_multiple_of");  // columns of zeros
     SoundSpec sound;
     constexpr std::size_t taps[] = {127, 7, 3}, strides[] = {64, 3, 2};
     const std::size_t inputs[] = {1, width, 2 * width};
@@ -42,9 +39,8 @@ void adjust_moonshine_encoder(ModelReader& reader) {
 }
 
 /// Pairs of neighbours turn; of an odd number of columns the last one turns with the next.
-void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
+void adjust_moonshine(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     Rotation rotation =
         rotation_of(config, config.rope(), part.d_k, Rope::interleaved, reader.tokens);
     if (2 * rotation.frequencies.size() > part.d_k)
@@ -52,25 +48,21 @@ void adjust_moonshine(BlockReader& reader, TransformerBlock& block) {
     part.rotation = std::move(rotation);
 }
 
-constexpr FamilyRow moonshine_decoder{.type = "moonshine",
-                                      .layer = "decoder.layers.#.",
-                                      .ids = "decoder.embed_tokens",
-                                      .final_norm = "decoder.norm",
-                                      .head = "proj_out",
-                                      .rms = false,
-                                      .eps = {},
-                                      .ffn_norm = "final_layernorm",
-                                      .rotary = Rotary::none,
-                                      .gate = {},
-                                      .up = "mlp.fc1",
-                                      .down = "mlp.fc2",
-                                      .ffn_joined = FeedForward::Joined::up_first,
-                                      .activation = "decoder_hidden_act",
-                                      .ignored = rotary_buffers,
-                                      .adjust = adjust_moonshine,
-                                      .cross = "encoder_attn",
-                                      .cross_norm = "post_attention_layernorm",
-                                      .other_prefixes = prefixes};
+constexpr FamilyRow moonshine_decoder = with(layer_norm_row, "moonshine", [](FamilyRow& row) {
+    row.layer = "decoder.layers.#.";
+    row.ids = "decoder.embed_tokens";
+    row.other_prefixes = prefixes;
+    row.final_norm = "decoder.norm";
+    row.head = "proj_out";
+    row.eps = {};
+    row.ffn_norm = "final_layernorm";
+    row.ffn_joined = FeedForward::Joined::up_first;
+    row.activation = "decoder_hidden_act";
+    row.ignored = rotary_buffers;
+    row.adjust = adjust_moonshine;
+    row.cross = "encoder_attn";
+    row.cross_norm = "post_attention_layernorm";
+});
 constexpr FamilyRow moonshine = with(moonshine_decoder, "moonshine", [](FamilyRow& row) {
     row.layer = "encoder.layers.#.";
     row.ids = row.head = {};
@@ -79,6 +71,7 @@ constexpr FamilyRow moonshine = with(moonshine_decoder, "moonshine", [](FamilyRo
     row.ffn_joined = FeedForward::Joined::no;
     row.activation = "encoder_hidden_act";
     row.causal = false;
+    row.passed = "pad_head_dim_to_multiple_of";  // columns of zeros
     row.adjust_model = adjust_moonshine_encoder;
     row.cross = row.cross_norm = {};
     row.layers_key = "encoder_num_hidden_layers";
@@ -172,11 +165,6 @@ void adjust_model(ModelReader& reader) {
     const TensorSet& tensors = reader.tensors;
     const std::size_t width = config.whole("hidden_size");
     const double eps = config.number("layer_norm_eps");
-    // Of other heads, and of training.
-    pass_keys(config, {"use_weighted_layer_sum", "mask_channel_length", "mask_channel_min_space",
-                       "mask_channel_other", "mask_channel_prob", "mask_channel_selection",
-                       "mask_time_min_space", "mask_time_other", "mask_time_selection",
-                       "no_mask_channel_overlap", "no_mask_time_overlap"});
     SoundSpec sound;
     sound.stages = feature_stages(reader);
     if (config.flag("feat_proj_layer_norm", true))
@@ -204,7 +192,7 @@ void adjust_model(ModelReader& reader) {
 }
 
 /// The norms of a block are before its parts in the stable form.
-void adjust(BlockReader& reader, TransformerBlock& block) {
+void adjust(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     const ModelConfig& config = reader.config;
     const std::size_t adapter = config.whole("adapter_attn_dim", 0);
     if (!is_stable(config)) return;
@@ -222,10 +210,9 @@ void adjust(BlockReader& reader, TransformerBlock& block) {
 }
 
 /// Biases of relative positions from the first layer, which each query gates.
-void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
-    adjust(reader, block);
+void adjust_wavlm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust(reader, block, part);
     const ModelConfig& config = reader.config;
-    auto& part = attention_of(block);
     DistanceBuckets buckets;
     buckets.count = config.whole("num_buckets");
     buckets.max_distance = config.number("max_bucket_distance");
@@ -241,30 +228,25 @@ void adjust_wavlm(BlockReader& reader, TransformerBlock& block) {
     part.bias_gate = gate;
 }
 
-constexpr FamilyRow wav2vec2{.type = "wav2vec2",
-                             .prefix = "wav2vec2.",
-                             .layer = "encoder.layers.#.",
-                             .ids = {},
-                             .final_norm = {},
-                             .head = {},
-                             .rms = false,
-                             .eps = "layer_norm_eps",
-                             .attention_norm = {},
-                             .attention_sum_norm = "layer_norm",
-                             .ffn_norm = {},
-                             .ffn_sum_norm = "final_layer_norm",
-                             .query = "attention.q_proj",
-                             .key = "attention.k_proj",
-                             .value = "attention.v_proj",
-                             .out = "attention.out_proj",
-                             .rotary = Rotary::none,
-                             .causal = false,
-                             .gate = {},
-                             .up = "feed_forward.intermediate_dense",
-                             .down = "feed_forward.output_dense",
-                             .adjust_model = adjust_model,
-                             .adjust = adjust,
-                             .inputs = takes_values};
+constexpr FamilyRow wav2vec2 = with(layer_norm_row, "wav2vec2", [](FamilyRow& row) {
+    row.prefix = "wav2vec2.";
+    row.layer = "encoder.layers.#.";
+    row.ids = row.final_norm = row.head = row.attention_norm = row.ffn_norm = {};
+    row.attention_sum_norm = "layer_norm";
+    row.ffn_sum_norm = "final_layer_norm";
+    row.attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj",
+                     "attention.out_proj"};
+    row.ffn = {{}, "feed_forward.intermediate_dense", "feed_forward.output_dense"};
+    row.causal = false;
+    row.adjust_model = adjust_model;
+    row.adjust = adjust;
+    row.inputs = takes_values;
+    // Of other heads, and of training.
+    row.passed =
+        "use_weighted_layer_sum mask_channel_length mask_channel_min_space mask_channel_other "
+        "mask_channel_prob mask_channel_selection mask_time_min_space mask_time_other "
+        "mask_time_selection no_mask_channel_overlap no_mask_time_overlap";
+});
 constexpr FamilyRow hubert =
     with(wav2vec2, "hubert", [](FamilyRow& row) { row.prefix = "hubert."; });
 constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
@@ -275,10 +257,6 @@ constexpr FamilyRow wavlm = with(wav2vec2, "wavlm", [](FamilyRow& row) {
 constexpr FamilyRow rows[] = {moonshine, wav2vec2, hubert, wavlm};
 
 }  // namespace
-}  // namespace rows_sound
+}  // namespace attn::io::rows_sound
 
-FamilyRows rows_of_sound() {
-    return rows_sound::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::sound_rows = rows_sound::rows;

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "core/model/stages.hpp"
-#include "io/transformer/input_reader.hpp"
 #include "io/transformer/shared_rows.hpp"
 
-namespace attn::io {
-namespace rows_vision {
+namespace attn::io::rows_vision {
 namespace {
 
 using Pair = std::array<std::size_t, 2>;
@@ -22,12 +20,11 @@ constexpr std::string_view pixels_and_shapes[] = {"pixel_values", "spatial_shape
 constexpr std::string_view spectrogram[] = {"input_values"};
 
 void adjust_vit_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    PatchInput input =
+        patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     input.image = pair_of(reader.config, "image_size");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
     if (reader.tensors.has("embeddings.distillation_token"))
         input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     reader.spec.input = std::move(input);
 }
 constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
@@ -37,9 +34,16 @@ constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
     row.attention_norm = "layernorm_before";
     row.ffn_norm = "layernorm_after";
     row.attention_sum_norm = row.ffn_sum_norm = {};
-    row.query = "attention.attention.query";
-    row.key = "attention.attention.key";
-    row.value = "attention.attention.value";
+    row.attention = {"attention.attention.query", "attention.attention.key",
+                     "attention.attention.value", row.attention.out};
+    // Of the first values of parameters, of training, of pooled vectors and of backbones.
+    row.passed =
+        "encoder_stride pooler_output_size pooler_act qkv_bias use_mask_token drop_path_rate "
+        "layerscale_value layer_scale_init_value apply_layernorm reshape_hidden_states "
+        "out_features out_indices stage_names mlp_ratio pool_scales use_auxiliary_head "
+        "auxiliary_loss_weight auxiliary_channels auxiliary_num_convs auxiliary_concat_input "
+        "semantic_loss_ignore_index add_fpn vision_use_head projection_dim query_bias key_bias "
+        "value_bias proj_bias mlp_bias pos_embed_shift pos_embed_jitter pos_embed_rescale";
     row.adjust_model = adjust_vit_model;
     row.adjust = nullptr;
     row.inputs = pixels;
@@ -48,13 +52,11 @@ constexpr FamilyRow deit = with(vit, "deit", [](FamilyRow& row) { row.prefix = "
 
 void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
+    PatchInput input = patches_of(reader, "patch_embeddings.projection",
+                                  {"cls_token", "distillation_token"}, "position_embeddings");
     input.from = PatchInput::From::spectrogram;
     input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
-    input.tokens = {reader.tensors.get("embeddings.cls_token"),
-                    reader.tensors.get("embeddings.distillation_token")};
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     reader.spec.input = std::move(input);
 }
 constexpr FamilyRow ast = with(vit, "audio-spectrogram-transformer", [](FamilyRow& row) {
@@ -69,7 +71,7 @@ TransformerBlock block_of(const BlockReader& reader, const FamilyRow& row) {
     return BlockReader(source, reader.layer).read();
 }
 
-void add_layer_scales(BlockReader& reader, TransformerBlock& block) {
+void add_layer_scales(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
     block.attention_scale = reader.elements("layer_scale1.lambda1", {reader.width()});
     block.ffn_scale = reader.elements("layer_scale2.lambda1", {reader.width()});
 }
@@ -85,15 +87,13 @@ std::size_t dino_inner_width(const BlockReader& reader) {
 constexpr FamilyRow dino_plain = with(vit, "dinov2", [](FamilyRow& row) {
     row.attention_norm = "norm1";
     row.ffn_norm = "norm2";
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.inner_key = "mlp_ratio";
     row.inner_width = dino_inner_width;
     row.adjust = add_layer_scales;
 });
 constexpr FamilyRow dino_gated = with(dino_plain, "dinov2", [](FamilyRow& row) {
-    row.up = "mlp.weights_in";
-    row.down = "mlp.weights_out";
+    row.ffn = {{}, "mlp.weights_in", "mlp.weights_out"};
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.activation_name = "silu";
 });
@@ -116,14 +116,13 @@ void check_positions(const ModelReader& reader, const Parameter& table, std::siz
 }
 
 void adjust_dinov2_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    PatchInput input =
+        patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
     const bool has_registers = reader.row.type == "dinov2_with_registers";
     if (has_registers && reader.config.whole("num_register_tokens") != 0)
         input.registers =
             reader.tensors.get("embeddings.register_tokens",
                                {1, reader.config.whole("num_register_tokens"), input.width});
-    input.positions = reader.tensors.get("embeddings.position_embeddings");
     check_positions(reader, input.positions, 1);
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
     reader.spec.input = std::move(input);
@@ -167,8 +166,7 @@ std::vector<double> beit_bias(const BlockReader& reader, const std::string& name
         }
     return bias;
 }
-void adjust_beit(BlockReader& reader, TransformerBlock& block) {
-    auto& part = attention_of(block);
+void adjust_beit(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     if (reader.tensors.has(reader.full("lambda_1"))) {
         block.attention_scale = reader.elements("lambda_1", {reader.width()});
         block.ffn_scale = reader.elements("lambda_2", {reader.width()});
@@ -195,10 +193,9 @@ void adjust_beit(BlockReader& reader, TransformerBlock& block) {
     };
 }
 void adjust_beit_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings.projection");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
-    if (reader.config.flag("use_absolute_position_embeddings"))
-        input.positions = reader.tensors.get("embeddings.position_embeddings");
+    const bool has_table = reader.config.flag("use_absolute_position_embeddings");
+    PatchInput input = patches_of(reader, "patch_embeddings.projection", {"cls_token"},
+                                  has_table ? "position_embeddings" : nullptr);
     input.resize = Resize::bicubic;
     reader.spec.input = std::move(input);
     if (!reader.config.flag("use_mean_pooling", true))
@@ -214,10 +211,9 @@ constexpr FamilyRow beit = with(vit, "beit", [](FamilyRow& row) {
 });
 
 void adjust_clip_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
+    PatchInput input =
+        patches_of(reader, "patch_embedding", {"class_embedding"}, "position_embedding.weight");
     input.image = pair_of(reader.config, "image_size");
-    input.tokens = {reader.tensors.get("embeddings.class_embedding")};
-    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
     input.norm = reader.norm("pre_layrnorm");
     reader.spec.input = std::move(input);
 }
@@ -227,17 +223,12 @@ constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
     row.final_norm = {};  // the class token's vector alone has one
     row.attention_norm = "layer_norm1";
     row.ffn_norm = "layer_norm2";
-    row.query = "self_attn.q_proj";
-    row.key = "self_attn.k_proj";
-    row.value = "self_attn.v_proj";
-    row.out = "self_attn.out_proj";
-    row.up = "mlp.fc1";
-    row.down = "mlp.fc2";
+    row.attention = out_proj_modules;
+    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
     row.adjust_model = adjust_clip_model;
 });
 void adjust_siglip_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embedding");
-    input.positions = reader.tensors.get("embeddings.position_embedding.weight");
+    PatchInput input = patches_of(reader, "patch_embedding", {}, "position_embedding.weight");
     check_positions(reader, input.positions, 0);
     reader.spec.input = std::move(input);
 }
@@ -247,7 +238,6 @@ constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row
 });
 void adjust_siglip2_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
-    pass_vision_keys(config);
     PatchInput input;
     input.from = PatchInput::From::patches;
     input.width = config.whole("hidden_size");
@@ -270,17 +260,14 @@ constexpr FamilyRow dinov3_plain = with(dino_plain, "dinov3_vit", [](FamilyRow& 
     row.prefix = "";
     row.layer = "layer.#.";
     row.final_norm = "norm";
-    row.query = "attention.q_proj";
-    row.key = "attention.k_proj";
-    row.value = "attention.v_proj";
-    row.out = "attention.o_proj";
-    row.up = "mlp.up_proj";
-    row.down = "mlp.down_proj";
+    row.attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj",
+                     "attention.o_proj"};
+    row.ffn = {{}, "mlp.up_proj", "mlp.down_proj"};
     row.inner_key = "intermediate_size";
     row.inner_width = nullptr;
 });
 constexpr FamilyRow dinov3_gated =
-    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.gate = "mlp.gate_proj"; });
+    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.ffn.gate = "mlp.gate_proj"; });
 
 /// Patches turn by the row and the column of their centre, in [-1, 1]; tokens before them do not.
 std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reader,
@@ -306,7 +293,7 @@ std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reade
 TransformerBlock make_dinov3_block(BlockReader& reader) {
     TransformerBlock block =
         block_of(reader, reader.config.flag("use_gated_mlp") ? dinov3_gated : dinov3_plain);
-    auto& part = attention_of(block);
+    auto& part = std::get<AttentionPart>(block.mixer);
     if (part.d_k % 4 != 0)
         reader.config.fail("num_attention_heads",
                            "a number of heads whose width is a multiple of 4");
@@ -317,8 +304,7 @@ TransformerBlock make_dinov3_block(BlockReader& reader) {
     return block;
 }
 void adjust_dinov3_model(ModelReader& reader) {
-    PatchInput input = patches_of(reader, "embeddings.patch_embeddings");
-    input.tokens = {reader.tensors.get("embeddings.cls_token")};
+    PatchInput input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
     if (const std::size_t count = reader.config.whole("num_register_tokens"); count != 0)
         input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
     reader.spec.input = std::move(input);
@@ -332,10 +318,6 @@ constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
                               beit, clip, siglip, siglip2, dinov3};
 
 }  // namespace
-}  // namespace rows_vision
+}  // namespace attn::io::rows_vision
 
-FamilyRows rows_of_vision() {
-    return rows_vision::rows;
-}
-
-}  // namespace attn::io
+constinit const attn::io::FamilyRows attn::io::vision_rows = rows_vision::rows;

@@ -1,13 +1,16 @@
 // What files of rows include: the readers, and the rows and functions that several of them share.
 #pragma once
 
+#include <array>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/model/products.hpp"
+#include "core/model/stages.hpp"
 #include "io/transformer/block_reader.hpp"
 #include "io/transformer/family_row.hpp"
 #include "io/transformer/model.hpp"
@@ -19,6 +22,15 @@ inline constexpr std::string_view rotary_buffers[] = {"rotary_emb.inv_freq"};
 
 /// Llama's row, on which most others are based.
 inline constexpr FamilyRow llama_row{.type = "llama", .ignored = rotary_buffers};
+
+inline constexpr ProjectionModules out_proj_modules{"self_attn.q_proj", "self_attn.k_proj",
+                                                    "self_attn.v_proj", "self_attn.out_proj"};
+
+/// A row with LayerNorms, a plain feed-forward layer and no rotation.
+inline constexpr FamilyRow layer_norm_row{.rms = false,
+                                          .eps = "layer_norm_eps",
+                                          .rotary = Rotary::none,
+                                          .ffn = {{}, "mlp.fc1", "mlp.fc2"}};
 
 /// Norms on each head of queries and keys.
 constexpr void set_head_norms(FamilyRow& row) {
@@ -46,10 +58,6 @@ inline constexpr FamilyRow norms_after_row = with(head_norms_row, "", [](FamilyR
     row.ffn_post_norm = "post_feedforward_layernorm";
 });
 
-inline AttentionPart& attention_of(TransformerBlock& block) {
-    return std::get<AttentionPart>(block.mixer);
-}
-
 /// Whether only the attention is read, as from a file of a layer's own tensors.
 inline bool is_attention_alone(const TransformerBlock& block) {
     return std::holds_alternative<std::monostate>(block.ffn);
@@ -72,28 +80,15 @@ std::function<double(double)> position_factor(const BlockReader& reader,
                                               const nlohmann::json& rope);
 
 /// Experts in a module block_sparse_moe (Mixtral), or feed_forward (Llama 4).
-inline constexpr ExpertNames sparse_experts{
-    .router = "block_sparse_moe.gate",
-    .gate = "block_sparse_moe.experts.#.w1",
-    .up = "block_sparse_moe.experts.#.w3",
-    .down = "block_sparse_moe.experts.#.w2",
-    .stacked_gate_up = "block_sparse_moe.experts.gate_up_proj",
-    .stacked_down = "block_sparse_moe.experts.down_proj"};
-inline constexpr ExpertNames feed_forward_experts{
-    .router = "feed_forward.router",
-    .gate = "feed_forward.experts.#.gate_proj",
-    .up = "feed_forward.experts.#.up_proj",
-    .down = "feed_forward.experts.#.down_proj",
-    .stacked_gate_up = "feed_forward.experts.gate_up_proj",
-    .stacked_down = "feed_forward.experts.down_proj"};
+inline constexpr ExpertNames sparse_experts{.module = "block_sparse_moe.", .has_letters = true},
+    feed_forward_experts{.module = "feed_forward.", .router = "router"};
 
 /// The bias of DeepSeek V3's router, as files and as the library have it.
-inline constexpr std::string_view correction_bias[] = {"mlp.gate.e_score_correction_bias",
-                                                       "mlp.e_score_correction_bias"};
+inline constexpr std::string_view correction_bias =
+    "gate.e_score_correction_bias e_score_correction_bias";
 
 /// DeepSeek V3's router: a sigmoid, groups, a bias for the choice, a factor on the weights.
-constexpr ExpertNames with_groups(ExpertNames names,
-                                  std::span<const std::string_view> bias = correction_bias) {
+constexpr ExpertNames with_groups(ExpertNames names, std::string_view bias = correction_bias) {
     names.scores = Experts::Scores::sigmoid;
     names.choice_bias = bias;
     names.factor = "routed_scaling_factor";
@@ -102,25 +97,15 @@ constexpr ExpertNames with_groups(ExpertNames names,
     return names;
 }
 
-/// The tensor names of latent attention.
-struct LatentNames {
-    std::string_view query = "self_attn.q_proj", query_down = "self_attn.q_a_proj",
-                     query_norm = "self_attn.q_a_layernorm", query_up = "self_attn.q_b_proj",
-                     key_down = "self_attn.kv_a_proj_with_mqa",
-                     key_norm = "self_attn.kv_a_layernorm", key_up = "self_attn.kv_b_proj",
-                     out = "self_attn.o_proj";
-};
-
-/// Latent attention from the keys of DeepSeek's configs; `pairs` is its rotary embedding, or none.
-AttentionPart latent_attention(const BlockReader& reader, const LatentNames& names,
-                               std::optional<Rope> pairs);
+/// Latent attention of the layer's `module` with an output projection `out`, from the keys of
+/// DeepSeek's configs; `pairs` is its rotary embedding, or none.
+AttentionPart latent_attention(const BlockReader& reader, std::optional<Rope> pairs,
+                               const std::string& module = "self_attn.",
+                               const std::string& out = "o_proj");
 
 /// A LayerNorm of this width that the row does not describe.
 NormSpec layer_norm_of(const TensorSet& tensors, const std::string& name, double eps,
                        std::size_t width);
-
-/// Marks keys as read that occur in published files but have no effect in transformers.
-void pass_keys(const ModelConfig& config, std::initializer_list<const char*> keys);
 
 /// The bound of scores, logits or projections, 0 without one. Errors: kind input for 0 in the file.
 double bound_of(const ModelConfig& config, const std::string& key);
@@ -128,10 +113,34 @@ double bound_of(const ModelConfig& config, const std::string& key);
 /// Whether the layer has no rotary embedding, by no_rope_layers or no_rope_layer_interval.
 bool is_without_rotation(const BlockReader& reader, std::size_t layer);
 
+// The inputs of audio models, convolutions, and of image models: patches, and the image sizes in
+// their configs.
+
+/// name.weight, (output channels, input channels per group, taps), and name.bias if there is one. A
+/// size of 0 accepts the tensor's. Errors: kind input if the weight is missing or has another
+/// shape.
+Convolution convolution_of(const TensorSet& tensors, const std::string& name, std::size_t d_in,
+                           std::size_t taps, std::size_t groups = 1);
+
+/// The same for a weight-normalized convolution: directions, and one magnitude per tap.
+Convolution normed_convolution_of(const TensorSet& tensors, const std::string& name,
+                                  std::size_t d_in, std::size_t taps, std::size_t groups);
+
+/// Rows and columns, from one integer for both or a list of two. Errors: kind input.
+std::array<std::size_t, 2> pair_of(const ModelConfig& config, const std::string& key);
+
+/// Rows and columns of patches, in the given image or else in the image size of the config.
+std::array<std::size_t, 2> grid_of(const BlockReader& reader);
+
+/// The convolution `name` over patches of pixels, the tokens before them and the table of
+/// positions, or null, in the module "embeddings.".
+PatchInput patches_of(const ModelReader& reader, const std::string& name,
+                      const std::vector<const char*>& tokens, const char* positions);
+
 // The row of BERT, on which the rows of other encoders are based.
 
-inline void adjust_bert(BlockReader& reader, TransformerBlock& block) {
-    std::get<AttentionPart>(block.mixer).causal = reader.config.flag("is_decoder");
+inline void adjust_bert(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.causal = reader.config.flag("is_decoder");
 }
 inline void adjust_bert_model(ModelReader& reader) {
     if (reader.config.flag("add_cross_attention"))
@@ -167,15 +176,11 @@ inline constexpr FamilyRow bert_row{.type = "bert",
                                     .attention_sum_norm = "attention.output.LayerNorm",
                                     .ffn_norm = {},
                                     .ffn_sum_norm = "output.LayerNorm",
-                                    .query = "attention.self.query",
-                                    .key = "attention.self.key",
-                                    .value = "attention.self.value",
-                                    .out = "attention.output.dense",
+                                    .attention = {"attention.self.query", "attention.self.key",
+                                                  "attention.self.value", "attention.output.dense"},
                                     .rotary = Rotary::none,
                                     .causal = false,
-                                    .gate = {},
-                                    .up = "intermediate.dense",
-                                    .down = "output.dense",
+                                    .ffn = {{}, "intermediate.dense", "output.dense"},
                                     .adjust_model = adjust_bert_model,
                                     .adjust = adjust_bert};
 

@@ -1,10 +1,11 @@
-#include "io/transformer/size_checks.hpp"
+#include "io/transformer/block_reader.hpp"
 
 #include <initializer_list>
 #include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/model/model.hpp"
 
 namespace attn::io {
 namespace {
@@ -15,7 +16,7 @@ using nlohmann::json;
                        const Parameter& tensor, std::size_t found, std::string_view what) {
     throw Error(ErrorKind::input, tensor->place(),
                 std::to_string(found) + " " + std::string(what) + "; expected " +
-                    std::to_string(expected) + " by " + config.name_of(std::string(key)) + " in " +
+                    std::to_string(expected) + " by " + config.name_of(key) + " in " +
                     config.place());
 }
 
@@ -42,11 +43,11 @@ void check_head_norm(const AttentionPart& part, const std::optional<NormSpec>& n
 
 void require_size(const ModelConfig& config, std::string_view key, std::size_t layer,
                   const Parameter& tensor, std::size_t found, std::string_view what) {
-    if (key.empty() || tensor == nullptr || !config.gives(std::string(key))) return;
-    const json& given = config.at(std::string(key));
+    if (key.empty() || tensor == nullptr || !config.gives(key)) return;
+    const json& given = config.at(key);
     const json& size = given.is_array() && layer < given.size() ? given[layer] : given;
     if (!size.is_number_unsigned())
-        config.fail(std::string(key), "an integer from 0, or a list of one for each layer");
+        config.fail(key, "an integer from 0, or a list of one for each layer");
     if (size != found) fail(config, key, size.get<std::uint64_t>(), tensor, found, what);
 }
 
@@ -116,11 +117,10 @@ void check_sizes(const BlockReader& reader, const ExpertNames& names, const Expe
     if (experts.shared)
         require_size(config, "shared_expert_intermediate_size", reader.layer,
                      experts.shared->down.weight, experts.shared->down.d_in, "inputs");
-    if (!config.gives(std::string(inner)) || !config.at(std::string(inner)).is_number_unsigned())
-        return;
+    if (!config.gives(inner) || !config.at(inner).is_number_unsigned()) return;
     for (const char* key : {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}) {
         if (!config.gives(key)) continue;
-        const std::size_t expected = config.whole(key) * config.whole(std::string(inner));
+        const std::size_t expected = config.whole(key) * config.whole(inner);
         if (!experts.shared && expected != 0)
             config.fail(key, "0, as the file has no tensors of shared experts");
         if (experts.shared && experts.shared->down.d_in != expected)

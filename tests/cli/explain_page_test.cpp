@@ -25,7 +25,7 @@ TEST_CASE("explain page: what is random is called so, and nothing else") {
         CAPTURE(joined(ask));
         good(ask + Words{"--emit", "all", "-o", "r.json"});
         for (const std::string& page :
-             {good(Words{"explain"} + ask), good({"explain", "r.json"})}) {
+             {good(Words{"explain"} + ask), good(Words{"explain", "r.json"})}) {
             CHECK(says(page, drawn) == (parameters || words));
             CHECK(says(page, "The parameters") == (parameters || ask[0] != "self" || !words));
             CHECK(says(page, "words' rows are random") == words);
