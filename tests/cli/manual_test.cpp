@@ -106,7 +106,8 @@ TEST_CASE("manual: the notebooks' commands give the notebooks' numbers, all of t
         results.push_back(nlohmann::json::parse(run_shell(command + " --format json").out));
     std::filesystem::remove("data");
     std::vector<bool> are_expected(results.size());
-    for (const nlohmann::json& notebook_case : load_data("golden/seeds.json")["cases"])
+    const nlohmann::json golden = load_data("golden/seeds.json");
+    for (const nlohmann::json& notebook_case : golden["cases"])
         for (const auto& expected : notebook_case["expected"].items()) {
             const std::string key = expected.key(), name = key.substr(0, key.find("_batch0"));
             const double tolerance = notebook_case["tolerance"][key];

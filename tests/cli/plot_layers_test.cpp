@@ -89,9 +89,10 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
     }
     run_attn({"multihead", data_path("journey.csv"), "--heads", "3", "--emit", "context_vectors",
               "-o", "b.json"});
-    CHECK(run_attn({"plot", "seed1.json", "b.json"}).err ==
-          "attn: error: b.json: has no attention_weights, and seed1.json has one; expected the "
-          "same arrays, as by the same --emit\n");
+    CHECK(
+        run_attn({"plot", "seed1.json", "b.json"}).err ==
+        "attn: error: b.json: has no mask, and seed1.json has one; expected the same arrays, as by "
+        "the same --emit\n");
 }
 
 TEST_CASE("layers: they are called by their number, their id or their file") {
