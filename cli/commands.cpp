@@ -84,7 +84,7 @@ constexpr CommandRow linear_command = of_mode(
     "  attn linear --query q.npy --key k.npy --value v.npy --decay g.npy --beta b.npy --qk-norm\n"
     "  attn linear request.json --past-state earlier.json:present_state --emit present_state\n");
 
-constexpr const CommandRow* commands[] = {
+constexpr const CommandRow* all_commands[] = {
     &self_command,    &causal_command, &multihead_command, &cross_command,   &sdpa_command,
     &linear_command,  &model_command,  &tokenize_command,  &batch_command,   &scan_command,
     &partial_command, &merge_command,  &explain_command,   &compare_command, &check_command,
@@ -109,7 +109,7 @@ const Program& attn_program() {
             "  attn self --example journey --d-out 2 --seed 789 --format torch\n"
             "  attn explain self --example journey --token 1\n",
         .version = version,
-        .commands = commands,
+        .commands = all_commands,
         .groups = command_groups,
         .options = options()};
     return program;

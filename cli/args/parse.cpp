@@ -79,7 +79,7 @@ std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const
     return added;
 }
 
-std::string text_of(const AddedFlag& added) {
+std::string flag_text(const AddedFlag& added) {
     if (added.option->field.kind == FieldKind::no_value) return {};
     if (!added.option->repeats) return added.flag->results().back();
     std::string lines;
@@ -209,9 +209,9 @@ std::vector<FlagValue> all_flags(Args& args, const std::vector<AddedFlag>& flags
     for (const AddedFlag& added : flags) {
         if (added.flag == nullptr || added.flag->count() == 0) continue;
         if (added.option == &config_option)
-            add(text_of(added), Origin::config);
+            add(flag_text(added), Origin::config);
         else
-            given.push_back({added.option, text_of(added)});
+            given.push_back({added.option, flag_text(added)});
     }
     return given;
 }

@@ -161,7 +161,7 @@ std::string entry_name(std::uint64_t record, const std::string& array) {
 }
 
 /// The line with its line break.
-std::string text_of(const IndexLine& line) {
+std::string index_line_text(const IndexLine& line) {
     std::string text = line.head;
     io::append_member(text, record_key, line.record);
     io::append_member(text, "file", line.file);
@@ -238,8 +238,8 @@ std::optional<IndexLine> read_index_line(const io::JsonDocument& document,
         return {};
     }
     // Whatever another program has changed is not ours to go on with.
-    return text_of(line) == std::string(source.text) + "\n" ? std::optional(std::move(line))
-                                                            : std::nullopt;
+    return index_line_text(line) == std::string(source.text) + "\n" ? std::optional(std::move(line))
+                                                                    : std::nullopt;
 }
 
 std::string problem_of(const PartLayout& layout, const IndexLine& line, std::uint64_t n) {
@@ -352,7 +352,7 @@ void Parts::finish() {
             continue;
         }
         for (PackedArray& array : outcome.packed->arrays) array.offset = (entry++)->offset;
-        lines += text_of(
+        lines += index_line_text(
             {std::string(outcome.line.text()), record, name, std::move(outcome.packed->arrays)});
     }
     if (!lines.empty()) index_ << lines;

@@ -52,22 +52,22 @@ Words known_words(const Explanation& e) {
                        {"moves_queries", offset != 0},
                        {"moves_back", offset < 0}},
         .values = {{"QUERY_LABEL", e.query_label()},
-                   {"QUERY", text_of(e.query())},
+                   {"QUERY", std::to_string(e.query())},
                    {"CALLED", e.called()},
                    {"COMMAND", command_of(e)},
-                   {"POSITION", text_of(e.position())},
-                   {"OFFSET", text_of(std::abs(offset))},
+                   {"POSITION", std::to_string(e.position())},
+                   {"OFFSET", std::to_string(std::abs(offset))},
                    {"FILE", io::one_line(e.source.file)},
                    {"SEED", request.has("seed") ? e.source_of("seed") : "--seed 0, the default"},
-                   {"BATCH", text_of(e.batch)},
-                   {"BATCHES", text_of(g.batch)},
-                   {"HEADS", text_of(g.heads)},
-                   {"KV_HEADS", text_of(g.kv_heads)},
-                   {"Q_LEN", text_of(g.q_len)},
-                   {"KV_LEN", text_of(g.kv_len)},
-                   {"D_IN", text_of(g.d_in)},
-                   {"D_K", text_of(g.d_k)},
-                   {"D_V", text_of(g.d_v)}}};
+                   {"BATCH", std::to_string(e.batch)},
+                   {"BATCHES", std::to_string(g.batch)},
+                   {"HEADS", std::to_string(g.heads)},
+                   {"KV_HEADS", std::to_string(g.kv_heads)},
+                   {"Q_LEN", std::to_string(g.q_len)},
+                   {"KV_LEN", std::to_string(g.kv_len)},
+                   {"D_IN", std::to_string(g.d_in)},
+                   {"D_K", std::to_string(g.d_k)},
+                   {"D_V", std::to_string(g.d_v)}}};
     for (const ArrayRow& array : all_arrays)
         known.conditions.emplace(array.name, e.arrays.has(array.name));
     for (const Option& option : options()) {
@@ -78,7 +78,7 @@ Words known_words(const Explanation& e) {
 }
 
 void Explanation::say(std::string_view part, Words names, std::size_t head) {
-    names.values.emplace("HEAD", text_of(head));
+    names.values.emplace("HEAD", std::to_string(head));
     for (std::size_t i = 0; i < all_arrays.size(); ++i)
         names.values.emplace(all_arrays[i].name, place(ArrayId(i), head));
     names.values.insert(known.values.begin(), known.values.end());

@@ -270,12 +270,6 @@ struct Explanation {
 /// The names that hold on the whole page.
 Words known_words(const Explanation& e);
 
-/// "3": a size or an index.
-template <class Integer>
-std::string text_of(Integer number) {
-    return std::to_string(number);
-}
-
 /// One head of the explanation.
 struct HeadView {
     HeadView(Explanation& of, std::size_t head);

@@ -141,10 +141,10 @@ void write_head(Explanation& e, std::size_t head) {
     h.say("head", {.conditions = {{"is_grouped", g.kv_heads != g.heads},
                                   {"leaves_out", left_out != 0},
                                   {"leaves_one", left_out == 1}},
-                   .values = {{"GROUP", text_of(g.heads / g.kv_heads)},
-                              {"KEY_HEAD", text_of(head * g.kv_heads / g.heads)},
-                              {"SHOWN", text_of(h.shown.size())},
-                              {"OTHERS", text_of(left_out)},
+                   .values = {{"GROUP", std::to_string(g.heads / g.kv_heads)},
+                              {"KEY_HEAD", std::to_string(head * g.kv_heads / g.heads)},
+                              {"SHOWN", std::to_string(h.shown.size())},
+                              {"OTHERS", std::to_string(left_out)},
                               {"WEIGHT", e.format.number(weight)}}});
     if (g.config.rule) return write_step(h);
     write_scores(h);

@@ -160,14 +160,15 @@ void write_question(Explanation& e) {
     if (who.starts_with('q')) who[0] = 'Q';
     e.say("answer", {.values = {{"WHO", who}, {"SHARES", answer_words(e)}}});
     const bool draws_tokens = is("draws_inputs") || is("draws_words");
-    e.say("question",
-          {.conditions = {{"random", draws_tokens || is("draws_parameters")},
-                          {"draws_several", draws_tokens && is("draws_parameters")},
-                          {"draws_input_alone", is("draws_inputs") && !is("draws_parameters")},
-                          {"several_batches", e.plan.batch > 1},
-                          {"some_heads", e.end_head - e.first_head != e.plan.heads},
-                          {"is_lacking", !e.source.lacking.empty()}},
-           .values = {{"FIRST_HEAD", text_of(e.first_head)}, {"LACKING", e.source.lacking}}});
+    e.say(
+        "question",
+        {.conditions = {{"random", draws_tokens || is("draws_parameters")},
+                        {"draws_several", draws_tokens && is("draws_parameters")},
+                        {"draws_input_alone", is("draws_inputs") && !is("draws_parameters")},
+                        {"several_batches", e.plan.batch > 1},
+                        {"some_heads", e.end_head - e.first_head != e.plan.heads},
+                        {"is_lacking", !e.source.lacking.empty()}},
+         .values = {{"FIRST_HEAD", std::to_string(e.first_head)}, {"LACKING", e.source.lacking}}});
 }
 
 std::string id_text(const Explanation& e) {
@@ -187,7 +188,7 @@ void write_embedding(Explanation& e) {
                                    {"EMBEDDING_SCALE", scale ? io::number_text(*scale) : ""},
                                    {"SEGMENTS", std::string(names.segments)},
                                    {"POSITIONS", std::string(names.positions)},
-                                   {"POSITION_ID", text_of(position)},
+                                   {"POSITION_ID", std::to_string(position)},
                                    {"NORM", std::string(names.norm)}}});
 }
 
@@ -364,7 +365,7 @@ void write_after_heads(Explanation& e) {
     const int decimals = e.format.decimals();
     e.say("sizes", {.conditions = {{"has_d_in", e.plan.d_in != 0}, {"one_digit", decimals == 1}},
                     .values = {{"DTYPE", std::string(name_of(dtype_names, e.plan.config.dtype))},
-                               {"DECIMALS", text_of(decimals)}}});
+                               {"DECIMALS", std::to_string(decimals)}}});
 }
 
 }  // namespace attn::cli

@@ -33,10 +33,10 @@ void write_rotation(HeadView& h) {
                                {"turns_some", *s.rope_dims < h.plan.d_k},
                                {"at_start", position == 0},
                                {"shows_key", shows_key}},
-                .values = {{"DIMS", text_of(*s.rope_dims)},
-                           {"HALF", text_of(*s.rope_dims / 2)},
+                .values = {{"DIMS", std::to_string(*s.rope_dims)},
+                           {"HALF", std::to_string(*s.rope_dims / 2)},
                            {"BASE", io::number_text(*s.rope_base)},
-                           {"AT", text_of(position)},
+                           {"AT", std::to_string(position)},
                            {"BEFORE", f.row(before)},
                            {"X", f.factor(before[0])},
                            {"Y", f.factor(before[partner])},
@@ -46,7 +46,7 @@ void write_rotation(HeadView& h) {
     if (shows_key) {
         const Row key_before = h.e.arrays.row("unrotated_keys", h.head, key - past);
         words.values["KEY_LABEL"] = h.e.key_label(key);
-        words.values["KEY"] = text_of(key - past);
+        words.values["KEY"] = std::to_string(key - past);
         words.values["KEY_BEFORE"] = f.row(key_before);
         words.values["KEY_AFTER"] = f.row(h.e.arrays.row("present_key", h.head, key));
     }
@@ -75,8 +75,8 @@ void write_query(HeadView& h) {
         words.conditions["shares_matrix"] = !is_wrapper && g.heads > 1;
         words.values["X"] = e.place(input);
         words.values["LINE"] = is_row ? "row" : "column";
-        words.values["FIRST"] = text_of(first);
-        words.values["LAST"] = text_of(first + g.d_k - 1);
+        words.values["FIRST"] = std::to_string(first);
+        words.values["LAST"] = std::to_string(first + g.d_k - 1);
         words.values["SUM"] =
             e.format.products(e.arrays.row(input.row().name),
                               e.arrays.weights_of("W_query", h.head, first), numbers[0], bias);
@@ -98,10 +98,10 @@ void write_products(HeadView& h) {
     h.say("scores",
           {.conditions = {{"has_products", true}, {"turned", e.settings().rope && !is_rotated(h)}},
            .values = {
-               {"PAST", text_of(h.plan.past_len)},
+               {"PAST", std::to_string(h.plan.past_len)},
                {"PAST_KEY", e.operand_source("past_key")},
                {"KEY_LABEL", e.key_label(key)},
-               {"KEY", text_of(key)},
+               {"KEY", std::to_string(key)},
                {"SUM", e.format.products(h.row("queries"), keys[key], h.row("scores")[key])}}});
     h.show_vectors("scores", h.plan.past_len == 0 ? "keys" : "present_key", keys,
                    "d_k " + std::to_string(h.plan.d_k));
@@ -131,11 +131,11 @@ Words step_words(const HeadView& h, const StepUse& use) {
                    {"EXACT_SCALE", io::number_text(*plan.config.scale)},
                    {"ROOT", e.format.number(root)},
                    {"SOFTCAP", io::number_text(plan.config.softcap)},
-                   {"STEP", text_of(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
-                   {"OF", text_of(of)},
+                   {"STEP", std::to_string(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
+                   {"OF", std::to_string(of)},
                    {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},
-                   {"POWER", text_of(power)},
-                   {"TWICE", text_of(2 * power)},
+                   {"POWER", std::to_string(power)},
+                   {"TWICE", std::to_string(2 * power)},
                    {"MASK", use.index < masks.size() ? e.operand_source(masks[use.index]) : ""}}};
 }
 
@@ -218,7 +218,7 @@ void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
         words.values["LAST"] = end_of_window('+', g.config.window[1]);
     }
     if (!g.config.kv_lengths.empty())
-        words.values["LENGTH"] = text_of(g.config.kv_lengths[h.e.batch]);
+        words.values["LENGTH"] = std::to_string(g.config.kv_lengths[h.e.batch]);
     h.say(rule.allowed.row().name, std::move(words));
 }
 

@@ -235,12 +235,11 @@ LayerPart part_of(const io::ResultView& view, const Request& flags) {
             found.push_back(*weights.of_layer);
     }
     if (list.empty()) refuse_without_weights(view);
-    constexpr std::size_t longest_list = 400;
     if (found.size() != 1)
         throw Error(ErrorKind::usage, flags.layer ? location_of(flags, "layer") : view.place(),
                     std::string(found.empty() ? "no attention weights of that name and layer"
                                               : "several attentions to explain") +
-                        "; expected one of " + io::shortened(list, longest_list) + ", by " +
+                        "; expected one of " + io::shortened(list, io::longest_list) + ", by " +
                         (view.head().has_decoder()
                              ? "FILE:NAME, as in " + view.place() + ":decoder_attention_weights.0"
                              : "--layer N"));

@@ -52,7 +52,7 @@ void write_powers(HeadView& h) {
                {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
                {"MAXIMUM", f.number(maximum)},
                {"EXP_SINK", f.number(exp_sink.value_or(0))},
-               {"KEY", text_of(key)},
+               {"KEY", std::to_string(key)},
                {"SCORE", f.number(scores[key])},
                {"FACTOR", f.factor(maximum)},
                {"POWER", f.number(powers[key])}}});

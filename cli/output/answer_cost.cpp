@@ -48,7 +48,7 @@ std::size_t masked_length(const Request& request, io::ArrayColors colors, std::s
 }
 
 /// Columns of the written rows: the size of the last axis that is shown.
-double columns_of(const Plan& plan, ArrayId array) {
+double columns_of_array(const Plan& plan, ArrayId array) {
     for (std::size_t place = array.row().axes.size(); place-- > 0;)
         if (plan.shown.shows(array, place)) return plan.size_of<double>(array.row().axes[place]);
     return 1;
@@ -64,7 +64,7 @@ double element_size(const Request& request, const Plan& plan, ArrayId array, dou
         digits + (colors == io::ArrayColors::from_zero ? of_weight : of_any);
     const double masked = static_cast<double>(masked_length(request, colors, visible));
     return seen * static_cast<double>(visible) + (1 - seen) * masked +
-           2 / columns_of(plan, array);  // a row's brackets
+           2 / columns_of_array(plan, array);  // a row's brackets
 }
 
 /// Bytes of the labels and the text in a result's head.

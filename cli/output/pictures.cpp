@@ -22,8 +22,6 @@
 namespace attn::cli {
 namespace {
 
-constexpr std::size_t longest_list = 400;
-
 io::Terminal terminal_at(int descriptor) {
     winsize size{};
     const bool has_size = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0;
@@ -103,7 +101,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
             throw Error(
                 ErrorKind::usage, where,
                 "\"" + io::shortened(name) + "\" is not there to be drawn; expected " +
-                    io::shortened(io::comma_list(drawable, &NamedArray::name), longest_list) +
+                    io::shortened(io::comma_list(drawable, &NamedArray::name), io::longest_list) +
                     (find_array(io::without_stack(name))
                          ? ", all, or --emit " + name + " where the result is computed"
                          : " or all"));

@@ -201,14 +201,13 @@ private:
 
     [[noreturn]] static void fail_without(const std::string& name, const io::Report& layer,
                                           const std::string& place) {
-        constexpr std::size_t longest_list = 400;
         std::vector<std::string> names;
         for (const NamedArray& array : layer.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(name, names);
         throw Error(ErrorKind::input, place,
                     "has no array \"" + io::shortened(name) + "\"; " +
                         (near.empty() ? "expected one of " +
-                                            io::shortened(io::comma_list(names), longest_list)
+                                            io::shortened(io::comma_list(names), io::longest_list)
                                       : "did you mean " + near + "?"));
     }
 

@@ -80,7 +80,7 @@ TextInput read_text(const Request& request) {
         io::Example example = io::find_example(*request.example);
         return {std::move(example.inputs.values), {}, std::move(example.tokens)};
     }
-    Words words = split_words(*request.text);
+    attn::Words words = split_words(*request.text);
     if (words.tokens.empty())
         throw Error(ErrorKind::input, location_of(request, "text"),
                     "no word in it; expected at least one");

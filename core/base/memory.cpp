@@ -64,7 +64,7 @@ constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 constexpr std::size_t small = 1024;
 
 /// Aligned sizes above this overflow.
-constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max() - large_page;
+constexpr std::size_t largest_size = std::numeric_limits<std::ptrdiff_t>::max() - large_page;
 
 thread_local constinit MemoryMeter* meter = nullptr;
 
@@ -101,7 +101,7 @@ void* allocate_numbers(std::size_t count, std::size_t size) {
     if (meter != nullptr) meter->add(static_cast<double>(count) * static_cast<double>(size));
     if (is_dry_run()) return no_memory();
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > largest) throw std::bad_alloc();
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > largest_size) throw std::bad_alloc();
     if (bytes <= small) return ::operator new(bytes);
     void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)

@@ -241,7 +241,7 @@ unsigned needs_met(const Settings& s, const OperandShapes& operands, bool is_lay
     add(*s.out_bias, out_bias);
     add(operands.norm.has_value(), needs::norm);
     add(operands.has_token_ids, token_ids);
-    add(s.mask_method == MaskMethod::renormalize, renormalize);
+    add(s.mask_method == MaskMethod::renormalize, needs::renormalize);
     return met;
 }
 

@@ -63,6 +63,9 @@ std::string quoted_name(std::string_view name, std::size_t longest = 40);
 /// The text, or its first bytes and "..." if it is longer; no character is split.
 std::string shortened(std::string_view text, std::size_t longest = 40);
 
+/// Bytes of a list of names in an error.
+inline constexpr std::size_t longest_list = 400;
+
 // Lines of a file or pipe, as they come; of a gzip file, decompressed.
 
 struct Line {

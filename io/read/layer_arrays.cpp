@@ -115,7 +115,7 @@ std::optional<JsonMember> layer_member(const JsonDocument& document, const std::
     if (list.empty()) return std::nullopt;
     throw Error(ErrorKind::input, document.place(*member),
                 "layer " + std::to_string(wanted->layer) + " has no " + wanted->array +
-                    "; expected one of the layers " + shortened(list, 400));
+                    "; expected one of the layers " + shortened(list, longest_list));
 }
 
 }  // namespace attn::io

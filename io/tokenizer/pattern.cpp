@@ -14,12 +14,6 @@
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
-namespace {
-
-constexpr std::size_t longest_expression = std::size_t{1} << 20;
-constexpr std::uint32_t max_steps = 1'000'000;  // of one match, and some per byte of the text
-constexpr std::uint32_t max_kibibytes = 1u << 19;
-
 struct FreePcre2 {
     void operator()(pcre2_code* code) const { pcre2_code_free(code); }
     void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
@@ -28,6 +22,12 @@ struct FreePcre2 {
 };
 template <class T>
 using Owned = std::unique_ptr<T, FreePcre2>;
+
+namespace {
+
+constexpr std::size_t longest_expression = std::size_t{1} << 20;
+constexpr std::uint32_t max_steps = 1'000'000;  // of one match, and some per byte of the text
+constexpr std::uint32_t max_kibibytes = 1u << 19;
 
 std::string message_of(int error) {
     std::string text(256, '\0');
