@@ -14,11 +14,18 @@
 namespace attn {
 namespace {
 
-/// Only these rows of queries, keys or values.
+/// Only these rows of keys or values.
 template <class T>
 Tensor4<T> used_rows(const KeyRange& used, Tensor4<T> rows) {
     if (used.end - used.first == rows.shape(2)) return rows;
     return sliced(rows, 2, used.first, used.end - used.first);
+}
+
+/// Only the query rows that are computed. A rank of MPI gives its own rows and a plan of all of
+/// them.
+template <class T>
+Tensor4<T> used_queries(const Plan& plan, Tensor4<T> rows) {
+    return plan.rows == plan.q_len ? rows : sliced(rows, 2, plan.first_query, plan.rows);
 }
 
 template <class T>
@@ -88,7 +95,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
                                     const Tensor3<T>& source) const {
     AttentionCall<T> call;
     if (weights == nullptr) {
-        call.query = used_rows(plan.query_rows(), heads_of_tokens(plan, x));
+        call.query = used_queries(plan, heads_of_tokens(plan, x));
         call.key = call.value = heads_of_tokens(plan, source);
         return call;
     }
@@ -107,7 +114,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
     const std::size_t of_x = &x == &source ? 3 : 1;
     project_rows(x, to.first(of_x));
     if (of_x == 1) project_rows(source, to.last(2));
-    call.query = used_rows(plan.query_rows(), std::move(call.query));
+    call.query = used_queries(plan, std::move(call.query));
     normalise_heads(weights->query_norm, call.query);
     normalise_heads(weights->key_norm, call.key);
     return call;
@@ -116,8 +123,7 @@ AttentionCall<T> Stages<T>::project(const LayerWeights<T>* weights, const Tensor
 template <class T>
 AttentionCall<T> Stages<T>::split(Array<T> query, Array<T> key, Array<T> value) const {
     AttentionCall<T> call;
-    call.query =
-        used_rows(plan.query_rows(), unpack(std::move(query), plan, plan.heads, plan.packed));
+    call.query = used_queries(plan, unpack(std::move(query), plan, plan.heads, plan.packed));
     const KeyRange used = plan.new_keys();
     call.key = used_rows(used, unpack(std::move(key), plan, plan.kv_heads, plan.packed));
     call.value = used_rows(used, unpack(std::move(value), plan, plan.kv_heads, plan.packed));

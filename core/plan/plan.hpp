@@ -74,7 +74,6 @@ struct Plan {
     /// Whether true in a boolean mask means attend.
     bool keeps_true() const { return config.mask_true == MaskTrue::keep; }
 
-    KeyRange query_rows() const { return {first_query, first_query + rows}; }
     /// The cached keys that are used, and the new ones, counted from the first new one.
     KeyRange past_keys() const {
         return {std::min(first_key, past_len), std::min(first_key + keys, past_len)};
