@@ -94,7 +94,7 @@ struct LayerPart {
 /// queries, keys and values that the layer makes. Nothing if the head does not describe the layer.
 /// Errors: kind input if the description is malformed or differs from the plan.
 std::optional<PlannedResult> plan_of_layer(const io::ResultHead& head, const LayerPart& part,
-                                           const std::string& location, Request flags = {});
+                                           const std::string& location, Request request = {});
 
 /// Throws an Error of kind input if the number of labels differs from that of the labelled tokens.
 void check_labels(const Request& request, const Plan& plan, const std::string& location);

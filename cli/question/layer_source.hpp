@@ -31,7 +31,7 @@ public:
 
     /// The request with the settings that the model determines. Pass this request to the other
     /// members. Errors: kind usage for settings that contradict the model.
-    virtual Request with_model(Request asked) = 0;
+    virtual Request with_model(Request request) = 0;
 
     virtual AnyLayerWeights read_weights(const Request& request) const = 0;
 
@@ -142,7 +142,7 @@ public:
     /// `path` is for errors and labels; empty for weights in a request.
     BlockSource(io::LoadedModels& files, std::string path, io::ModelFolder model);
 
-    Request with_model(Request asked) override;
+    Request with_model(Request request) override;
     AnyLayerWeights read_weights(const Request& request) const override;
     Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
     Labels token_labels(const Request& request) const override;
@@ -176,7 +176,7 @@ public:
     /// The same for weights in a request, an object of arrays.
     ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
 
-    Request with_model(Request asked) override;
+    Request with_model(Request request) override;
     AnyLayerWeights read_weights(const Request& request) const override;
     void read_more_keys(const Request& request, Operands& operands) const override;
     Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
@@ -203,11 +203,11 @@ private:
 /// Errors: kind input for a result of attn model, which is not the question of a layer.
 void refuse_model_result(const io::ResultHead& head, const std::string& location);
 
-/// `flags` with the mode, settings and labels of a result's head; settings of `flags` take
+/// `request` with the mode, settings and labels of a result's head; settings of `request` take
 /// precedence, but in a batch. `location` is the file in errors. Errors: kind input for a head that
 /// is not a result's.
 Request request_of_result(const io::ResultHead& head, const std::string& location,
-                          Request flags = {});
+                          Request request = {});
 
 /// Uses a result of attn as the request: its settings and the operands that its layout lists.
 /// Errors: kind input for an array that it lacks or holds rounded.
@@ -218,7 +218,7 @@ class SavedLayer final : public LayerSource {
 public:
     explicit SavedLayer(const Input& input) : input_(input) {}
 
-    Request with_model(Request asked) override { return asked; }
+    Request with_model(Request request) override { return request; }
     AnyLayerWeights read_weights(const Request& request) const override;
     Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
     Labels token_labels(const Request& request) const override;

@@ -61,12 +61,12 @@ namespace {
 constexpr std::size_t cache_line = 64, large_page = std::size_t{1} << 21;
 
 /// Below this size alignment gains nothing, and an aligned allocation costs more than the work.
-constexpr std::size_t small = 1024;
+constexpr std::size_t small_size = 1024;
 
 /// Aligned sizes above this overflow.
 constexpr std::size_t largest_size = std::numeric_limits<std::ptrdiff_t>::max() - large_page;
 
-thread_local constinit MemoryMeter* meter = nullptr;
+thread_local constinit MemoryMeter* current_meter = nullptr;
 
 /// The address of every array of a dry run. It is not null, which means that an array is absent.
 void* no_memory() {
@@ -80,15 +80,15 @@ std::align_val_t alignment_of(std::size_t bytes) {
 }  // namespace
 
 MemoryMeter::MemoryMeter(Run run) : run_(run) {
-    meter = this;
+    current_meter = this;
 }
 
 MemoryMeter::~MemoryMeter() {
-    meter = nullptr;
+    current_meter = nullptr;
 }
 
 MemoryMeter* MemoryMeter::active() {
-    return meter;
+    return current_meter;
 }
 
 void return_free_memory() {
@@ -98,11 +98,12 @@ void return_free_memory() {
 }
 
 void* allocate_numbers(std::size_t count, std::size_t size) {
-    if (meter != nullptr) meter->add(static_cast<double>(count) * static_cast<double>(size));
+    if (current_meter != nullptr)
+        current_meter->add(static_cast<double>(count) * static_cast<double>(size));
     if (is_dry_run()) return no_memory();
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > largest_size) throw std::bad_alloc();
-    if (bytes <= small) return ::operator new(bytes);
+    if (bytes <= small_size) return ::operator new(bytes);
     void* data = ::operator new(bytes, alignment_of(bytes));
 #if defined(MADV_HUGEPAGE)
     // Advice only: if it is ignored, pages are small.
@@ -114,9 +115,10 @@ void* allocate_numbers(std::size_t count, std::size_t size) {
 
 void free_numbers(void* data, std::size_t count, std::size_t size) noexcept {
     if (data == nullptr) return;
-    if (meter != nullptr) meter->add(-static_cast<double>(count) * static_cast<double>(size));
+    if (current_meter != nullptr)
+        current_meter->add(-static_cast<double>(count) * static_cast<double>(size));
     if (data == no_memory()) return;
-    if (count * size <= small) return ::operator delete(data);
+    if (count * size <= small_size) return ::operator delete(data);
     ::operator delete(data, alignment_of(count * size));
 }
 

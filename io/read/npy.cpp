@@ -76,12 +76,12 @@ void read_dictionary(std::string_view text, const std::string& place, StoredArra
     array.shape = *sizes;
 }
 
-constexpr std::string_view suffix = ".npy";
+constexpr std::string_view npy_suffix = ".npy";
 
 /// The array in an entry, by its header.
 StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>& bytes) {
     StoredArray array;
-    array.name = entry.name.substr(0, entry.name.size() - suffix.size());
+    array.name = entry.name.substr(0, entry.name.size() - npy_suffix.size());
     if (find_invalid_utf8(array.name) != std::string_view::npos)
         throw Error(ErrorKind::input, bytes->name(),
                     "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
@@ -171,10 +171,10 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
     ArrayFile file{bytes->name(), {}, {}};
     std::vector<ZipEntry> entries = read_zip_directory(*bytes);
     // NumPy also ignores other files.
-    std::erase_if(entries, [](const ZipEntry& entry) { return !entry.name.ends_with(suffix); });
+    std::erase_if(entries, [](const ZipEntry& entry) { return !entry.name.ends_with(npy_suffix); });
     // Errors of the file come before errors of its contents.
     const auto is_metadata = [](const ZipEntry& entry) {
-        return entry.name == std::string(npz_metadata) + std::string(suffix);
+        return entry.name == std::string(npz_metadata) + std::string(npy_suffix);
     };
     const auto metadata = std::find_if(entries.begin(), entries.end(), is_metadata);
     if (metadata != entries.end()) {
