@@ -13,7 +13,8 @@ foreach(row ${TEXTS})
         file(READ "${FOLDER}/${file}" part)
         string(APPEND text "${part}")
     endforeach()
-    string(APPEND constants "extern const std::string_view ${name};
+    string(APPEND constants "// NOLINTNEXTLINE(readability-redundant-declaration): its header may be in the same unit
+extern const std::string_view ${name};
 constinit const std::string_view ${name} = R\"text(${text})text\";
 ")
 endforeach()

@@ -262,7 +262,8 @@ TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it 
                                          {"attention_gate", json(3)},
                                          {"rope_scaling", json{{"type", "yarn"}}},
                                          {"qk_norm", json(true)}}) {
-            CAPTURE(std::string(key));
+            const std::string changed_key = key;
+            CAPTURE(changed_key);
             json changed = config;
             changed[key] = value;
             write_text("m/config.json", changed.dump());

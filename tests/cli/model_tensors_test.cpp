@@ -113,8 +113,9 @@ TEST_CASE("models: the bare class's names open, without a prefix") {
                                        {"gpt2", "transformer."},
                                        {"bert", "bert."},
                                        {"cohere", "model."}}) {
-        CAPTURE(std::string(name));
-        const json c = model_case(name);
+        const std::string model = name;
+        CAPTURE(model);
+        const json c = model_case(model);
         write_model(c, "model");
         const json expected = states_of(ids_of(c));
         std::vector<StoredTensor> tensors;

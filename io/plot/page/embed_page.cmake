@@ -56,6 +56,7 @@ file(WRITE "${OUT}" "// Made by embed_page.cmake.
 #pragma GCC diagnostic ignored \"-Woverlength-strings\"
 
 namespace ${NAMESPACE} {
+// NOLINTNEXTLINE(readability-redundant-declaration): its header may be in the same unit
 extern const std::string_view ${NAME};
 const std::string_view ${NAME} = R\"page(${page})page\";
 }  // namespace ${NAMESPACE}
