@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cli/page/page.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 
 namespace attn::cli {
@@ -20,10 +21,6 @@ bool is_letter(char c) {
     return c >= 'a' && c <= 'z';
 }
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 /// Keeps flags and percentages on one line: browsers break text at "--" and before "%".
 std::string words_markup(std::string_view words) {
     std::string text;
@@ -36,14 +33,14 @@ std::string words_markup(std::string_view words) {
     for (std::size_t at = 0; at + 2 < words.size(); ++at) {
         const bool is_flag = words.substr(at, 2) == "--" && is_letter(words[at + 2]) &&
                              (at == 0 || words[at - 1] == ' ' || words[at - 1] == '(');
-        const bool is_percent = is_digit(words[at]) && words.substr(at + 1, 2) == " %";
+        const bool is_percent = io::is_digit(words[at]) && words.substr(at + 1, 2) == " %";
         if (is_flag) {
             std::size_t end = at + 2;
             while (end < words.size() && (is_letter(words[end]) || words[end] == '-')) ++end;
             keep(at, end, "code");
         } else if (is_percent) {
             std::size_t from = at;
-            while (from > done && is_digit(words[from - 1])) --from;
+            while (from > done && io::is_digit(words[from - 1])) --from;
             keep(from, at + 3, "span");
         }
         at = std::max(at, done == 0 ? 0 : done - 1);

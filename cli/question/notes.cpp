@@ -13,6 +13,7 @@
 #include "cli/question/operands.hpp"
 #include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -123,7 +124,7 @@ constexpr std::array<std::string_view, 27> plain_words{
     "array", "text",   "lists",    "numbers",  "longer", "than"};
 
 bool is_digits(std::string_view text) {
-    return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return std::all_of(text.begin(), text.end(), io::is_digit);
 }
 
 bool is_plain(std::string_view text) {

@@ -1,14 +1,11 @@
 #include "io/read/csv_parts.hpp"
 
 #include "io/read/number_array.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
 namespace {
-
-bool is_decimal_digit(char c) {
-    return c >= '0' && c <= '9';
-}
 
 std::string in_small_letters(std::string_view text) {
     std::string small(text);
@@ -45,7 +42,7 @@ bool is_date(std::string_view text) {
     static constexpr std::string_view form = "dddd-dd-dd";
     if (text.size() < form.size()) return false;
     for (std::size_t i = 0; i < form.size(); ++i)
-        if (form[i] == 'd' ? !is_decimal_digit(text[i]) : text[i] != '-') return false;
+        if (form[i] == 'd' ? !is_digit(text[i]) : text[i] != '-') return false;
     return text.size() == form.size() || text[form.size()] == ' ' || text[form.size()] == 'T';
 }
 

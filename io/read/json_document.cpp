@@ -36,7 +36,7 @@ std::optional<char32_t> code_of(std::string_view digits) {
 bool is_short_whole(std::string_view text) {
     constexpr std::size_t max_digits = 18;
     return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
-           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+           std::all_of(text.begin(), text.end(), is_digit);
 }
 
 /// The most common values of requests: strings with simple escapes, short integers, true, false.

@@ -162,7 +162,7 @@ TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have o
     }
 }
 
-TEST_CASE("meta: what is not JSON is an error at its place, and not repeated where it is no text") {
+TEST_CASE("meta: invalid JSON is an error at its place, and is quoted only if it is text") {
     scratch_folder();
     const Words wrong = lines_of(
         "tru\nnul\n01\n1.\n.5\n+1\n1e\n0x1\nNaN\nInfinity\n-\n[1,]\n{\"a\"}\n{\"a\":}\n{1:2}\n"
