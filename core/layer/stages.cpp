@@ -172,7 +172,7 @@ void Stages<T>::rotate_and_append(AttentionCall<T>& call, Array<T> past_key,
 }
 
 template <class T>
-Tensor4<T> Stages<T>::attend(AttentionCall<T> call) const {
+Tensor4<T> Stages<T>::attend(AttentionCall<T>&& call) const {
     if (!plan.needs_context()) {
         attn::attend(plan, std::move(call), {}, recorder, pool);
         return {};

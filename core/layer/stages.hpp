@@ -45,7 +45,7 @@ struct Stages {
 
     /// The context of each query: (batch, 1, rows, heads * d_v), or (batch, heads, rows, d_v) if
     /// the plan shows separate heads; without elements if nothing needs it.
-    Tensor4<T> attend(AttentionCall<T> call) const;
+    Tensor4<T> attend(AttentionCall<T>&& call) const;
 
     /// (batch, 1, rows, heads * d_v) to (batch, 1, rows, d_out).
     Tensor4<T> project_out(const Projection<T>& projection, Tensor4<T> heads) const;

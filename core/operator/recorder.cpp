@@ -83,27 +83,25 @@ void Recorder::keep_as_is(ArrayId array, AnyArray values, bool is_transposed) {
 
 void Recorder::keep_as_is(ArrayId array, AnyArray values, std::vector<std::string_view> axes) {
     if (!records(array)) return;
-    recorded_.reserve(wanted_.size());  // allocated buffers must not move
-    recorded_.push_back(
-        {array, {std::string(array.row().name), std::move(values), std::move(axes)}});
+    recorded_.emplace(
+        array.index, NamedArray{std::string(array.row().name), std::move(values), std::move(axes)});
 }
 
 template <class T>
 void Recorder::keep_stream(ArrayId array, RowStream<T> stream) {
     stream.shape = shape_shown(array, stream.shape);
-    recorded_.push_back(
-        {array, {std::string(array.row().name), {}, axes_of(array), std::move(stream)}});
+    recorded_.emplace(
+        array.index,
+        NamedArray{std::string(array.row().name), {}, axes_of(array), std::move(stream)});
 }
 
 template void Recorder::keep_stream(ArrayId, RowStream<float>);
 template void Recorder::keep_stream(ArrayId, RowStream<double>);
 
 std::vector<NamedArray> Recorder::take() {
-    std::sort(recorded_.begin(), recorded_.end(),
-              [](const Kept& a, const Kept& b) { return a.id.index < b.id.index; });
     std::vector<NamedArray> arrays;
     arrays.reserve(recorded_.size());
-    for (Kept& kept : recorded_) arrays.push_back(std::move(kept.array));
+    for (auto& [index, array] : recorded_) arrays.push_back(std::move(array));
     recorded_.clear();
     return arrays;
 }

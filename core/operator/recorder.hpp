@@ -1,6 +1,7 @@
 // Collects the requested arrays, in the rank of the question.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -57,16 +58,11 @@ public:
     std::vector<NamedArray> take();
 
 private:
-    struct Kept {
-        ArrayId id;
-        NamedArray array;
-    };
-
     std::vector<std::size_t> shape_shown(ArrayId array, std::span<const std::size_t> shape) const;
 
     ArraySet wanted_;
     ShownAxes shown_;
-    std::vector<Kept> recorded_;
+    std::multimap<std::size_t, NamedArray> recorded_;  ///< by index; elements never move
 };
 
 /// A buffer for an array of all heads, of which the recorder keeps the chosen ones.

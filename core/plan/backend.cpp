@@ -30,7 +30,7 @@ void keep_streams(const kernels::Kernel& kernel, AttentionCall<T> used, Recorder
 }
 
 template <class T>
-void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
+void attend_by_kernel(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
                       Recorder& recorder, ThreadPool& pool) {
     const kernels::Kernel& kernel = *plan.backend->kernel;
     const std::array<std::size_t, 4>& q = call.query.shape();
@@ -68,7 +68,7 @@ void attend_by_kernel(const Plan& plan, AttentionCall<T> call, const HeadRows<T>
 }
 
 template <class T>
-void attend_linear(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context,
+void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
                    Recorder& recorder, ThreadPool& pool) {
     const std::array<std::size_t, 4>& q = call.query.shape();
     const std::size_t kv_heads = call.key.shape(1), d_k = call.key.shape(3);
@@ -150,8 +150,8 @@ double linear_work(const Plan& plan) {
 }  // namespace
 
 template <class T>
-void attend(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context, Recorder& recorder,
-            ThreadPool& pool) {
+void attend(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
+            Recorder& recorder, ThreadPool& pool) {
     if (plan.config.rule) return attend_linear(plan, std::move(call), context, recorder, pool);
     if (plan.backend->is_fused())
         return attend_by_kernel(plan, std::move(call), context, recorder, pool);
@@ -242,9 +242,9 @@ bool streams_weights(const Plan& plan) {
            !writes_mean && !is_drawn_apart;
 }
 
-template void attend(const Plan&, AttentionCall<float>, const HeadRows<float>&, Recorder&,
+template void attend(const Plan&, AttentionCall<float>&&, const HeadRows<float>&, Recorder&,
                      ThreadPool&);
-template void attend(const Plan&, AttentionCall<double>, const HeadRows<double>&, Recorder&,
+template void attend(const Plan&, AttentionCall<double>&&, const HeadRows<double>&, Recorder&,
                      ThreadPool&);
 template void attend_part(const Backend&, const AttentionCall<float>&, const HeadRows<float>&,
                           double*, ThreadPool&);

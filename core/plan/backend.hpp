@@ -34,8 +34,8 @@ std::span<const Backend> backends();
 /// intermediate arrays. Large weights may become streams, which use the threads while they are
 /// read. Consumes the call. Errors: std::bad_alloc.
 template <class T>
-void attend(const Plan& plan, AttentionCall<T> call, const HeadRows<T>& context, Recorder& recorder,
-            ThreadPool& pool);
+void attend(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>& context,
+            Recorder& recorder, ThreadPool& pool);
 
 /// The context of every query over the call's keys, which may be some of a sequence's, and its
 /// logsumexp in double, (batch, heads, q_len). A query that attends to none of the keys has context
