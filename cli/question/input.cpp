@@ -211,12 +211,13 @@ void check_sources(const RequestWithInput& asked) {
                     ? about_operator_input(*asked.input)
                     : "conflicts with query, key and value; expected inputs or these three");
     }
-    const bool reads_tokens = reads_input(request) || mode.context;
-    std::vector<std::string> of_files{"input_format"};
-    for (const HelpOverride& of_csv : csv_help) of_files.emplace_back(of_csv.key);
-    for (const std::string& key : of_files)
-        if (request.has(key) && !reads_tokens)
-            throw setting_error(request, key, "requires INPUT, a file of tokens");
+    if (!reads_input(request) && !mode.context) {
+        std::vector<std::string> of_files{"input_format"};
+        for (const HelpOverride& of_csv : csv_help) of_files.emplace_back(of_csv.key);
+        for (const std::string& key : of_files)
+            if (request.has(key))
+                throw setting_error(request, key, "requires INPUT, a file of tokens");
+    }
     const bool text = request.text || request.example == "sentence";
     const std::string other = asked.input            ? asked.input->file.place
                               : source != nullptr    ? location_of(request, source)

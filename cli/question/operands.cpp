@@ -25,7 +25,8 @@ public:
     OperandReader(const Request& request, const OperandSources& sources, ThreadPool& workers,
                   ReadOperands& read)
         : request_(request), input_(sources.input), model_(sources.model), rows_(sources.rows),
-          text_bytes_(sources.text_bytes), workers_(workers), read_(read), operands_(read.operands),
+          text_bytes_(sources.text_bytes), projects_(request.projects()), workers_(workers),
+          read_(read), operands_(read.operands),
           masks_(request, operands_, input_ != nullptr ? input_->layout.get() : nullptr) {}
 
     void read() {
@@ -35,8 +36,8 @@ public:
                 operands_.weights = model_->read_weights(request_);
                 operands_.norm = model_->read_norm(request_);
             });
-        if (request_.projects() && request_.token_ids.empty()) read_inputs();
-        const bool is_example = !request_.projects() && request_.example;
+        if (projects_ && request_.token_ids.empty()) read_inputs();
+        const bool is_example = !projects_ && request_.example;
         if (is_example) take_example();
         for (const OperandSpec& rule : operand_rules())
             if ((rule.modes & in(mode().mode)) != 0 && !(is_example && rule.required))
@@ -232,7 +233,7 @@ private:
             input_ != nullptr ? input_->stored(rule.key) : nullptr;
         const bool is_there =
             request_.has_file(rule.key) || inline_array != nullptr || in_file != nullptr;
-        if (!is_there && !rule.is_required(request_.projects())) return;
+        if (!is_there && !rule.is_required(projects_)) return;
         const bool may_hold_nan = rule.reals == &Operands::context && may_hide_rows();
         io::ArrayRules allowed =
             rules(rule.lowest_rank, rule.highest_rank, rule.nonfinite || may_hold_nan);
@@ -312,7 +313,7 @@ private:
     }
 
     void check_tokens() {
-        const bool is_operator = !request_.projects();
+        const bool is_operator = !projects_;
         const auto rows = [](const RealArray& array) {
             const auto& shape = array.shape();
             return shape.size() < 2 ? std::size_t{0} : shape[shape.size() - 2];
@@ -349,6 +350,7 @@ private:
     OperandRows* rows_;
     double left_bytes_ = 0;  // of operands whose rows stay in their files
     double text_bytes_;
+    const bool projects_;  ///< the layer takes inputs, not query, key and value
     ThreadPool& workers_;
     ReadOperands& read_;
     Operands& operands_;

@@ -94,10 +94,8 @@ std::string config_of(const Request& request) {
                              (option.use & elsewhere) == 0;
         if (!is_here) continue;
         const std::size_t before = config.size();
-        ((config += ",\"") += option.key) += "\":";
-        const std::size_t without_value = config.size();
         append_value(config, option, request);
-        if (config.size() == without_value) config.resize(before);
+        if (config.size() != before) config.insert(before, ",\"" + std::string(option.key) + "\":");
     }
     return config += '}';
 }
