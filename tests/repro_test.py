@@ -47,12 +47,7 @@ def softmax_question():
         q = random_question(rng, unwanted=one_head)
     drawn = []
     if q.weights and chance(0.5):
-        q.weights = {}
-        drawn = ["--seed", str(rng.randint(0, 99)), "--d-k", str(q.heads * q.d), "--d-v", str(q.heads * q.d_v),
-                 "--init", rng.choice(["linear", "rand", "xavier"] + ["mha"] * (q.mode in ("multihead", "cross")))]
-        if chance(): drawn += ["--qkv-bias"]
-        if q.mode == "multihead" and chance(0.5): drawn += ["--style", "wrapper"]
-        elif q.mode in ("multihead", "cross"): drawn += [rng.choice(["--out-proj", "--no-out-proj"])]
+        drawn = q.draw(rng)
     if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", "8,1,4,64"]
     q.write(folder)
     return q.mode, q.flags("weights.npz") + drawn
