@@ -220,36 +220,6 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "csv reading: a note names lines and columns that are not data, unless flags specify them") {
-    const auto note = [](const std::string& text, const CsvStyle& style = {}) {
-        const Source source = test::make_source("f.csv", text);
-        return left_out(read_csv(source, {}, style), source, style);
-    };
-    CHECK(note("1,2\n").empty());
-    CHECK(note("# c\na,b\n1,2\n") ==
-          "f.csv: line 2 is read as a header; --csv-header no reads numbers");
-    CHECK(note("the,1\n") ==
-          "f.csv: the first column is read as labels; --csv-labels no reads numbers");
-    CHECK(note("token,x\nthe,1\n") ==
-          "f.csv: line 1 is read as a header, the first column as labels; --csv-header no and "
-          "--csv-labels no read numbers");
-    CHECK(note("token,x\nthe,1\n", {Guess::yes, Guess::yes}).empty());
-    CHECK(note("token,x\nthe,1\n", {.has_flags = false}) ==
-          "f.csv: line 1 is read as a header, the first column as labels");
-}
-
-TEST_CASE("csv reading: rows of empty fields are refused") {
-    for (const auto& [text, line] : {std::pair(",\n1,2\n3,4\n", "1"),
-                                     {"1,2\n3,4\n,\n", "3"},
-                                     {"1,2,\n3,4,\n,,\n", "3"},
-                                     {"1,2\n,\n3,4\n", "2"},
-                                     {"1\t2\n\t\n3\t4\n", "2"},
-                                     {"a,b\n,\n3,4\n", "2"}})
-        CHECK(read(text).error == std::string("f.csv:") + line +
-                                      ": a row of empty fields; expected numbers, or no such line");
-}
-
 TEST_CASE("csv reading: integers with a comma that a decimal comma explains better are refused") {
     const auto decimals = [](const std::string& text, DecimalMark mark) {
         return read(text, {.decimal = mark}).meaning.values.size();
