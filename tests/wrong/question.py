@@ -168,14 +168,14 @@ class Question:
                      **{f"{names[t]}.bias": b.astype(np.float32) for t, b in self.biases.items()})
 
 
-    def in_files(self, rng):
-        """Its operands as words of a command, each in a file of the folder, of any type and order."""
+    def in_files(self, rng, by_columns=0.2):
+        """Its operands as words of a command, each in a file of the folder, of any type, and as often in this order."""
         words = []
         for name, values in self.request().items():
             array = np.array(values)
             if array.dtype != bool:
                 array = np.array(values, rng.choice((np.float64, np.float32, np.float16)))
-            np.save(name, np.asfortranarray(array) if rng.random() < 0.2 else array)
+            np.save(name, np.asfortranarray(array) if rng.random() < by_columns else array)
             words += ["--" + name.replace("_", "-")] * (name != "inputs") + [name + ".npy"]
         return words
 
