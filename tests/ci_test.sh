@@ -31,9 +31,9 @@ for log in "$here"/ci/*.log; do
     mapfile -t skipped <"$names"
     for odd in 0 1; do
         printf '# Reasons\n\n' >"$scratch/may_skip"
-        awk -v odd=$odd 'NR % 2 == odd { print $0 (NR % 4 < 2 ? "  # a reason # of two parts" : "") }' "$names" \
+        awk -v "odd=$odd" 'NR % 2 == odd { print $0 (NR % 4 < 2 ? "  # a reason # of two parts" : "") }' "$names" \
             >>"$scratch/may_skip"
-        expect "names $odd of two may be skipped, $log" "$(awk -v odd=$odd 'NR % 2 != odd' "$names")" \
+        expect "names $odd of two may be skipped, $log" "$(awk -v "odd=$odd" 'NR % 2 != odd' "$names")" \
             "$(forbidden_skips "$scratch/may_skip" <"$log")"
     done
 

@@ -8,7 +8,6 @@ tests/make_model_cases.py, `decoder_ids`, and `inputs`, which are drawn as tenso
 greedy generation with the cache; `logits` are those after the last one, in float64.
 """
 import json
-import math
 import pathlib
 import sys
 import tempfile

@@ -21,10 +21,6 @@ using namespace attn::test;
 
 namespace {
 
-std::string bytes_of(const StoredArray& array) {
-    return array.bytes->read(array.offset, static_cast<std::size_t>(array.size));
-}
-
 /// Every TYPE.blocks of the file against TYPE.values; the number of types that can be read.
 std::size_t check_blocks(const std::string& path) {
     const InputFile file = open_input_file(path);
@@ -42,7 +38,8 @@ std::size_t check_blocks(const std::string& path) {
         }
         ++readable;
         const std::vector<float> expected = floats_of(*file.arrays->find(name + ".values"));
-        const std::string bytes = bytes_of(blocks);
+        const std::string bytes =
+            blocks.bytes->read(blocks.offset, static_cast<std::size_t>(blocks.size));
         REQUIRE(bytes.size() % type->bytes == 0);
         REQUIRE(bytes.size() / type->bytes * type->values == expected.size());
         const auto values = dequantiser_of_blocks(Bytes::of("blocks", bytes), 0, *type);
