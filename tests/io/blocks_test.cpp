@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "core/base/low_precision.hpp"

@@ -8,13 +8,6 @@ namespace csv_comments_test {
 using namespace attn;
 using namespace attn::test::csv;
 
-namespace {
-
-const Words error_values{"#N/A",    "#n/a",  "#NA",    "#N/A N/A", "#DIV/0!",
-                         "#VALUE!", "#REF!", "#NAME?", "#NUM!",    "#NULL!"};
-
-}  // namespace
-
 TEST_CASE("csv reading: lines that begin with '#' are comments above the first row, else rows") {
     for (const std::string hash : {"##ing", "#1", "#", "# the", "#N/A", "#x"})
         for (unsigned ways = 0; ways < 64; ++ways) {
@@ -71,6 +64,8 @@ TEST_CASE("csv reading: lines that begin with '#' are comments above the first r
 TEST_CASE("csv reading: a first line that begins with a spreadsheet's error value is refused") {
     test::Sample sample;
     std::size_t refused = 0;
+    const Words error_values{"#N/A",    "#n/a",  "#NA",    "#N/A N/A", "#DIV/0!",
+                             "#VALUE!", "#REF!", "#NAME?", "#NUM!",    "#NULL!"};
     const Words tails{"",      ",2", ",2,3",  ",2,3,4", ",",    ",,", ",#REF!",
                       ",NA,5", ";2", "\t2,5", " 2",     ", ,-", "|7"};
     const Words below{"1\n2\n",    "1,2\n3,4\n", "the,1\ncat,2\n", "1;2\n",

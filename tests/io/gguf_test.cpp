@@ -1,9 +1,7 @@
 // GGUF files: tensors and metadata as they were written. Damaged files: hostile/gguf.py.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 

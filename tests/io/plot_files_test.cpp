@@ -2,9 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <string_view>
 
 #include <png.h>
 
