@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares `attn model` with the models of a golden folder, layer by layer.
 
-    ATTN_GOLDEN=DIR python3 tests/golden_layers.py build/release/attn [--only NAMES] [--folder models] [--verbose]
+    ATTN_GOLDEN=DIR python3 tests/golden_layers.py build/release/attn [--only NAMES] [--folder models]
 
 DIR/models/NAME, or another folder than models, holds config.json, perhaps config.v4.json, model.safetensors (or model.gguf alone), case.json (token_ids and the library's
 own float32 errors) and expected.safetensors in float64. In float64 |a - b| <= 1e-9 max(1, max |b|); in float32 at most
@@ -110,7 +110,6 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--only", default="")
     parser.add_argument("--folder", default="models")
-    parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if not golden:
         print("skipped: ATTN_GOLDEN names no folder")
@@ -143,8 +142,6 @@ def main():
             wrong[name].append(f"{dtype} {config}: {problem}")
     for name, problems in wrong.items():
         print(f"{name}: {problems[0]}" + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""))
-        if options.verbose:
-            print("\n".join("    " + problem for problem in problems))
     names = {job[0].name for job in jobs}
     print(f"{len(names) - len(wrong)} of {len(names)} models agree, {sum(not r[3] for r in results)} of "
           f"{len(results)} questions")

@@ -16,6 +16,7 @@ import struct
 import sys
 import tempfile
 import unicodedata
+import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 from hostile import run  # noqa: E402
@@ -216,6 +217,9 @@ IGNORABLE = ("AD 34F 61C 115F-1160 17B4-17B5 180B-180F 200B-200F 202A-202E 2060-
              "FFF0-FFF8 1BCA0-1BCA3 1D173-1D17A E0000-E0FFF")
 
 
+MARKUP = ["<script>alert(1)</script>", "a&b&lt;", "\"'>]]>", "<!-- x", "-->"]
+
+
 def unseen():
     codes = {code for part in IGNORABLE.split() for ends in [part.split("-")]
              for code in range(int(ends[0], 16), int(ends[-1], 16) + 1)}
@@ -253,6 +257,13 @@ def check_characters(gpt2, faults):
     check(["inspect", "--format", "json", "all.json"])
     if json.loads(open("out").read())["tokens"] != labels:
         faults.append("inspect --format json: other labels than were put in")
+    put("in.json", json.dumps({"inputs": [[1]] * len(MARKUP), "tokens": MARKUP}))
+    check(["self", "in.json", "-o", "result.json", "--plot", "map.svg"])
+    titles = [element.text for element in xml.etree.ElementTree.parse("map.svg").iter() if element.tag.endswith("title")]
+    missing = [label for i, label in enumerate(MARKUP)
+               if not any(title.startswith("query %d %s, key " % (i, label)) for title in titles)]
+    if missing:
+        faults.append("map.svg: no titles with %s" % missing)
     step = 48
     for first in range(0, len(codes), step):
         some = codes[first:first + step]
@@ -265,6 +276,7 @@ def check_characters(gpt2, faults):
             check(["explain", "self", "in.json"])
             check(["plot", "result.json"])
             check(["plot", "result.json", "-o", "map.html"], files=["map.html"])
+            xml.etree.ElementTree.parse("map.svg")  # well-formed
             names = {token: [[1]] for token in tokens}
             check(["compare", put("names.json", json.dumps(names)), "names.json"], wanted)
             check(["compare", "names.json", "names.json", "--format", "json"])

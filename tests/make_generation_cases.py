@@ -8,7 +8,6 @@ tests/make_model_cases.py, `decoder_ids`, and `inputs`, which are drawn as tenso
 greedy generation with the cache; `logits` are those after the last one, in float64.
 """
 import json
-import math
 import pathlib
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import torch
 import transformers
 from safetensors.numpy import load_file, save_file
 
-from make_model_cases import MAX_TOKENS, drawn, in_float64, rounded, tensors_of
+from make_model_cases import MAX_TOKENS, drawn, drawn_tensors, in_float64, rounded
 
 GENERATING = ["gpt2", "gpt_neox", "bloom", "llama", "qwen2-window", "gemma3", "gemma2", "qwen3_5-text", "qwen3_next",
               "lfm2", "olmo_hybrid", "kimi_linear", "bailing_hybrid", "deepseek_v3", "minicpm3", "mixtral", "qwen3_moe",
@@ -32,16 +31,6 @@ COUNT = 5
 
 def numbers(values):
     return [float(f"{x:.10g}") for x in np.asarray(values, dtype=np.float64).reshape(-1)]
-
-
-def drawn_tensors(folder):
-    tensors, values = {}, {}
-    for name, (kind, stored) in tensors_of(folder).items():
-        if not kind.startswith(("F", "BF")):
-            continue
-        tensors[name] = [list(stored.shape), rounded(stored.mean()), rounded(stored.std())]
-        values[name] = drawn(name, *tensors[name])
-    return tensors, values
 
 
 def decoder_alone(folder):

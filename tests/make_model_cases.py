@@ -87,6 +87,16 @@ def rounded(x):
     return float(f"{x:.2g}")
 
 
+def drawn_tensors(folder):
+    """Shape, mean and deviation of each tensor of numbers, and its drawn elements."""
+    tensors, values = {}, {}
+    for name, (kind, stored) in tensors_of(folder).items():
+        if kind.startswith(("F", "BF")):
+            tensors[name] = [list(stored.shape), rounded(stored.mean()), rounded(stored.std())]
+            values[name] = drawn(name, *tensors[name])
+    return tensors, values
+
+
 def case_of(folder):
     config = json.loads((folder / "config.json").read_text())
     ids = json.loads((folder / "case.json").read_text()).get("token_ids")
@@ -96,14 +106,7 @@ def case_of(folder):
     if problem:
         return None, problem
     ids = ids[:MAX_TOKENS]
-    tensors, values = {}, {}
-    for name, (kind, stored) in tensors_of(folder).items():
-        if not kind.startswith(("F", "BF")):
-            if name.endswith("position_ids"):
-                continue
-            return None, f"{name} is not drawn"
-        tensors[name] = [list(stored.shape), rounded(stored.mean()), rounded(stored.std())]
-        values[name] = drawn(name, *tensors[name])
+    tensors, values = drawn_tensors(folder)
     with tempfile.TemporaryDirectory() as temporary:
         config["dtype"] = "float32"
         (pathlib.Path(temporary) / "config.json").write_text(json.dumps(config))

@@ -4,8 +4,7 @@
     ATEN_CPU_CAPABILITY=avx2 python3 tests/make_torch_bits.py
 
 Run by hand; its output is committed and tests/core/torch_bits_test.cpp reads that. Needs PyTorch and
-NumPy, and prints which PyTorch wrote the file and what differs from the file that was there. Inputs
-are drawn from seeds, so that the test draws them again with the project's own generator; outputs are
+NumPy. Inputs are drawn from seeds, so that the test draws them again with the project's own generator; outputs are
 kept as hashes (FNV-1a over the numbers' bytes, little-endian, the low 32 bits), and in full for a few
 lengths, so that a failure can be looked at.
 """
@@ -79,14 +78,6 @@ def of_type(dtype):
             "renormalized": again, "mean_over_heads": means}
 
 
-def differences(old, new, where=""):
-    if isinstance(new, dict):
-        for key in new:
-            differences(old.get(str(key), {}), new[key], f"{where}/{key}")
-    elif old != new:
-        print("differs:", where)
-
-
 def main():
     torch.set_num_threads(1)
     capability = torch.__config__.show().split("CPU capability usage: ")[1].split()[0]
@@ -95,10 +86,6 @@ def main():
             "torch": torch.__version__, "capability": capability, "lengths": LENGTHS,
             "columns": COLUMNS, "renormalized_magnitude": RENORMALIZED,
             "float32": of_type(torch.float32), "float64": of_type(torch.float64)}
-    if FILE.exists():
-        old = json.loads(FILE.read_text())
-        for name in ("float32", "float64"):
-            differences(old[name], made[name], name)
     FILE.write_text(json.dumps(made, indent=0, separators=(",", ":")) + "\n")
 
 

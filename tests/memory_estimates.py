@@ -12,11 +12,11 @@ import array
 import json
 import os
 import random
-import resource
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+from hostile import run  # noqa: E402
 from support.array_files import npy_head  # noqa: E402
 
 MB = 1 << 20
@@ -98,8 +98,7 @@ def in_child(work):
     if pid == 0:
         work()
         os._exit(0)
-    _, status, used = os.wait4(pid, 0)
-    return os.waitstatus_to_exitcode(status), 1024 * used.ru_maxrss
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def write(question):
@@ -107,30 +106,18 @@ def write(question):
         json.dump(question(), file)
 
 
-def run(*arguments):
-    def start():
-        resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-        for descriptor, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
-        os.execv(ATTN, [ATTN, "batch", "--jobs", "1", *arguments])
-    return in_child(start)
-
-
 def measure(question):
     """The estimate and the use."""
     for name in os.listdir("."):
         os.remove(name)
-    assert in_child(lambda: write(question))[0] == 0
-    run("--dry-run", "request.ndjson")
-    with open("out") as file:
-        cost = json.loads(file.readline())
-    code, peak = run("request.ndjson", "-o", "answer")
-    with open("err") as file:
-        assert code == 0 and "memory_bytes" in cost, (cost, file.read())
-    return cost["memory_bytes"], peak - IDLE
+    in_child(lambda: write(question))
+    cost = json.loads(run.Run(["batch", "--jobs", "1", "--dry-run", "request.ndjson"]).out)
+    done = run.Run(["batch", "--jobs", "1", "request.ndjson", "-o", "answer"])
+    assert done.code == 0 and "memory_bytes" in cost, (cost, done.err)
+    return cost["memory_bytes"], done.mb * MB - IDLE
 
 
-ATTN = os.path.abspath(sys.argv[1])
+run.ATTN = os.path.abspath(sys.argv[1])
 wrong = 0
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)

@@ -21,11 +21,9 @@ import time
 sys.dont_write_bytecode = True
 from support.array_files import read_safetensors  # noqa: E402
 
-try:
-    import numpy
-except ImportError:
-    print("skipped: no NumPy")
-    sys.exit(77)
+from wrong.question import random_question  # noqa: E402  exit code 77 without NumPy
+
+import numpy  # noqa: E402
 
 ATTN = str(pathlib.Path(sys.argv[1]).resolve())
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 12
@@ -42,11 +40,14 @@ def check(holds, *words):
         sys.exit(1)
 
 
+def mpirun(ranks, *words, launcher=()):
+    return subprocess.run(["mpirun", "-n", str(ranks), *launcher, ATTN, *map(str, words)], env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=120)
+
+
 def run(ranks, *words, code=0, launcher=()):
-    """The command line on so many ranks; 0: without MPI. Returns its standard error."""
-    words = [str(word) for word in words]
-    launch = ["mpirun", "-n", str(ranks), *launcher] if ranks else []
-    done = subprocess.run([*launch, ATTN, *words], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    """The command line on so many ranks. Returns its standard error."""
+    done = mpirun(ranks, *words, launcher=launcher)
     check(done.returncode == code, ranks, *words, "exit code", done.returncode, done.stdout, done.stderr)
     if code:
         errors = [line for line in done.stderr.splitlines() if line.startswith("attn: error: ")]
@@ -80,73 +81,19 @@ def check_equal(path, other, *words):
 
 
 def write(name, *shape):
-    magnitude = rng.choice((0.1, 1, 1, 1, 10))
-    kind = rng.choice(("f4", "f8", "f4", "f2"))
-    numbers = numpy.random.default_rng(rng.getrandbits(32)).standard_normal(shape)
-    numpy.save(name, (magnitude * numbers).astype(kind))
+    numpy.save(name, numpy.random.default_rng(rng.getrandbits(32)).standard_normal(shape).astype("f4"))
     return name
 
 
-def one_of(*choices):
-    return list(rng.choice(choices))
-
-
-def operator():
-    batch, kv_heads, group = rng.choice((1, 2, 3)), rng.choice((1, 2, 3, 4)), rng.choice((1, 1, 2))
-    heads, rank = kv_heads * group, rng.choice((2, 3, 4, "packed"))
-    queries, keys = rng.choice(((1, 9), (2, 2), (7, 7), (40, 40), (33, 65), (130, 130), (5, 200)))
-    d_k, d_v = rng.choice((1, 4, 6, 16)), rng.choice((1, 5, 16))
-    batch, heads, kv_heads = {2: (1, 1, 1), 3: (1, heads, kv_heads)}.get(rank, (batch, heads, kv_heads))
-
-    def shape(count, length, width):
-        if rank == "packed":
-            return batch, length, count * width
-        return (batch, count, length, width)[4 - rank:]
-
-    words = ["sdpa", "--query", write("q.npy", *shape(heads, queries, d_k)), "--key",
-             write("k.npy", *shape(kv_heads, keys, d_k)), "--value", write("v.npy", *shape(kv_heads, keys, d_v))]
-    if rank == "packed":
-        words += ["--heads", heads, "--kv-heads", kv_heads]
-    align = ["--causal-align", rng.choice(("top-left", "bottom-right"))]
-    words += rng.choice(([], ["--causal", *align], ["--window", f"{rng.randrange(9)},{rng.randrange(4)}", *align]))
-    words += one_of([], [], ["--sink", ",".join(str(rng.uniform(-2, 2)) for _ in range(heads))], ["--sink", "0.5"])
-    words += one_of([], [], ["--alibi"]) if "--causal" in words else []
-    words += one_of([], [], ["--softcap", "2"])
-    kind = rng.choice(("", "", "boolean", "additive", "padding", "lengths"))
-    if kind == "boolean":
-        numpy.save("m.npy", numpy.random.default_rng(rng.getrandbits(32)).random((queries, keys)) < 0.6)
-        words += ["--mask", "m.npy", "--mask-true", "keep"]
-    elif kind == "additive":
-        words += ["--mask", write("m.npy", queries, keys)]
-    elif kind == "padding":
-        numpy.save("m.npy", numpy.random.default_rng(rng.getrandbits(32)).random((batch, keys)) < 0.6)
-        words += ["--key-padding-mask", "m.npy", "--mask-true", "drop"]
-    elif kind == "lengths":
-        words += ["--kv-lengths", ",".join(str(rng.randint(1, keys)) for _ in range(batch))]
-    words += one_of([], [], ["--rows", f"{queries // 3}:{queries}"])
-    return words
-
-
-def layer():
-    tokens, heads, width = rng.choice((1, 3, 8, 50, 120)), rng.choice((1, 2, 3)), rng.choice((4, 8))
-    shape = rng.choice(((tokens, 6), (2, tokens, 6), (3, tokens, 6)))
-    mode = rng.choice(("self", "causal", "multihead", "cross"))
-    words = [mode, write("x.npy", *shape), "--d-out", heads * width, "--seed", rng.randrange(100)]
-    if mode == "cross":
-        words += ["--context", write("y.npy", *shape[:-2], rng.choice((1, 20, 90)), 7)]
-    if mode in ("multihead", "cross"):
-        words += ["--heads", heads]
-    words += one_of([], ["--qkv-bias"], ["--init", "mha"])
-    words += one_of([], ["--rope", "half"], ["--rope", "interleaved", "--rope-base", "500"])
-    words += one_of([], [], ["--token", str(tokens // 2)])
-    return words
-
-
 def question():
-    words = rng.choice((operator, layer))()
-    words += one_of([], [], ["--dropout", "0.3", "--seed", "5"]) if "--seed" not in words else []
-    words += one_of([], ["--dtype", "float64"])
-    words += one_of([], [], ["--kernel", "reference"])
+    """Its words, and the suffix of a file for its arrays."""
+    q = random_question(rng, unwanted=["renormalize", "cache"], longest=rng.choice((3, 40, 130)),
+                        more_keys=rng.choice((9, 200)))
+    drawn = q.draw(rng) if q.weights and rng.random() < 0.7 else []
+    q.write(pathlib.Path())
+    words = [q.mode, *q.in_files(rng, by_columns=0), *q.flags(), *drawn]
+    words += rng.choice(([], [], ["--rows", f"{q.queries // 3}:{q.queries}"], ["--token", f"{q.queries // 2}"]))
+    words += rng.choice(([], ["--dtype", "float64"])) + rng.choice(([], [], ["--kernel", "reference"]))
     if rng.random() < 0.4:
         return words, ".npy"
     return words + ["--emit", rng.choice(("context_vectors", "context_vectors,logsumexp", "logsumexp,head_outputs"))], \
@@ -233,8 +180,7 @@ def what_is_refused():
                     launcher=elsewhere)
         check("rank 1: has other settings or sizes than rank 0; expected the same files" in error, flags, error)
         check_nothing_left()
-    done = subprocess.run(["mpirun", "-n", "3", ATTN, "--version"], env=ENVIRONMENT, capture_output=True, text=True)
-    page = subprocess.run(["mpirun", "-n", "2", ATTN, "help", "mpi"], env=ENVIRONMENT, capture_output=True, text=True)
+    done, page = mpirun(3, "--version"), mpirun(2, "help", "mpi")
     check(page.returncode == 0 and page.stdout.count("## The division") <= 1, page.stdout, page.stderr)
     check(done.stdout.count("MPI: ") == 1 and "none" not in done.stdout, done.stdout)
     print("mpi: what cannot be divided is refused")
@@ -242,8 +188,8 @@ def what_is_refused():
 
 def disks_may_be_full():
     write("x.npy", 400, 64)
-    done = subprocess.run(["mpirun", "-n", "2", "--mca", "btl", "tcp,self", "sh", "-c", "ulimit -f 60; exec \"$@\"", "sh",
-                           ATTN, "self", "x.npy", "-o", "out.npy"], env=ENVIRONMENT, capture_output=True, text=True)
+    done = mpirun(2, "self", "x.npy", "-o", "out.npy",
+                  launcher=("--mca", "btl", "tcp,self", "sh", "-c", "ulimit -f 60; exec \"$@\"", "sh"))
     check(done.returncode == 4 and done.stderr.count("attn: error: out.npy: ") == 1, done.returncode, done.stderr)
     check_nothing_left()
     print("mpi: a full disk leaves nothing")
@@ -275,9 +221,8 @@ def memory_may_fail():
     failed = 0
     for rank in ("1", "all"):  # at reading, in the first and the last step of the ring, and at writing
         for number in range(1, 90, 11):
-            launch = ["mpirun", "-n", "3", "-x", f"LD_PRELOAD={os.getcwd()}/failing.so", "-x", f"FAIL_AT={number}",
-                      "-x", f"FAIL_RANK={rank}", ATTN, *words]
-            done = subprocess.run(launch, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+            done = mpirun(3, *words, launcher=("-x", f"LD_PRELOAD={os.getcwd()}/failing.so", "-x", f"FAIL_AT={number}",
+                                               "-x", f"FAIL_RANK={rank}"))
             if done.returncode == 0:  # it needed less
                 os.unlink("out.npy")
                 continue
@@ -331,8 +276,7 @@ def batches_have_shards():
     for ranks in (1, 3):
         for folder in ("many", "apart"):
             shutil.rmtree(folder, ignore_errors=True)
-        launched = subprocess.run(["mpirun", "-n", str(ranks), ATTN, "batch", "r.ndjson", "--out-dir", "many"],
-                                  env=ENVIRONMENT, capture_output=True, text=True)
+        launched = mpirun(ranks, "batch", "r.ndjson", "--out-dir", "many")
         check(launched.returncode == 1, launched.stderr)
         for rank in range(ranks):
             subprocess.run([ATTN, "batch", "r.ndjson", "--out-dir", "apart",

@@ -1,6 +1,6 @@
 """Compares attn's float64 results with those of tests/wrong, over generated questions.
 
-    python3 tests/question_cases.py ATTN [--count 2000] [--seed 1] [--dump FILE]
+    python3 tests/question_cases.py ATTN [--count 2000] [--seed 1]
 """
 
 import json
@@ -55,9 +55,7 @@ def difference(q, answer):
 
 
 def main():
-    parser = words_of(2000)
-    parser.add_argument("--dump", help="a file for the records that differ")
-    options = parser.parse_args()
+    options = words_of(2000).parse_args()
 
     wrong, refused = [], {}
     questions = [random_question(random.Random(f"{options.seed}/{i}")) for i in range(options.count)]
@@ -78,8 +76,6 @@ def main():
             wrong.append((given, said))
     for given, said in wrong[:10]:
         print(given["id"], q.mode, said)
-    if options.dump:
-        pathlib.Path(options.dump).write_text("".join(json.dumps(r) + "\n" for r, _ in wrong))
     for error, ids in refused.items():
         print(f"refused {len(ids)}, such as {ids[0]}: {error}")
     print(f"{options.count} questions, {len(wrong)} differ, {sum(map(len, refused.values()))} refused")

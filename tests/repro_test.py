@@ -47,12 +47,7 @@ def softmax_question():
         q = random_question(rng, unwanted=one_head)
     drawn = []
     if q.weights and chance(0.5):
-        q.weights = {}
-        drawn = ["--seed", str(rng.randint(0, 99)), "--d-k", str(q.heads * q.d), "--d-v", str(q.heads * q.d_v),
-                 "--init", rng.choice(["linear", "rand", "xavier"] + ["mha"] * (q.mode in ("multihead", "cross")))]
-        if chance(): drawn += ["--qkv-bias"]
-        if q.mode == "multihead" and chance(0.5): drawn += ["--style", "wrapper"]
-        elif q.mode in ("multihead", "cross"): drawn += [rng.choice(["--out-proj", "--no-out-proj"])]
+        drawn = q.draw(rng)
     if q.rope and q.rope_scaling == 1 and chance(): drawn += ["--rope-scaling", "8,1,4,64"]
     q.write(folder)
     return q.mode, q.flags("weights.npz") + drawn
@@ -103,12 +98,16 @@ def run_python(program, _):
     return ""
 
 
+def built_c(source, binary):
+    """What the compiler says of a program; nothing if it is built."""
+    return subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", binary, source, "-lm"],
+                          capture_output=True, text=True).stderr
+
+
 def run_c(program, folder):
     source, binary = folder / "program.c", folder / "program"
     source.write_text(program)
-    built = subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", binary, source, "-lm"],
-                           capture_output=True, text=True)
-    if built.returncode: return built.stderr
+    if said := built_c(source, binary): return said
     ran = subprocess.run([binary], capture_output=True, text=True)
     return ran.stderr + ("" if ran.returncode in (0, 1) else f"exit code {ran.returncode}")
 
@@ -156,9 +155,7 @@ def check_data_file(folder, flags):
         command = [sys.executable, program]
         if language == "c":
             command = [folder / "long"]
-            built = subprocess.run([compiler, "-std=c99", "-Wall", "-Werror", "-o", *command, program, "-lm"],
-                                   capture_output=True, text=True)
-            if built.returncode: return built.stderr
+            if said := built_c(program, *command): return said
         result = subprocess.run(command, capture_output=True, text=True, cwd="/")
         return result.stderr if result.returncode else ""
 

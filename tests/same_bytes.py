@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs two programs on the same command lines and shows every byte that differs.
 
-    python3 tests/same_bytes.py OLD NEW [--quick] [--only TEXT] [--jobs N] [--reworded FILE]
+    python3 tests/same_bytes.py OLD NEW [--quick] [--only TEXT] [--jobs N]
 
 OLD and NEW are two builds of attn. Each case of lines is one shell line; both programs run
 it with the same standard input in the same empty folder, from which `data` leads to the project's
@@ -10,8 +10,7 @@ file that is left must be the same. Exit code 1 where something differs; the fol
 so that the lines shown can be pasted. Needs the standard library only.
 
 --quick takes an even sample of each group of cases, for a minute on one core; --only TEXT the cases
-whose group or line has TEXT. --reworded FILE expects changed words: each line `BEFORE => AFTER` is applied to
-what OLD writes to its streams, whose blanks and line breaks then no longer count. OLD against OLD must show nothing: no line may depend on the time, on an
+whose group or line has TEXT. OLD against OLD must show nothing: no line may depend on the time, on an
 address or on which thread is first.
 """
 import argparse
@@ -117,25 +116,8 @@ def first_difference(name, old, new):
     return f"{name}, line {number}\n      old: {shown(before)}\n      new: {shown(after)}"
 
 
-def without(pairs, found):
-    """The streams of an outcome after rewording, without the breaks that rewording moves."""
-    def plain(what):
-        text = b" ".join(what.split())
-        for before, after in pairs:
-            text = text.replace(before, after)
-        return text
-    return {name: (mode, plain(what)) if name.startswith("standard") else (mode, what)
-            for name, (mode, what) in found.items()}
-
-
-def read_pairs(path):
-    with open(path, "rb") as file:
-        return [tuple(line.rstrip(b"\n").split(b" => ")) for line in file if b" => " in line]
-
-
-def set_up(folder, pairs):
+def set_up(folder):
     """A worker's own folder to run lines in, and another for their streams."""
-    set_up.pairs = pairs
     number = multiprocessing.current_process()._identity or (0,)
     work, set_up.streams = (os.path.join(folder, f"{name}{number[0]}") for name in ("work", "streams"))
     set_up.folder = folder
@@ -151,8 +133,6 @@ def compare(case):
     """Text on how the two programs differ on one case, empty where they do not, and the seconds it took."""
     start = time.monotonic()
     old, new = (outcome(case, os.path.join(set_up.folder, side), set_up.streams) for side in ("old", "new"))
-    if old != new and set_up.pairs:
-        old, new = without(set_up.pairs, old), without([], new)
     if old == new:
         return "", time.monotonic() - start
     names = list(old) + [name for name in new if name not in old]
@@ -181,8 +161,7 @@ def run(options):
     if options.only:
         cases = [case for case in cases if options.only in case.group or options.only in case.line]
     groups = {}
-    pairs = read_pairs(options.reworded) if options.reworded else []
-    with multiprocessing.Pool(options.jobs, set_up, [folder, pairs]) as pool:
+    with multiprocessing.Pool(options.jobs, set_up, [folder]) as pool:
         for case, (text, seconds) in zip(cases, pool.imap(compare, cases, 8)):
             count = groups.setdefault(case.group, [0, 0, 0.0])
             count[0], count[2], done = count[0] + 1, count[2] + seconds, done + 1
@@ -212,7 +191,6 @@ def main():
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose group or line has TEXT")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="lines at the same time (default 1)")
     parser.add_argument("--show", type=int, default=30, metavar="N", help="differences to show (default 30)")
-    parser.add_argument("--reworded", metavar="FILE", help="pairs BEFORE => AFTER of changed words")
     return run(parser.parse_args())
 
 

@@ -147,7 +147,7 @@ def model_is_of_the_published_size():
         again = pathlib.Path("model/model.safetensors").read_bytes()
         random_model.write_model("model", shape)
         check(again == pathlib.Path("model/model.safetensors").read_bytes(), "other bytes", shape)
-        done = attn("model", "model", "--token-ids", "0,3,10", "--emit", "logits,attention_weights", "--nonfinite", "literal")
+        done = run(ATTN, "model", "model", "--token-ids", "0,3,10", "--emit", "logits,attention_weights", "--nonfinite", "literal")
         result = json.loads(done.stdout)
         check(len(result["attention_weights"]) == shape["layers"], shape)
         check(all(map(math.isfinite, result["logits"])) and len(set(result["logits"])) > 1, shape, result["logits"])
@@ -158,17 +158,14 @@ def rows_of(path):
     return int(pathlib.Path(path).read_bytes().split(b"'shape': (", 1)[1].split(b",", 1)[0])
 
 
-def attn(*words):
-    done = subprocess.run([ATTN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check(done.returncode == 0, words, done.stderr)
+def run(*words, code=0):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+    check(done.returncode == code, words, done.returncode, done.stderr)
     return done
 
 
 def script(*words, code=0):
-    done = subprocess.run([sys.executable, FOLDER / "scaling.py", "--attn", ATTN, *map(str, words)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check(done.returncode == code, words, done.returncode, done.stderr)
-    return done
+    return run(sys.executable, FOLDER / "scaling.py", "--attn", ATTN, *words, code=code)
 
 
 def document_is_right():

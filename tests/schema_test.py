@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Every kind of document that attn writes fits its schema in data/schema, and no wrong one does.
 
-    python3 tests/schema_test.py build/release/attn
+    python3 tests/schema_test.py ATTN ATTN_MAKE_SCHEMA
 
 Documents: modes x formats x arrays x ways of showing infinities, batches with good, failing and priced
 records, comparisons, checks, inspections, saved weights, and the project's own requests, which attn also has to
-accept. Wrong ones: each good document with one place changed. Needs python3-jsonschema.
+accept. Wrong ones: each good document with one place changed. Schemas made from tables match the tables. Exit code 77:
+no python3-jsonschema 4.
 """
 import itertools
 import json
@@ -18,14 +19,20 @@ import sys
 import tempfile
 import zipfile
 
-import jsonschema
-
 sys.dont_write_bytecode = True
 from support.array_files import read_safetensors  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "data" / "schema"
 ATTN = os.path.abspath(sys.argv[1])
+for name in ("request", "result", "bare"):
+    if subprocess.run([sys.argv[2], name], capture_output=True, check=True).stdout != (SCHEMAS / f"{name}.json").read_bytes():
+        sys.exit(f"schema: out of date: attn_make_schema {name} >data/schema/{name}.json")
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    print("schema: skipped: needs python3-jsonschema 4")
+    sys.exit(77)
 
 JOURNEY = str(ROOT / "data" / "journey.csv")
 OPERATOR = {"query": [[[1, 0.5]]], "key": [[[0.25, 1], [0.5, 2]]], "value": [[[1], [2]]]}
@@ -62,8 +69,8 @@ DEFINITIONS = bundled()
 
 
 def validator(name):
-    jsonschema.Draft202012Validator.check_schema(DEFINITIONS[name])
-    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS})
+    Draft202012Validator.check_schema(DEFINITIONS[name])
+    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": DEFINITIONS})
 
 
 VALIDATORS = {name: validator(name) for name in sorted(DEFINITIONS)}

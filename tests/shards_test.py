@@ -3,8 +3,8 @@
 
     python3 tests/shards_test.py ATTN [SEED]
 
-Formats x records per file x jobs x arrays x types x records that fail; indexes cut anywhere, killed and
-stopped runs, repairs, shards. Full disks: faults.py. The reference: the answers as text, and NumPy's reader of npz;
+Formats x records per file x jobs x arrays x types x records that fail; indexes cut anywhere, repairs,
+shards. Full disks, killed and stopped runs: faults.py. The reference: the answers as text, and NumPy's reader of npz;
 safetensors are read by their specification. Needs NumPy; the check of the manual's DuckDB line needs
 DuckDB. Exit code 77: skipped.
 """
@@ -16,11 +16,9 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 from shards_folder import (ATTN, ROOT, SEED, SUFFIX, rng, check, check_equal_text, files_of, matrix, read_folder, requests, run,
                            unique_requests)  # exits with 77 without NumPy
@@ -100,56 +98,6 @@ def cut_anywhere_it_goes_on():
             check(cut < len(index) or after == whole, "a complete index changes", sorted(set(after) ^ set(whole)))
             check_equal_text("out", text, has_extra=True)
     print("shards: an index cut anywhere goes on to the same answers")
-
-
-def stopped_at_any_time_it_goes_on():
-    """By SIGKILL, which nothing survives, and by SIGTERM, which loses no answer."""
-    text = "".join(json.dumps({"id": f"{i}", "mode": "multihead", "d_out": 32, "heads": 4, "seed": i,
-                               "inputs": matrix(24, 32)}) + "\n" for i in range(400))
-    pathlib.Path("r.ndjson").write_text(text)
-    answers = run("batch", "r.ndjson", code=0).stdout
-    stopped = {signal.SIGKILL: 0, signal.SIGTERM: 0}
-    signals = itertools.cycle(stopped)
-    for form, n, jobs in (("npz", 10, 1), ("safetensors", 10, 2), ("npz", 3, 2), ("safetensors", 150, 1)):
-        words = ["batch", "r.ndjson", "--out-dir", "out", "--format", form, "--records-per-file", n, "--jobs", jobs]
-        shutil.rmtree("out", ignore_errors=True)
-        begin = time.monotonic()
-        run(*words, code=0)
-        seconds = time.monotonic() - begin
-        whole = files_of("out")
-        shutil.rmtree("out", ignore_errors=True)
-        for _ in range(40):
-            sent = next(signals)
-            process = subprocess.Popen([ATTN, *map(str, words), *(["--resume"] if os.path.exists("out") else [])],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            try:
-                process.communicate(timeout=rng.uniform(0.1, 0.6) * seconds)
-            except subprocess.TimeoutExpired:
-                process.send_signal(sent)
-                process.communicate()
-            if process.returncode == 0:
-                break
-            if process.returncode in (-signal.SIGKILL, -signal.SIGTERM):
-                stopped[sent] += 1
-            if not os.path.exists("out/index.ndjson"):
-                shutil.rmtree("out", ignore_errors=True)
-                continue
-            lines = pathlib.Path("out/index.ndjson").read_bytes().split(b"\n")[:-1]
-            whole_lines = whole["index.ndjson"].split(b"\n")
-            for line, wanted in zip(lines, whole_lines):  # all that is in the index can be read
-                indexed = json.loads(line)
-                check(indexed["id"] == json.loads(wanted)["id"], indexed["id"])
-                data = pathlib.Path("out", indexed["file"]).read_bytes()
-                of_whole = json.loads(wanted)
-                for row, other in zip(indexed["arrays"], of_whole["arrays"]):
-                    there = data[row["offset"]:row["offset"] + row["bytes"]]
-                    wanted_bytes = whole[of_whole["file"]][other["offset"]:other["offset"] + other["bytes"]]
-                    check(there == wanted_bytes, form, n, row)
-        else:
-            run(*words, "--resume", code=0)
-        check_equal_text("out", answers)
-    check(min(stopped.values()) > 3, "too few runs were stopped", stopped)
-    print(f"shards: {stopped[signal.SIGKILL]} killed and {stopped[signal.SIGTERM]} stopped runs went on")
 
 
 def failed_records_are_answered_again():
@@ -297,7 +245,7 @@ def the_manual_reads_them():
 def main():
     os.chdir(tempfile.mkdtemp(prefix="shards-"))
     for test in (arrays_are_those_of_text, models_have_arrays_by_layer, cut_anywhere_it_goes_on,
-                 stopped_at_any_time_it_goes_on, failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
+                 failed_records_are_answered_again, what_does_not_belong_is_refused, shards_share_a_folder,
                  large_records_end_a_part, the_manual_reads_them):
         if len(sys.argv) < 4 or sys.argv[3] in test.__name__:
             rng.seed(f"{SEED} {test.__name__}")  # however many numbers a test before it drew

@@ -287,16 +287,11 @@ def mistakes(walk):
 
 
 def forms():
-    for name in FORMS:
-        yield f"attn self {name}"
-        yield f"attn compare {name} {name}"
-        yield f"attn sdpa --query {name} --key {name} --value {name}"
-        yield f"attn inspect {name}"
-        if name != "decimal-column.csv":
-            yield f"attn plot {name} -o new.svg"
+    for command in ("self X", "compare X X", "sdpa --query X --key X --value X", "inspect X", "plot X -o new.svg"):
+        yield from (f"attn {command}".replace("X", name) for name in FORMS
+                    if not (command.startswith("plot") and name == "decimal-column.csv"))
     for name in ("v2.npy", "bfloat16.npy"):
-        yield f"attn self {name}"
-        yield f"attn compare {name} {name}"
+        yield from (f"attn self {name}", f"attn compare {name} {name}")
     yield "attn sdpa --query m.json --key m.json --value m.json --mask true.csv"
 
 

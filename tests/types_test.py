@@ -13,6 +13,7 @@ import tempfile
 import wrong  # exit code 77 without NumPy
 import numpy as np
 
+from wrong.program import round_to
 from wrong.programs import judged
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "check"
@@ -62,10 +63,7 @@ def main():
             large = pathlib.Path(folder, "large.npz")
             scaled = (value[:, ::2] * magnitude).astype(np.float32)
             np.savez(large, query=query, key=key[:, ::2], value=scaled)
-            exact = outputs * magnitude
-            words = exact.astype(np.float32).view(np.uint32)
-            rounded = ((words + 0x7FFF + ((words >> 16) & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
-            np.savez(theirs, context_vectors=rounded)
+            np.savez(theirs, context_vectors=round_to(outputs * magnitude, "bfloat16", np.float32))
             answer = check(attn, large.with_suffix(""), theirs)
             assert answer["verdict"] == "right within its type", (magnitude, answer)
             assert answer["arrays"][0]["type"] == "bfloat16", (magnitude, answer)

@@ -24,7 +24,7 @@ std::vector<std::string> found_cases(std::string_view target) {
 
 /// One to three of its bytes are other ones, mostly marks of the formats.
 std::string changed(std::string text, std::mt19937& random) {
-    static const std::string marks = "[],,\n \t\r0123456789.-+eE\"#nNtrue;{}:";
+    static const std::string marks = "[],,\n \t\r0123456789.-+eE\"#nNtrue;{}:\\";
     for (std::size_t i = 1 + random() % 3; i > 0 && !text.empty(); --i) {
         const std::size_t at = random() % text.size();
         const char mark =

@@ -59,13 +59,24 @@ Texts numbers() {
 }
 
 Texts texts() {
-    return {"Life is short, eat dessert first", "caf\u00e9 \u4e16\u754c \U0001f600\u3000a\u0301",
-            "\x1b[2J \xe2\x80\xae \xff\xfe", "a,,b\t c\u00a0d\r\n"};
+    return {"Life is short, eat dessert first",
+            "caf\u00e9 \u4e16\u754c \U0001f600\u3000a\u0301",
+            "\x1b[2J \xe2\x80\xae \xff\xfe",
+            "a,,b\t c\u00a0d\r\n",
+            "\xc0\x80",
+            "\xe0\x80\x80",
+            "\xed\xa0\x80",
+            "\xf4\x90\x80\x80",
+            "\xf5\x80\x80\x80",
+            "\xe2\x82"};
 }
 
 Texts json_seeds() {
-    return files({".json"}) + Texts{"[[1, 2.5], [-3e2, 4]]", R"({"a": [[1]], "b": "\u00e9\n"})",
-                                    R"([["NaN", null], [true, -Infinity]])"};
+    return files({".json"}) +
+           Texts{"[[1, 2.5], [-3e2, 4]]", R"({"a": [[1]], "b": "\u00e9\n"})",
+                 R"({"\u0120\"\\": "\/\b\f\r\t", "\ud83d\ude00": "\u0000\u00E9"})",
+                 R"({"a": "\ud83d", "b": "\x", "c": "\u12", "d": "\u+123"})",
+                 R"([["NaN", null], [true, -Infinity]])"};
 }
 
 Texts ndjson_seeds() {

@@ -2,8 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "core/base/low_precision.hpp"
@@ -20,10 +18,6 @@ using namespace attn::io;
 using namespace attn::test;
 
 namespace {
-
-std::string bytes_of(const StoredArray& array) {
-    return array.bytes->read(array.offset, static_cast<std::size_t>(array.size));
-}
 
 /// Every TYPE.blocks of the file against TYPE.values; the number of types that can be read.
 std::size_t check_blocks(const std::string& path) {
@@ -42,7 +36,8 @@ std::size_t check_blocks(const std::string& path) {
         }
         ++readable;
         const std::vector<float> expected = floats_of(*file.arrays->find(name + ".values"));
-        const std::string bytes = bytes_of(blocks);
+        const std::string bytes =
+            blocks.bytes->read(blocks.offset, static_cast<std::size_t>(blocks.size));
         REQUIRE(bytes.size() % type->bytes == 0);
         REQUIRE(bytes.size() / type->bytes * type->values == expected.size());
         const auto values = dequantiser_of_blocks(Bytes::of("blocks", bytes), 0, *type);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <random>
 #include <string>
@@ -26,8 +27,6 @@ namespace {
 struct Matrix {
     std::size_t rows, columns;
     std::vector<double> values;
-
-    double at(std::size_t row, std::size_t column) const { return values[row * columns + column]; }
 };
 
 Matrix drawn(std::mt19937& random) {
@@ -39,15 +38,18 @@ Matrix drawn(std::mt19937& random) {
     return matrix;
 }
 
-std::string text_of(double value, char mark, char exponent) {
-    char text[40];
-    std::snprintf(text, sizeof text, exponent == 0 ? "%.17g" : "%.16e", value);
-    std::string result = text;
-    for (char& c : result) {
-        if (c == '.') c = mark;
-        if (c == 'e' && exponent != 0) c = exponent;
+/// Rows of numbers, with another letter for the exponent, or in the fewest digits.
+std::string rows_of(const Matrix& matrix, const std::string& first, const std::string& between,
+                    const std::string& last, char exponent = 0) {
+    std::string text;
+    for (std::size_t i = 0; i < matrix.values.size(); ++i) {
+        char number[40];
+        std::snprintf(number, sizeof number, exponent == 0 ? "%.17g" : "%.16e", matrix.values[i]);
+        if (exponent != 0) *std::strchr(number, 'e') = exponent;
+        text += (i % matrix.columns == 0 ? first : between) + number;
+        if ((i + 1) % matrix.columns == 0) text += last;
     }
-    return result;
+    return text;
 }
 
 /// Whether the text is read as the table, by the flags that its errors name.
@@ -128,75 +130,38 @@ TEST_CASE("csv forms: every separator, mark and way to quote is read, by the fla
     CHECK(asked > 500);
 }
 
-TEST_CASE("csv forms: a separator at the end of every line is not followed by a field") {
+TEST_CASE("csv forms: separators at the ends of lines, Fortran's exponents, word2vec's sizes") {
     std::mt19937 random(3);
     for (int i = 0; i < 400; ++i) {
         const Matrix matrix = drawn(random);
-        const char separator = "\t;,"[random() % 3];
-        const bool header = random() % 2 != 0, labelled = random() % 2 != 0;
-        const std::string end = std::string(1, separator) + (random() % 2 != 0 ? "\n" : " \r\n");
-        std::string text;
-        if (header) {
-            for (std::size_t c = 0; c < matrix.columns + labelled; ++c)
-                text += (c == 0 ? "x" : std::string(1, separator) + "x") + std::to_string(c);
-            text += end;
+        const std::string between(1, "\t;,"[random() % 3]),
+            end = random() % 2 != 0 ? "\n" : " \r\n";
+        const bool labelled = random() % 2 != 0, has_header = random() % 2 != 0;
+        std::string trailing;
+        for (std::size_t c = 0; has_header && c < matrix.columns + labelled; ++c)
+            trailing += "x" + std::to_string(c) + between;
+        if (has_header) trailing += end;
+        trailing += rows_of(matrix, labelled ? "w" + between : "", between, between + end);
+        const std::string columns = " " + std::to_string(matrix.columns) + "\n";
+        const std::string vectors = rows_of(matrix, "w ", " ", "\n");
+        Words texts{trailing, rows_of(matrix, "", ",", "\n", "dD"[random() % 2])};
+        // One column may be a row.
+        if (matrix.columns > 1) texts.push_back(std::to_string(matrix.rows) + columns + vectors);
+        for (const std::string& text : texts) {
+            CAPTURE(text);
+            const Reading reading = read(text);
+            CHECK(reading.error == "");
+            CHECK(reading.meaning.values == matrix.values);
         }
-        for (std::size_t r = 0; r < matrix.rows; ++r) {
-            if (labelled) text += "w" + std::string(1, separator);
-            for (std::size_t c = 0; c < matrix.columns; ++c)
-                text +=
-                    (c == 0 ? "" : std::string(1, separator)) + text_of(matrix.at(r, c), '.', 0);
-            text += end;
-        }
-        CAPTURE(text);
-        const Reading reading = read(text);
-        CHECK(reading.error == "");
-        CHECK(reading.meaning.values == matrix.values);
         // On some lines only, the last field is missing.
-        if (matrix.rows > 1) CHECK(read(text + "1" + separator + "2\n").error != "");
-    }
-}
-
-TEST_CASE("csv forms: Fortran's exponents, and words that are none") {
-    std::mt19937 random(4);
-    for (int i = 0; i < 200; ++i) {
-        const Matrix matrix = drawn(random);
-        const char exponent = "dD"[random() % 2];
-        std::string text;
-        for (std::size_t r = 0; r < matrix.rows; ++r)
-            for (std::size_t c = 0; c < matrix.columns; ++c)
-                text += text_of(matrix.at(r, c), '.', exponent) +
-                        (c + 1 == matrix.columns ? "\n" : ",");
-        CAPTURE(text);
-        const Reading reading = read(text);
-        CHECK(reading.error == "");
-        CHECK(reading.meaning.values == matrix.values);
+        if (matrix.rows > 1) CHECK(read(trailing + "1" + between + "2\n").error != "");
+        const std::string more = std::to_string(matrix.rows + 1);
+        if (matrix.columns > 1)
+            CHECK(read(more + columns + vectors)
+                      .error.find("expected " + more + " as in the sizes") != std::string::npos);
     }
     CHECK(read("1d5,1\n1d6,3\n").error != "");
     CHECK(read("\"1.0D0\",\"x\"\n2,3\n").error != "");
-}
-
-TEST_CASE("csv forms: word2vec's first line gives the sizes, and is checked") {
-    std::mt19937 random(5);
-    for (int i = 0; i < 200; ++i) {
-        Matrix matrix = drawn(random);
-        if (matrix.columns == 1) continue;  // may be a row
-        std::string rows;
-        for (std::size_t r = 0; r < matrix.rows; ++r) {
-            rows += "w" + std::to_string(r);
-            for (std::size_t c = 0; c < matrix.columns; ++c)
-                rows += " " + text_of(matrix.at(r, c), '.', 0);
-            rows += '\n';
-        }
-        const std::string columns = " " + std::to_string(matrix.columns) + "\n";
-        const Reading reading = read(std::to_string(matrix.rows) + columns + rows);
-        CHECK(reading.error == "");
-        CHECK(reading.meaning.values == matrix.values);
-        CHECK(reading.meaning.labels.size() == matrix.rows);
-        CHECK(read(std::to_string(matrix.rows + 1) + columns + rows)
-                  .error.find("expected " + std::to_string(matrix.rows + 1) + " as in the sizes") !=
-              std::string::npos);
-    }
 }
 
 TEST_CASE("csv forms: quotes are text where the style says so") {
@@ -233,19 +198,6 @@ TEST_CASE("csv forms: true and false in any case are booleans, among themselves"
     }
 }
 
-/// As PyTorch and NumPy print lists: blanks before numbers, a line break between rows.
-std::string printed(const Matrix& matrix, const std::string& comma, std::mt19937& random) {
-    std::string text = "[";
-    for (std::size_t r = 0; r < matrix.rows; ++r) {
-        text += r == 0 ? "[" : comma + "\n        [";
-        for (std::size_t c = 0; c < matrix.columns; ++c)
-            text += (c == 0 ? "" : comma + " ") + std::string(random() % 3, ' ') +
-                    text_of(matrix.at(r, c), '.', 0);
-        text += "]";
-    }
-    return text + "]";
-}
-
 TEST_CASE("printed arrays: every form is the array") {
     std::mt19937 random(7);
     const Words ends{")", ", dtype=torch.float64)", ", grad_fn=<MmBackward0>)",
@@ -253,7 +205,11 @@ TEST_CASE("printed arrays: every form is the array") {
     for (int i = 0; i < 400; ++i) {
         const Matrix matrix = drawn(random);
         const bool bare = random() % 3 == 0;
-        const std::string lists = printed(matrix, bare ? "" : ",", random);
+        // Blanks before numbers, a line break between rows.
+        const std::string comma = bare ? "" : ",", next = "]" + comma + "\n        ";
+        std::string lists =
+            "[" + rows_of(matrix, "[", comma + std::string(1 + random() % 3, ' '), next);
+        lists.replace(lists.size() - next.size(), next.size(), "]]");
         const std::string opening = Words{"tensor(", "array(", "Array("}[random() % 3];
         const std::string text = bare ? lists : opening + lists + ends[random() % ends.size()];
         if (bare && matrix.rows * matrix.columns == 1) continue;  // is JSON

@@ -21,8 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-/// A GGUF file with this metadata.
-std::string gguf_of(const json& metadata) {
+/// That of a GGUF file with this metadata.
+Tokenizer of_file(const json& metadata) {
     test::GgufBytes bytes(0, metadata.size());
     const auto put = [&](const json& value, bool with_type) -> std::uint64_t {
         const std::uint64_t type = value.is_string()         ? 8
@@ -45,7 +45,9 @@ std::string gguf_of(const json& metadata) {
         bytes.number(put(value[0], true), 4).number(value.size(), 8);
         for (const json& item : value) put(item, false);
     }
-    return bytes.text();
+    test::scratch_folder();
+    test::write_text("m.gguf", bytes.text());
+    return read_tokenizer("m.gguf");
 }
 
 /// The metadata of a GGUF file with the vocabulary of a BERT, as llama.cpp's converter writes it.
@@ -68,21 +70,6 @@ json bert_metadata(const json& tokenizer) {
             {"tokenizer.ggml.unknown_token_id", vocabulary["[UNK]"]}};
 }
 
-std::vector<unsigned> bytes_of_base64(const std::string& text) {
-    const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::vector<unsigned> bytes;
-    unsigned bits = 0, count = 0;
-    for (const char c : text) {
-        if (c == '=') break;
-        bits = bits << 6U | static_cast<unsigned>(alphabet.find(c));
-        count += 6;
-        if (count < 8) continue;
-        count -= 8;
-        bytes.push_back(bits >> count & 0xffU);
-    }
-    return bytes;
-}
-
 /// The same of a T5, whose published tokenizer.json differs from that of newer versions of the
 /// library: `tokenizer` becomes it.
 json t5_metadata(json& tokenizer, bool removes_white_space) {
@@ -97,15 +84,17 @@ json t5_metadata(json& tokenizer, bool removes_white_space) {
     json words = json::array({tokenizer["pre_tokenizer"]});
     if (removes_white_space) words.insert(words.begin(), json{{"type", "WhitespaceSplit"}});
     tokenizer["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", words}};
-    return {{"tokenizer.ggml.model", "t5"},
-            {"tokenizer.ggml.tokens", pieces},
-            {"tokenizer.ggml.scores", scores},
-            {"tokenizer.ggml.token_type", types},
-            {"tokenizer.ggml.remove_extra_whitespaces", removes_white_space},
-            {"tokenizer.ggml.eos_token_id", 1U},
-            {"tokenizer.ggml.unknown_token_id", 2U},
-            {"tokenizer.ggml.precompiled_charsmap",
-             bytes_of_base64(tokenizer["normalizer"]["precompiled_charsmap"])}};
+    const std::string map =
+        test::from_base64(tokenizer["normalizer"]["precompiled_charsmap"].get<std::string>());
+    return {
+        {"tokenizer.ggml.model", "t5"},
+        {"tokenizer.ggml.tokens", pieces},
+        {"tokenizer.ggml.scores", scores},
+        {"tokenizer.ggml.token_type", types},
+        {"tokenizer.ggml.remove_extra_whitespaces", removes_white_space},
+        {"tokenizer.ggml.eos_token_id", 1U},
+        {"tokenizer.ggml.unknown_token_id", 2U},
+        {"tokenizer.ggml.precompiled_charsmap", std::vector<std::uint8_t>(map.begin(), map.end())}};
 }
 
 /// Any value of the metadata is replaced by one of another kind: an error, or without effect.
@@ -126,16 +115,12 @@ TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts ag
     for (const char* name : {"llama", "qwen2"}) {
         CAPTURE(name);
         const json record = test::load_data("tokenizers/gguf/" + std::string(name) + ".json");
-        const Tokenizer tokenizer = Tokenizer::from_gguf("m.gguf", record["metadata"]);
-        test::scratch_folder();
-        test::write_text("m.gguf", gguf_of(record["metadata"]));
-        const Tokenizer of_file = read_tokenizer("m.gguf");
+        const Tokenizer tokenizer = of_file(record["metadata"]);
         for (const json& expected : record["texts"]) {
             const std::string text = expected["text"];
             CAPTURE(text);
             const TokenizedText found = tokenizer.encode(text, false);
             CHECK(json(found.ids) == expected["ids"]);
-            CHECK(of_file.encode(text, true).ids == tokenizer.encode(text, true).ids);
             CHECK(tokenizer.decode(found.ids, false) == text);
         }
         const bool begins = record["metadata"]["tokenizer.ggml.add_bos_token"];
@@ -143,15 +128,17 @@ TEST_CASE("tokenizer: those in GGUF files give llama.cpp's ids, and the texts ag
         damage(record["metadata"], sample);
     }
     json metadata = test::load_data("tokenizers/gguf/qwen2.json")["metadata"];
-    CHECK(test::error_of([&] {
-              Tokenizer::from_gguf("m.gguf", {{"tokenizer.ggml.model", "rwkv"}});
-          }) ==
-          "m.gguf: tokenizer.ggml.model: \"rwkv\" is not supported; expected llama, gpt2, bert or "
-          "t5");
-    metadata["tokenizer.ggml.pre"] = "none-such";
-    CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); })
-              .find("m.gguf: tokenizer.ggml.pre: \"none-such\" is not supported; expected one of "
-                    "default, llama3,") == 0);
+    const std::pair<const char*, const char*> wrong[]{
+        {"tokenizer.ggml.pre",
+         "m.gguf: tokenizer.ggml.pre: \"rwkv\" is not supported; expected one "
+         "of default, llama3,"},
+        {"tokenizer.ggml.model",
+         "m.gguf: tokenizer.ggml.model: \"rwkv\" is not supported; expected "
+         "llama, gpt2, bert or t5"}};
+    for (const auto& [key, error] : wrong) {
+        metadata[key] = "rwkv";
+        CHECK(test::error_of([&] { Tokenizer::from_gguf("m.gguf", metadata); }).starts_with(error));
+    }
 }
 
 TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.json") {
@@ -164,10 +151,7 @@ TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.
         const json metadata =
             is_bert ? bert_metadata(published) : t5_metadata(published, name == "t5");
         const Tokenizer expected = Tokenizer::from_json("t.json", published.dump()),
-                        found = Tokenizer::from_gguf("m", metadata);
-        test::scratch_folder();
-        test::write_text("m.gguf", gguf_of(metadata));
-        const Tokenizer of_file = read_tokenizer("m.gguf");
+                        found = of_file(metadata);
         const json cases = test::load_data(folder + "/cases.json");
         std::string before;
         for (const json& c : cases) {
@@ -180,7 +164,6 @@ TEST_CASE("tokenizer: those of BERT and T5 in GGUF files are those of tokenizer.
             CHECK(found.encode(text, false).ids == expected.encode(text, false).ids);
             CHECK(pair.ids == expected.encode_pair(before, text).ids);
             CHECK(pair.type_ids == expected.encode_pair(before, text).type_ids);
-            CHECK(of_file.encode(text).ids == one.ids);
             if (is_bert) CHECK(found.decode(one.ids, true) == expected.decode(one.ids, true));
             before = text;
         }

@@ -69,13 +69,6 @@ TEST_CASE("lines: one of more bytes than allowed comes without its text, and the
         const Words last = read_lines("before\n" + std::string(length, 'x'), longest);
         CHECK(last == Words{"before", ""});
     }
-    scratch_folder();
-    write_text("lines.txt", std::string(3 * piece, 'x') + "\n");
-    LineReader reader("lines.txt", -1, longest);
-    Line line;
-    REQUIRE(reader.next(line) == Next::found);
-    CHECK(line.size == 3 * piece);
-    CHECK(line.text.empty());
 }
 
 }  // namespace line_reader_test

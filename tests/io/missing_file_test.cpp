@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -64,18 +65,14 @@ TEST_CASE("missing files: every slip in a name finds the file that is there") {
         }
 }
 
-TEST_CASE("missing models: the name of a public model says how to get its folder") {
+TEST_CASE("missing models: only what may be the name of a public model is taken for one") {
     attn::test::scratch_folder();
     fill("owner", {"a.csv"});
     using attn::io::about_missing_model;
-    for (const std::string name : {"gpt2", "openai-community/gpt2", "Qwen/Qwen2.5-0.5B"}) {
-        CAPTURE(name);
-        const std::string folder = name.substr(name.rfind('/') + 1);
-        CHECK(about_missing_model(name) ==
-              "no such file, and attn downloads nothing; expected a model's folder, as from hf "
-              "download " +
-                  name + " --local-dir " + folder);
-    }
+    for (const char* name : {"gpt2", "Qwen/Qwen2.5-0.5B"})
+        CHECK(about_missing_model(name).ends_with(
+            "as from hf download " + (name + std::string(" --local-dir ")) +
+            (std::strchr(name, '/') == nullptr ? name : std::strchr(name, '/') + 1)));
     for (const std::string path : {"./gpt2", "/gpt2", "none/m.safetensors", "m.npz", "a/b/c",
                                    "owner/m", "ownr", "gpt2 small", "https://x/y"}) {
         CAPTURE(path);

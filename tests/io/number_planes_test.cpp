@@ -11,11 +11,14 @@
 
 #include "io/plot/heat_map.hpp"
 #include "io/plot/picture.hpp"
+#include "tests/support/awkward_values.hpp"
+#include "tests/support/support.hpp"
 
 namespace number_planes_test {
 
 using namespace attn;
 using namespace attn::io;
+using attn::test::same_bits;
 
 namespace {
 
@@ -23,16 +26,7 @@ constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The bytes of a zlib stream in base64.
 std::string inflated(std::string_view text) {
-    const std::string_view digits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    REQUIRE(text.size() % 4 == 0);
-    std::string packed;
-    std::uint32_t bits = 0, held = 0;
-    for (const char c : text.substr(0, text.find('='))) {
-        REQUIRE(digits.find(c) != std::string_view::npos);
-        bits = bits << 6 | static_cast<std::uint32_t>(digits.find(c));
-        if ((held += 6) >= 8) packed += static_cast<char>(bits >> (held -= 8) & 0xff);
-    }
+    const std::string packed = test::from_base64(text);
     std::string bytes(std::size_t{1} << 20, '\0');
     auto size = static_cast<uLongf>(bytes.size());
     REQUIRE(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size,
@@ -82,39 +76,11 @@ std::vector<double> unpacked(const std::string& planes, const HeatPanel& panel, 
     return values;
 }
 
-bool same_bits(double a, double b) {
-    return (std::isnan(a) && std::isnan(b)) ||
-           std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
-}
-
-template <class Float>
-std::vector<double> edges() {
-    using Limits = std::numeric_limits<Float>;
-    std::vector<Float> positive{0,
-                                1,
-                                2,
-                                Float{1} / 3,
-                                Limits::denorm_min(),
-                                3 * Limits::denorm_min(),
-                                Limits::min(),
-                                Limits::min() - Limits::denorm_min(),
-                                Limits::max(),
-                                Limits::max() / 2,
-                                Limits::epsilon(),
-                                1 - Limits::epsilon() / 2};
-    std::vector<double> all{no_number};
-    for (Float value : positive) {
-        all.push_back(static_cast<double>(value));
-        all.push_back(-static_cast<double>(value));
-    }
-    return all;
-}
-
 /// Numbers of each kind in turn: level, of any bits, few different ones, edges among others.
 template <class Float>
 HeatPanel generated_panel(std::size_t cells, std::mt19937_64& random) {
     using Word = std::conditional_t<sizeof(Float) == 4, std::uint32_t, std::uint64_t>;
-    const std::vector<double> known = edges<Float>();
+    static const std::vector<Float> known = test::awkward_numbers<Float>();
     const auto kind = random() % 5;
     const std::size_t different = 1 + random() % 40;
     HeatPanel panel;
@@ -123,8 +89,11 @@ HeatPanel generated_panel(std::size_t cells, std::mt19937_64& random) {
         if (kind == 0) value = 1.0 / static_cast<double>(i + 1);
         if (kind == 1)
             value = static_cast<double>(std::bit_cast<Float>(static_cast<Word>(random())));
-        if (kind == 2) value = known[random() % std::min(known.size(), different)];
-        if (kind == 3) value = random() % 4 == 0 ? known[random() % known.size()] : -0.25 / 3;
+        if (kind == 2)
+            value = static_cast<double>(known[random() % std::min(known.size(), different)]);
+        if (kind == 3)
+            value =
+                random() % 4 == 0 ? static_cast<double>(known[random() % known.size()]) : -0.25 / 3;
         if (kind == 4) value = std::exp(-20.0 * static_cast<double>(random() % 1000) / 1000);
         if (!std::isfinite(static_cast<Float>(value))) value = no_number;
         panel.values.push_back(static_cast<double>(static_cast<Float>(value)));

@@ -42,11 +42,8 @@ std::string shortest(float value) {
     return {text, write_shortest(text, value)};
 }
 
-bool is_shortest(float value) {
-    const std::string expected = chars_of(value);
-    CAPTURE(expected);
-    CHECK(shortest(value) == expected);
-    return shortest(value) == expected;
+void check_shortest(float value) {
+    if (std::isfinite(value)) CHECK(shortest(value) == chars_of(value));
 }
 
 }  // namespace
@@ -95,32 +92,23 @@ TEST_CASE("shortest: fixed or scientific, whichever is shorter") {
     CHECK(shortest(100000.0f) == "1e+05");
     for (std::uint32_t exponent = 0; exponent < 255; ++exponent)
         for (std::uint32_t near : {0u, 1u, 2u, 0x7fffffu, 0x7ffffeu})
-            is_shortest(std::bit_cast<float>(exponent << 23 | near));
+            check_shortest(std::bit_cast<float>(exponent << 23 | near));
     for (int exponent = -45; exponent <= 38; ++exponent) {
         const float power = std::strtof(("1e" + std::to_string(exponent)).c_str(), nullptr);
         for (float value : {power, std::nextafter(power, 0.0f), std::nextafter(power, 1e38f)})
-            is_shortest(value);
+            check_shortest(value);
     }
-    for (std::uint32_t bits = 1; bits < 0x800000; bits = bits * 5 / 4 + 1)
-        is_shortest(std::bit_cast<float>(bits));
     for (std::uint32_t number = 1; number < 3000; ++number) {
-        is_shortest(static_cast<float>(number));
-        is_shortest(-std::bit_cast<float>(number));
+        check_shortest(static_cast<float>(number));
+        check_shortest(-std::bit_cast<float>(number * number * number));
     }
     for (double number = 3000; number < 1e20; number *= 1.001)
-        is_shortest(static_cast<float>(std::floor(number)));
-}
-
-TEST_CASE("shortest: random bits, and numbers of few digits") {
+        check_shortest(static_cast<float>(std::floor(number)));
     std::mt19937 random(1);
-    std::size_t wrong = 0;
-    for (int i = 0; i < 300000 && wrong < 10; ++i) {
-        const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
-        if (std::isfinite(value) && !is_shortest(value)) ++wrong;
-        const auto few = static_cast<float>(random() % 100000) / 1e5f;
-        if (!is_shortest(few)) ++wrong;
+    for (int i = 0; i < 300000; ++i) {
+        check_shortest(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+        check_shortest(static_cast<float>(random() % 100000) / 1e5f);
     }
-    CHECK(wrong == 0);
 }
 
 }  // namespace numbers_test

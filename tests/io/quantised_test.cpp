@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -52,6 +51,17 @@ json config_of(const json& method) {
 
 const json fp8 = {{"quant_method", "fp8"}, {"weight_block_size", {2, 4}}};
 
+/// Half of the elements after each are those of the whole.
+void check_ranges(const StoredArray& array) {
+    const std::vector<float> whole = floats_of(array);
+    for (std::size_t first = 0; first < whole.size(); ++first) {
+        std::vector<float> some((whole.size() - first) / 2);
+        read_floats(array, first, some.size(), some.data());
+        CHECK(std::equal(some.begin(), some.end(),
+                         whole.begin() + static_cast<std::ptrdiff_t>(first)));
+    }
+}
+
 /// The matrix by blocks of this size, with one scale for each.
 void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
                   std::size_t block_columns, const std::vector<std::size_t>& shape,
@@ -77,9 +87,7 @@ void check_scaled(std::size_t rows, std::size_t columns, std::size_t block_rows,
         wrong += read[i] != float_of_e4m3(static_cast<std::uint8_t>(bytes[i])) * scale;
     }
     CHECK(wrong == 0);
-    std::vector<float> some(read.size() - 3);
-    read_floats(array, 2, some.size(), some.data());
-    CHECK(std::equal(some.begin(), some.end(), read.begin() + 2));
+    check_ranges(array);
 }
 
 }  // namespace
@@ -112,12 +120,7 @@ TEST_CASE("quantised: MXFP4 has two values in a byte, the low half first") {
         wrong += read[i] != static_cast<float>(code < 8 ? value : -value);
     }
     CHECK(wrong == 0);
-    for (std::size_t first = 0; first < 70; first += 7) {
-        std::vector<float> some(100);
-        read_floats(array, first, some.size(), some.data());
-        CHECK(std::equal(some.begin(), some.end(),
-                         read.begin() + static_cast<std::ptrdiff_t>(first)));
-    }
+    check_ranges(array);
 }
 
 TEST_CASE("quantised: other methods are refused by name, with the fix") {
@@ -132,11 +135,10 @@ TEST_CASE("quantised: other methods are refused by name, with the fix") {
     const std::pair<const char*, const char*> names[]{
         {"a.qweight", "GPTQ or AWQ"}, {"a.g_idx", "GPTQ"}, {"a.weight.absmax", "bitsandbytes"}};
     for (const auto& one : names) {
-        const char *const name = one.first, *const method = one.second;
         const std::string error = error_of([&] {
-            dequantised(file_of({{name, "I32", {1}, floats({1})}}), json());
+            dequantised(file_of({{one.first, "I32", {1}, floats({1})}}), json());
         });
-        CHECK(contains(error, std::string("\"") + name + "\" is of " + method));
+        CHECK(contains(error, std::string("\"") + one.first + "\" is of " + one.second));
     }
     CHECK(dequantised(plain, json()).arrays.size() == 1);
     CHECK(dequantised(plain, json::object()).arrays.size() == 1);
@@ -159,18 +161,15 @@ TEST_CASE("quantised: scales of another shape are refused") {
     CHECK(contains(refused({3, 3}, {{"quant_method", "fp8"}}), "or weight_block_size in config"));
     CHECK(contains(refused({3, 3}, {{"quant_method", "fp8"}, {"weight_block_size", {0, 1}}}),
                    "expected two positive integers"));
-    CHECK(contains(error_of([] {
-                       dequantised(file_of({{"w_blocks", "U8", {2, 8}, codes(16, 1)},
-                                            {"w_scales", "U8", {2}, "ab"}}),
-                                   json());
-                   }),
-                   "expected blocks of 16 bytes"));
-    CHECK(contains(error_of([] {
-                       dequantised(file_of({{"w_blocks", "U8", {1, 1, 16}, codes(16, 1)},
-                                            {"w_scales", "U8", {1}, "a"}}),
-                                   json());
-                   }),
-                   "expected U8 and (1, 1)"));
+    const auto blocks = [](const json& shape, const std::string& scales) {
+        return error_of([&] {
+            dequantised(file_of({{"w_blocks", "U8", shape, codes(16, 1)},
+                                 {"w_scales", "U8", {scales.size()}, scales}}),
+                        json());
+        });
+    };
+    CHECK(contains(blocks({2, 8}, "ab"), "expected blocks of 16 bytes"));
+    CHECK(contains(blocks({1, 1, 16}, "a"), "expected U8 and (1, 1)"));
 }
 
 TEST_CASE("quantised: each scale that the method requires is named if it is missing") {
@@ -214,15 +213,7 @@ TEST_CASE("rearranged: parts, transposes and turns, in any range") {
         const std::size_t from = i / 8 * 4 + i % 4;
         CHECK(mixed[i] == (i / 4 % 2 == 0 ? numbers[from] : columns[from]));
     }
-    for (const StoredArray& array : {turned, rows, part_of("p", turned, 2)}) {
-        const std::vector<float> whole = floats_of(array);
-        for (std::size_t first = 0; first < whole.size(); ++first) {
-            std::vector<float> some((whole.size() - first) / 2);
-            read_floats(array, first, some.size(), some.data());
-            CHECK(std::equal(some.begin(), some.end(),
-                             whole.begin() + static_cast<std::ptrdiff_t>(first)));
-        }
-    }
+    for (const StoredArray& array : {turned, rows, part_of("p", turned, 2)}) check_ranges(array);
 }
 
 }  // namespace quantised_test

@@ -23,12 +23,6 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-std::size_t count_of(const Shape& shape) {
-    std::size_t count = 1;
-    for (std::size_t length : shape) count *= length;
-    return count;
-}
-
 /// The row-major position of the element at `at` in column-major order.
 std::size_t turned(std::size_t at, const Shape& shape) {
     Shape index(shape.size());
@@ -96,7 +90,7 @@ void check(Form form, const Value& value) {
     test::Sample sample;
     for (const Shape& shape : {Shape{1}, Shape{5}, Shape{2, 3}, Shape{3, 1, 4}, Shape{2, 3, 2, 5},
                                Shape{131, 523}, Shape{70000}}) {
-        std::vector<Stored> elements(count_of(shape));
+        std::vector<Stored> elements(Array<char>::from_shape(shape).size());
         for (Stored& element : elements) {
             do {
                 const std::uint64_t bits = random();
@@ -176,7 +170,7 @@ TEST_CASE("read_reals: what is refused is the first such number, whoever reads i
     ThreadPool three(3);
     test::Sample sample;
     for (int round = 0; round < 6; ++round) {
-        std::vector<double> elements(count_of(shape), 0.5);
+        std::vector<double> elements(shape[0] * shape[1], 0.5);
         for (double bad : {std::nan(""), infinity, -infinity, 1e39})
             if (random() % 2 != 0) elements[random() % elements.size()] = bad;
         for (int ways = 0; ways < 32; ++ways) {

@@ -9,6 +9,7 @@
 
 #include "io/text/json_text.hpp"
 #include "io/text/text.hpp"
+#include "tests/support/support.hpp"
 
 namespace utf8_test {
 
@@ -50,6 +51,9 @@ TEST_CASE("bytes that are not UTF-8 are escaped, and never stop an answer") {
     CHECK(json_text(nlohmann::json("\u202e\xff")) == "\"\\u202e\ufffd\"");
     CHECK(json_string("\U000e0041") == "\"\\udb40\\udc41\"");
     CHECK(json_string("\"\\\b\f\n\r\t\x01") == R"("\"\\\b\f\n\r\t\u0001")");
+    // In files they are errors, at a line and a column in characters.
+    CHECK(attn::test::error_of([] { attn::test::make_source("f", "ab\n\u00e9x\xff"); }) ==
+          "f:2:3: not UTF-8; expected UTF-8 text");
 }
 
 TEST_CASE("display width: ASCII, accents, combining marks, wide characters, emoji") {

@@ -78,11 +78,17 @@ def make(folder, tests):
                  f"--format none --save-weights made/{family}.{name}")
     attn("attn self data/journey.csv --d-out 2 --format none --save-weights made/notebook_one.npz")
     os.mkdir(os.path.join(made, "configs"))
-    with open(os.path.join(folder, "data", "models", "config_cases.json"), encoding="utf-8") as file:
-        changed = json.load(file)["cases"]
-    for number, case in enumerate(changed):
-        with open(os.path.join(folder, "data", "models", case["model"], "config.json"), encoding="utf-8") as file:
-            config = {key: value for key, value in json.load(file).items() if key not in case.get("without", [])}
-        put(f"configs/{number}.{case['model']}.json", {**config, **case.get("changes", {})})
+    models = os.path.join(folder, "data", "models")
+    with open(os.path.join(models, "config_changes.ndjson"), encoding="utf-8") as file:
+        families = {family["name"]: family["changes"] for family in map(json.loads, file)}
+    for model in "gpt2 llama mistral qwen2 bert neox".split():
+        for number, (_, path, values, *_) in enumerate(families["gpt_neox" if model == "neox" else model]):
+            with open(os.path.join(models, model, "config.json"), encoding="utf-8") as file:
+                part = config = json.load(file)
+            for key in path[:-1]:
+                part = part.setdefault(key, {})
+            part.pop(path[-1], None)
+            part.update({path[-1]: value for value in values})
+            put(f"configs/{number}.{model}.json", config)
     subprocess.run([sys.executable, os.path.join(tests, "make_hostile.py"), os.path.join(made, "hostile"), "--small"],
                    check=True, stdout=subprocess.DEVNULL)

@@ -157,13 +157,6 @@ private:
     bool seen_ = false;
 };
 
-bool is_number(const std::string& word) {
-    const std::string bare = word.substr(word.starts_with('-') ? 1 : 0);
-    return bare == "nan" || bare == "inf" ||
-           (!bare.empty() && bare.find_first_not_of("0123456789.e+-") == std::string::npos &&
-            bare[0] >= '0' && bare[0] <= '9');
-}
-
 }  // namespace
 
 std::size_t Decoded::count() const {
@@ -298,55 +291,6 @@ Decoded decode_memh(std::string_view file) {
 
 DecodedFile decode_json(std::string_view file) {
     return JsonReader(file).read_object();
-}
-
-DecodedFile decode_torch(std::string_view file) {
-    DecodedFile arrays;
-    std::istringstream blocks{std::string(file)};
-    Decoded* array = nullptr;
-    for (std::string line; std::getline(blocks, line);) {
-        const bool is_title = !line.empty() && line.find_first_of(" [") == std::string::npos;
-        if (is_title) {
-            array = &arrays[line];
-            continue;
-        }
-        if (const std::size_t note = line.find("dtype="); note != std::string::npos) {
-            array->type = line.substr(note, line.find(')', note) - note);
-            line.erase(note);
-        }
-        for (char& c : line)
-            if (std::string_view("[](),").find(c) != std::string_view::npos) c = ' ';
-        if (line.starts_with("tensor")) line.erase(0, 6);
-        std::istringstream words(line);
-        for (std::string word; words >> word;) array->words.push_back(word);
-    }
-    return arrays;
-}
-
-DecodedFile decode_table(std::string_view file) {
-    DecodedFile arrays;
-    std::istringstream lines{std::string(file)};
-    Decoded* array = nullptr;
-    bool is_header = false;
-    for (std::string line; std::getline(lines, line);) {
-        const std::size_t open = line.find(" (");
-        if (open != std::string::npos) {
-            array = &arrays[line.substr(0, open)];
-            array->shape = numbers_in(std::string_view(line).substr(open));
-            is_header = true;
-            continue;
-        }
-        if (line.starts_with("batch ") || line.starts_with("head ") || is_header) {
-            is_header = line.starts_with("batch ") || line.starts_with("head ");
-            continue;
-        }
-        std::istringstream words(line);
-        std::string word;
-        if (array->shape.size() > 1) words >> word;  // the row's label
-        while (words >> word)
-            if (is_number(word)) array->words.push_back(word);
-    }
-    return arrays;
 }
 
 template <class T>

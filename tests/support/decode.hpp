@@ -34,11 +34,6 @@ Decoded decode_memh(std::string_view file);
 /// The members of a JSON object that are arrays of numbers or words.
 DecodedFile decode_json(std::string_view file);
 
-/// What tables and PyTorch's print show: a title, then all words with a digit, nan or inf of each
-/// array, without labels and brackets.
-DecodedFile decode_torch(std::string_view file);
-DecodedFile decode_table(std::string_view file);
-
 /// The number that a JSON reader makes of a word: an integer where it has neither point nor
 /// exponent, which has to fit 64 bits and has no sign of zero; else the nearest of T.
 template <class T>

@@ -1,4 +1,4 @@
-// Preloaded into attn by failing_memory.py: once main has begun, allocations and starts of threads
+// Preloaded into attn by faults.py: once main has begun, allocations and starts of threads
 // fail from number FAIL_AT on, FAIL_COUNT of them. How many there were is written to FAIL_SEEN.
 // glibc only.
 #include <dlfcn.h>

@@ -81,6 +81,18 @@ std::string manual_text() {
     return text;
 }
 
+std::string from_base64(std::string_view text) {
+    const std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string bytes;
+    unsigned bits = 0, held = 0;
+    for (const char c : text.substr(0, text.find_first_not_of(digits))) {
+        bits = bits << 6 | static_cast<unsigned>(digits.find(c));
+        if ((held += 6) >= 8) bytes += static_cast<char>(bits >> (held -= 8) & 0xff);
+    }
+    return bytes;
+}
+
 void write_text(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::binary) << text;
 }

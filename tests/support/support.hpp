@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -27,6 +28,9 @@ std::vector<std::string> manual_pages();
 std::string manual_text();
 
 void write_text(const std::string& path, const std::string& text);
+
+/// The bytes of base64, or all before a digit that is none.
+std::string from_base64(std::string_view text);
 
 /// A separate folder for each test process, removed at its end; it is the working directory.
 const std::string& scratch_folder();

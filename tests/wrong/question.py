@@ -168,6 +168,28 @@ class Question:
                      **{f"{names[t]}.bias": b.astype(np.float32) for t, b in self.biases.items()})
 
 
+    def in_files(self, rng, by_columns=0.2):
+        """Its operands as words of a command, each in a file of the folder, of any type, and as often in this order."""
+        words = []
+        for name, values in self.request().items():
+            array = np.array(values)
+            if array.dtype != bool:
+                array = np.array(values, rng.choice((np.float64, np.float32, np.float16)))
+            np.save(name, np.asfortranarray(array) if rng.random() < by_columns else array)
+            words += ["--" + name.replace("_", "-")] * (name != "inputs") + [name + ".npy"]
+        return words
+
+    def draw(self, rng):
+        """Flags by which attn draws the parameters, which become none."""
+        self.weights = {}
+        flags = ["--seed", str(rng.randint(0, 99)), "--d-k", str(self.heads * self.d), "--d-v", str(self.heads * self.d_v),
+                 "--init", rng.choice(["linear", "rand", "xavier"] + ["mha"] * (self.mode in ("multihead", "cross")))]
+        flags += ["--qkv-bias"] * (rng.random() < 0.3)
+        if self.mode == "multihead" and rng.random() < 0.5:
+            return flags + ["--style", "wrapper"]
+        return flags + [rng.choice(["--out-proj", "--no-out-proj"])] * (self.mode in ("multihead", "cross"))
+
+
 def with_infinities(numbers):
     """JSON has none."""
     if isinstance(numbers, list):
@@ -175,7 +197,7 @@ def with_infinities(numbers):
     return "-Infinity" if numbers == -np.inf else numbers
 
 
-def random_question(rng, wanted=(), unwanted=()):
+def random_question(rng, wanted=(), unwanted=(), longest=40, more_keys=9):
     """A question with the wanted parts, where its mode allows them. `rng` is a random.Random."""
     draws = np.random.RandomState(rng.randrange(2**32))
     has = {part: part not in unwanted and (part in wanted or rng.random() < chance)
@@ -191,8 +213,8 @@ def random_question(rng, wanted=(), unwanted=()):
         q.heads = rng.choice([3, 5, 6]) if has["odd_heads"] else rng.choice([2, 4, 8])
     q.kv_heads = rng.choice([g for g in range(1, q.heads + 1) if q.heads % g == 0 and (g > 1 or q.heads < 4)]) \
         if has["groups"] else q.heads
-    q.queries = rng.choice([rng.randint(1, 6), rng.randint(3, 16), rng.randint(1, 40)])
-    q.new_keys = rng.choice([q.queries + rng.randint(1, 9), max(1, q.queries - rng.randint(1, 5))]) \
+    q.queries = rng.choice([rng.randint(1, 6), rng.randint(3, 16), rng.randint(1, longest)])
+    q.new_keys = rng.choice([q.queries + rng.randint(1, more_keys), max(1, q.queries - rng.randint(1, 5))]) \
         if has["lengths_differ"] else q.queries
     q.d = 2 * rng.randint(1, 8)
     if has["rope_dims"]:
