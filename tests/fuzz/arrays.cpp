@@ -60,9 +60,7 @@ struct Read {
 /// Numbers to the bit, but that there is one NaN.
 bool same(const Array<double>& a, const Array<double>& b) {
     return a.shape() == b.shape() &&
-           std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
-               return std::isnan(x) ? std::isnan(y) : std::memcmp(&x, &y, sizeof x) == 0;
-           });
+           std::equal(a.begin(), a.end(), b.begin(), test::same_bits<double>);
 }
 
 template <class Open>

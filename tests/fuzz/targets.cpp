@@ -208,24 +208,11 @@ Texts json_words() {
 }
 
 Texts binary_words() {
-    return {"\x93NUMPY\x01",
-            "'descr': '<f4'",
-            "'fortran_order': True",
-            "'shape': (2, 3)",
-            "|b1",
-            "<f2",
-            ">f8",
-            "|u1",
-            "<i8",
-            std::string("PK\3\4", 4),
-            std::string("PK\1\2", 4),
-            std::string("PK\5\6", 4),
-            std::string("PK\6\6", 4),
-            "__metadata__",
-            "\"dtype\":\"BF16\"",
-            "\"shape\":[",
-            "\"data_offsets\":[0,",
-            "attn.result/1"};
+    return test::lines_of(
+        "\x93NUMPY\x01\n'descr': '<f4'\n'fortran_order': True\n'shape': (2, "
+        "3)\n|b1\n<f2\n>f8\n|u1\n<i8\n"
+        "PK\3\4\nPK\1\2\nPK\5\6\nPK\6\6\n"
+        "__metadata__\n\"dtype\":\"BF16\"\n\"shape\":[\n\"data_offsets\":[0,\nattn.result/1");
 }
 
 Texts gguf_words() {

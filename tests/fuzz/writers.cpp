@@ -1,7 +1,5 @@
 // Writers: any array in any format is read back to the bit, by attn's reader and by a plain
 // decoder.
-#include <cmath>
-
 #include "io/file/zip.hpp"
 #include "io/read/input_file.hpp"
 #include "io/write/output_formats.hpp"
@@ -12,12 +10,6 @@
 
 namespace attn::fuzz {
 namespace {
-
-/// JSON and CSV have one NaN.
-template <class T>
-bool same(T a, T b, bool is_binary) {
-    return (std::isnan(a) && std::isnan(b) && !is_binary) || std::memcmp(&a, &b, sizeof a) == 0;
-}
 
 template <class T>
 Array<T> draw_array(Draw& draw) {
@@ -57,7 +49,7 @@ void check(Draw& draw) {
     require(error.empty(), "what is written is read: " + error);
     require(read.shape() == values.shape(), "an array has its shape");
     for (std::size_t i = 0; i < values.size(); ++i)
-        require(same(static_cast<T>(read.data()[i]), values.data()[i], false),
+        require(test::same_bits(static_cast<T>(read.data()[i]), values.data()[i]),
                 "a number in " + std::string(format.name) + " is read back");
     if (!format.binary) return;
     const test::Decoded plain = format.name == "npy"   ? test::decode_npy(text)
