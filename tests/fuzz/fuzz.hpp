@@ -127,7 +127,6 @@ void read_model_config(std::string_view bytes);
 void parse_argv(std::string_view bytes);
 void parse_flag_file(std::string_view bytes);
 void compute_operator(std::string_view bytes);
-void write_and_read(std::string_view bytes);
 void resume_batch(std::string_view bytes);
 void look_at_result(std::string_view bytes);
 void use_tokenizer(std::string_view bytes);

@@ -299,7 +299,7 @@ Texts no_words() {
     return {};
 }
 
-const std::array<Target, 22> targets{{
+const std::array<Target, 21> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
@@ -317,7 +317,6 @@ const std::array<Target, 22> targets{{
     {"argv", parse_argv, argv_seeds, argv_words, 512},
     {"flag_file", parse_flag_file, flag_file_seeds, request_words, 1024},
     {"operator", compute_operator, random_seeds, no_words, 512},
-    {"writers", write_and_read, random_seeds, no_words, 4096},
     {"resume", resume_batch, resume_seeds, json_words, 1024},
     {"result", look_at_result, result_seeds, binary_words, 8192},
     {"tokenizer", use_tokenizer, tokenizer_seeds, tokenizer_words, 8192},
