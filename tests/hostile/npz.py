@@ -1,5 +1,6 @@
 """Malformed and odd .npz files: entries of a zip file by hand."""
 import bz2
+import functools
 import lzma
 import struct
 import zlib
@@ -75,24 +76,12 @@ def zip64_zipped(entry, **fields):
     return local + central + zip64_records(**said) + end_record(0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF)
 
 
-def crc_of_zeros(crc, count):
-    """The CRC-32 of what had `crc`, with `count` zero bytes after it: zlib's crc32_combine."""
-    def times(matrix, vector):
-        result = 0
-        for column in matrix:
-            if vector & 1:
-                result ^= column
-            vector >>= 1
-        return result
-    one = [0xEDB88320] + [1 << n for n in range(31)]  # one zero bit
-    for _ in range(3):
-        one = [times(one, column) for column in one]  # one zero byte
-    crc ^= 0xFFFFFFFF
-    while count:
-        if count & 1:
-            crc = times(one, crc)
-        one, count = [times(one, column) for column in one], count >> 1
-    return crc ^ 0xFFFFFFFF
+@functools.lru_cache(None)
+def crc_with_zeros(head, blocks, block):
+    crc = zlib.crc32(head)
+    for _ in range(blocks):
+        crc = zlib.crc32(bytes(block), crc)
+    return crc
 
 
 def bomb(head, zeros, said_size=None):
@@ -103,7 +92,7 @@ def bomb(head, zeros, said_size=None):
     repeated = packer.compress(bytes(block)) + packer.flush(zlib.Z_FULL_FLUSH)
     packed = start + repeated * (zeros // block) + packer.flush(zlib.Z_FINISH)
     total = len(head) + zeros // block * block
-    fields = {"crc": crc_of_zeros(zlib.crc32(head), total - len(head)),
+    fields = {"crc": crc_with_zeros(head, zeros // block, block),
               "size": total if said_size is None else said_size}
     if fields["size"] >= 2**32:
         fields |= {"extra": struct.pack("<HHQQ", 1, 16, total, len(packed)), "version": 45,
