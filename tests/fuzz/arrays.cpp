@@ -204,6 +204,16 @@ test::DecodedFile decoded(const Decode& decode) {
     }
 }
 
+/// Each way to read the file, and its arrays by a plain decoder.
+template <class Open, class Decode>
+void read_arrays(std::string_view bytes, const std::string& format, const Open& open,
+                 const Decode& decode) {
+    read_both(bytes, Question(bytes), format);
+    error_of([&] {
+        read_stored(open(io::Bytes::of(format, bytes)), decoded([&] { return decode(bytes); }));
+    });
+}
+
 }  // namespace
 
 void read_json(std::string_view bytes) {
@@ -280,35 +290,24 @@ void read_csv(std::string_view bytes) {
 }
 
 void read_npy(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "npy");
-    error_of([&] {
-        read_stored(io::open_npy(io::Bytes::of("npy", bytes)), decoded([&] {
-                        return test::DecodedFile{{"", test::decode_npy(bytes)}};
-                    }));
+    read_arrays(bytes, "npy", io::open_npy, [](std::string_view file) {
+        return test::DecodedFile{{"", test::decode_npy(file)}};
     });
 }
 
 void read_npz(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "npz");
-    error_of([&] {
-        read_stored(io::open_npz(io::Bytes::of("npz", bytes)),
-                    decoded([&] { return test::decode_npz(bytes); }));
-    });
+    read_arrays(bytes, "npz", io::open_npz, test::decode_npz);
 }
 
 void read_safetensors(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "safetensors");
-    const bool has_escapes = bytes.find('\\') != std::string_view::npos;  // in names
-    error_of([&] {
-        read_stored(io::open_safetensors(io::Bytes::of("safetensors", bytes)),
-                    has_escapes ? test::DecodedFile()
-                                : decoded([&] { return test::decode_safetensors(bytes); }));
+    read_arrays(bytes, "safetensors", io::open_safetensors, [](std::string_view file) {
+        const bool has_escapes = file.find('\\') != std::string_view::npos;  // in names
+        return has_escapes ? test::DecodedFile() : test::decode_safetensors(file);
     });
 }
 
 void read_gguf(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "gguf");
-    error_of([&] { read_stored(io::open_gguf(io::Bytes::of("gguf", bytes)), {}); });
+    read_arrays(bytes, "gguf", io::open_gguf, [](auto) { return test::DecodedFile(); });
     error_of([&] {
         read_stored(io::gguf_model(io::open_gguf(io::Bytes::of("gguf", bytes))).tensors, {});
     });

@@ -52,7 +52,6 @@ class Draw {
 public:
     explicit Draw(std::string_view bytes) : left_(bytes) {}
 
-    bool at_end() const { return left_.empty(); }
     std::string_view rest() const { return left_; }
 
     template <class T>

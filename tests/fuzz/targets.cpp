@@ -79,12 +79,6 @@ Texts csv_seeds() {
                                    "\"a\"\t0\t1\n\"b\"\tinf\t-2\n"};
 }
 
-Texts npy_seeds() {
-    return files({".npy"});
-}
-Texts npz_seeds() {
-    return files({".npz"});
-}
 Texts safetensors_seeds() {
     return files({".safetensors"});
 }
@@ -303,12 +297,12 @@ const std::array<Target, 21> targets{{
     {"json", read_json, json_seeds, json_words, 8192},
     {"ndjson", read_ndjson, ndjson_seeds, json_words, 8192},
     {"csv", read_csv, csv_seeds, csv_words, 8192},
-    {"npy", read_npy, npy_seeds, binary_words, 8192},
-    {"npz", read_npz, npz_seeds, binary_words, 8192},
+    {"npy", read_npy, [] { return files({".npy"}); }, binary_words, 8192},
+    {"npz", read_npz, [] { return files({".npz"}); }, binary_words, 8192},
     {"safetensors", read_safetensors, safetensors_seeds, binary_words, 8192},
     {"gguf", read_gguf, gguf_seeds, gguf_words, 8192},
     {"quantised", read_quantised, quantised_seeds, binary_words, 4096},
-    {"zip", read_zip, npz_seeds, binary_words, 8192},
+    {"zip", read_zip, [] { return files({".npz"}); }, binary_words, 8192},
     {"decimal", read_decimal, numbers, no_words, 64},
     {"utf8", read_utf8, texts, no_words, 512},
     {"words", split_words, texts, no_words, 512},
