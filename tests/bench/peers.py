@@ -166,32 +166,16 @@ def processor():
     return platform.processor() or platform.machine()
 
 
-def positive(kind):
-    """An argument's type: numbers above 0."""
-    def parse(text):
-        number = kind(text)
-        if not number > 0:
-            raise ValueError(text)
-        return number
-    parse.__name__ = f"{kind.__name__} above 0"
-    return parse
-
-
-def numbers_of_threads(text):
-    return list(map(positive(int), text.split(",")))
-
-
 def main():
     bench = HERE.parents[2] / "build/release/tests/attn_bench"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the first size and the last two")
-    parser.add_argument("--threads", type=numbers_of_threads, default=[1, 2], metavar="N,...",
+    parser.add_argument("--threads", type=lambda text: [int(count) for count in text.split(",")],
+                        default=[1, 2], metavar="N,...",
                         help="numbers of threads (default 1,2)")
-    parser.add_argument("--seconds", type=positive(float), default=1,
-                        help="time of one run (default 1)")
-    parser.add_argument("--pairs", type=positive(int), default=5,
-                        help="pairs of runs a row (default 5)")
+    parser.add_argument("--seconds", type=float, default=1, help="time of one run (default 1)")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs a row (default 5)")
     parser.add_argument("--bench", default=bench, help="attn_bench (default the release build's)")
     parser.add_argument("--python", default=sys.executable, metavar="PYTHON",
                         help="a Python that has torch, onnxruntime and onnx (default this one)")
