@@ -322,7 +322,8 @@ void report_growth(const kernels::Kernel& kernel, std::size_t threads, const Opt
         options.shape.empty() ? std::vector<std::size_t>{1, 131072, 64} : options.shape;
     std::printf("%8s %12s %16s %10s %16s\n", "T", "ms", "ns / T^2", "MiB", "bytes / T");
     for (std::size_t step = 0; step <= 8 * options.growth; ++step) {
-        const std::size_t octave = shape[1] / 256 << step / options.growth;
+        const std::size_t octave = std::max<std::size_t>(shape[1] / 256, 1)
+                                   << step / options.growth;
         const std::size_t tokens = octave + octave * (step % options.growth) / options.growth;
         const Case c{"attention", shape[0], tokens, tokens, shape[2], true};
         const Measured m = measure(c, kernel, machine, workers, options.seconds);
