@@ -73,7 +73,9 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Folder((options.folder or pathlib.Path(scratch) / "files").resolve(), options.small)
         folder.path.mkdir(parents=True, exist_ok=True)
-        for make in (make_npy, make_npz, make_safetensors, make_indexes, make_gguf, make_json, make_csv):
+        for folder.kind, make in {"npy": make_npy, "npz": make_npz, "safetensors": make_safetensors,
+                                  "index": make_indexes, "gguf": make_gguf, "json": make_json,
+                                  "csv": make_csv}.items():
             make(folder)
         (folder.path / "manifest.json").write_text(json.dumps(
             {"matrix": MATRIX, "files": folder.records}, indent=1) + "\n")

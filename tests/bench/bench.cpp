@@ -1,11 +1,9 @@
 // Times the operator and projections by a fused kernel: checks each answer, then reports medians
 // against the machine's own peak, measured just before each run.
 //
-//   attn_bench                     the standard shapes, on one thread and on all
-//   attn_bench --growth            lengths from 512 to 131072: time over T^2 and memory over T
+//   attn_bench                   the standard shapes, on one thread and on all
+//   attn_bench --growth          lengths from 512 to 131072: time over T^2 and memory over T
 //   attn_bench --shape 8,2048,128 --causal --kernel avx2 --threads 2 --json
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -47,16 +45,16 @@ struct Case {
 
 std::string name_of(const Case& c) {
     std::ostringstream text;
-    text << c.what << " (" << (c.batch > 1 ? std::to_string(c.batch) + ", " : "") << c.heads
-         << ", ";
-    text << c.q_len << (c.q_len != c.kv_len ? " x " + std::to_string(c.kv_len) : "") << ", " << c.d;
-    text << ")" << (c.causal ? " causal" : "");
+    text << c.what << " (" << (c.batch > 1 ? std::to_string(c.batch) + ", " : "") << c.heads << ", "
+         << c.q_len << (c.q_len != c.kv_len ? " x " + std::to_string(c.kv_len) : "") << ", " << c.d
+         << ")" << (c.causal ? " causal" : "");
     return text.str();
 }
 
 std::vector<Case> standard_cases() {
     std::vector<Case> cases;
-    for (auto [heads, tokens, d] : {std::tuple<std::size_t, std::size_t, std::size_t>{1, 1024, 64},
+    using Size = std::array<std::size_t, 3>;
+    for (auto [heads, tokens, d] : {Size{1, 1024, 64},
                                     {12, 1024, 64},
                                     {12, 4096, 64},
                                     {1, 16384, 64},
@@ -197,8 +195,7 @@ public:
     double error() const {
         double worst = 0;
         for (std::size_t q : {std::size_t{0}, case_.q_len / 3, case_.q_len - 1})
-            worst =
-                std::max(worst, case_.what == "projection" ? projection_error(q) : row_error(q));
+            raise_to(worst, case_.what == "projection" ? projection_error(q) : row_error(q));
         return worst;
     }
 
@@ -213,7 +210,7 @@ private:
                 sum += term;
                 size += std::abs(term);
             }
-            worst = std::max(worst, std::abs(sum - static_cast<double>(out_(0, 0, row, j))) / size);
+            raise_to(worst, std::abs(sum - static_cast<double>(out_(0, 0, row, j))) / size);
         }
         return worst;
     }
@@ -239,8 +236,7 @@ private:
         const Tensor4<double> expected = attend(one, none);
         double worst = 0;
         for (std::size_t c = 0; c < case_.d; ++c)
-            worst = std::max(
-                worst, std::abs(expected(0, 0, 0, c) - static_cast<double>(out_(b, h, q, c))));
+            raise_to(worst, std::abs(expected(0, 0, 0, c) - static_cast<double>(out_(b, h, q, c))));
         return worst;
     }
 
@@ -267,9 +263,9 @@ Measured measure(const Case& c, const kernels::Kernel& kernel, const Machine& ma
     const double error = job.error();
     if (!(error < 1e-5))
         throw std::runtime_error(name_of(c) + ": wrong by " + std::to_string(error));
-    const auto first = Clock::now();
+    const auto begin = Clock::now();
     job.run();
-    const double once = seconds_since(first);
+    const double once = seconds_since(begin);
     const int repeats = std::max(1, static_cast<int>(0.05 / once));
     const int runs = std::clamp(static_cast<int>(seconds / (0.05 + repeats * once)), 3, 25);
     std::vector<double> times, percents;
@@ -297,9 +293,9 @@ const bench::Peak& peak_of(const kernels::Kernel& kernel) {
 struct Options {
     std::string kernel = "auto", only;
     std::vector<std::size_t> threads, shape;
-    std::size_t queries = 0;
+    std::size_t queries = 0, growth = 0;
     double seconds = 2;
-    bool causal = false, growth = false, json = false;
+    bool causal = false, json = false;
 };
 
 void report(const Case& c, const Measured& m, std::size_t threads, const Options& options,
@@ -317,20 +313,23 @@ void report(const Case& c, const Measured& m, std::size_t threads, const Options
                     name_of(c).c_str(), threads, m.seconds * 1e3, m.rate / 1e9, m.percent,
                     m.bytes / m.seconds / 1e9, m.extra_mib);
     }
-    std::fflush(stdout);
 }
 
 void report_growth(const kernels::Kernel& kernel, std::size_t threads, const Options& options) {
     ThreadPool workers(threads);
     const Machine machine(peak_of(kernel), workers, threads);
+    const auto shape =
+        options.shape.empty() ? std::vector<std::size_t>{1, 131072, 64} : options.shape;
     std::printf("%8s %12s %16s %10s %16s\n", "T", "ms", "ns / T^2", "MiB", "bytes / T");
-    for (std::size_t tokens = 512; tokens <= 131072; tokens *= 2) {
-        const Case c{"attention", 1, tokens, tokens, 64, true};
+    for (std::size_t step = 0; step <= 8 * options.growth; ++step) {
+        const std::size_t octave = std::max<std::size_t>(shape[1] / 256, 1)
+                                   << step / options.growth;
+        const std::size_t tokens = octave + octave * (step % options.growth) / options.growth;
+        const Case c{"attention", shape[0], tokens, tokens, shape[2], true};
         const Measured m = measure(c, kernel, machine, workers, options.seconds);
         const double t = static_cast<double>(tokens);
         std::printf("%8zu %12.3f %16.5f %10.1f %16.1f\n", tokens, m.seconds * 1e3,
                     m.seconds * 1e9 / t / t, m.extra_mib, m.extra_mib * 0x1p20 / t);
-        std::fflush(stdout);
     }
 }
 
@@ -342,14 +341,13 @@ void run(const Options& options) {
         throw std::runtime_error("--kernel: expected a fused kernel that this processor can run");
     std::vector<std::size_t> threads = options.threads;
     if (threads.empty()) threads = {1, ThreadPool().threads()};
-    if (options.growth) return report_growth(*kernel, threads.back(), options);
+    if (options.growth != 0) return report_growth(*kernel, threads.back(), options);
     std::vector<Case> cases = standard_cases();
     std::erase_if(
         cases, [&](const Case& c) { return name_of(c).find(options.only) == std::string::npos; });
-    if (!options.shape.empty()) {
-        const std::size_t keys = options.shape[1];
-        const std::size_t queries = options.queries == 0 ? keys : options.queries;
-        cases = {{"attention", options.shape[0], queries, keys, options.shape[2], options.causal}};
+    if (const auto& shape = options.shape; !shape.empty()) {
+        const std::size_t queries = options.queries == 0 ? shape[1] : options.queries;
+        cases = {{"attention", shape[0], queries, shape[1], shape[2], options.causal}};
     }
     for (std::size_t count : threads) {
         ThreadPool workers(count);
@@ -368,6 +366,7 @@ void run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
     Options options;
     CLI::App app{"Times attention by a fused kernel"};
     app.add_option("--kernel", options.kernel, "auto or a fused kernel (default auto)")
@@ -388,7 +387,8 @@ int main(int argc, char** argv) {
         ->excludes(shape);
     app.add_option("--seconds", options.seconds, "time to spend on each shape (default 2)")
         ->check(CLI::PositiveNumber);
-    app.add_flag("--growth", options.growth, "time and memory from 512 to 131072 tokens");
+    app.add_flag("--growth{1}", options.growth,
+                 "time and memory from 1/256 to all of TOKENS (default 131072), so many an octave");
     app.add_flag("--json", options.json, "one line of JSON a shape");
     CLI11_PARSE(app, argc, argv);
     try {

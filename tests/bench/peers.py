@@ -2,7 +2,7 @@
 """Attention side by side: attn_bench against PyTorch and ONNX Runtime on the same shapes.
 
     peers.py                              every shape, on one thread and on two
-    peers.py --quick --threads 2 --json   fewer shapes, one line of JSON a row
+    peers.py --quick --threads 2          fewer shapes
     peers.py --table                      then a table like that of `attn help numbers`
 
 Each row is a peer's time over attn's: medians over pairs of runs, one of attn_bench and one of the
@@ -166,37 +166,19 @@ def processor():
     return platform.processor() or platform.machine()
 
 
-def positive(kind):
-    """An argument's type: numbers above 0."""
-    def parse(text):
-        number = kind(text)
-        if not number > 0:
-            raise ValueError(text)
-        return number
-    parse.__name__ = f"{kind.__name__} above 0"
-    return parse
-
-
-def numbers_of_threads(text):
-    return list(map(positive(int), text.split(",")))
-
-
 def main():
     bench = HERE.parents[2] / "build/release/tests/attn_bench"
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the first size and the last two")
-    parser.add_argument("--threads", type=numbers_of_threads, default=[1, 2], metavar="N,...",
+    parser.add_argument("--threads", type=lambda text: [int(count) for count in text.split(",")],
+                        default=[1, 2], metavar="N,...",
                         help="numbers of threads (default 1,2)")
-    parser.add_argument("--seconds", type=positive(float), default=1,
-                        help="time of one run (default 1)")
-    parser.add_argument("--pairs", type=positive(int), default=5,
-                        help="pairs of runs a row (default 5)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only peers with this in a name")
+    parser.add_argument("--seconds", type=float, default=1, help="time of one run (default 1)")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs a row (default 5)")
     parser.add_argument("--bench", default=bench, help="attn_bench (default the release build's)")
     parser.add_argument("--python", default=sys.executable, metavar="PYTHON",
                         help="a Python that has torch, onnxruntime and onnx (default this one)")
-    parser.add_argument("--json", action="store_true", help="one line of JSON a row")
     parser.add_argument("--table", action="store_true", help="a table in Markdown at the end")
     options = parser.parse_args()
     if not pathlib.Path(options.bench).exists():
@@ -205,20 +187,15 @@ def main():
     threads, rows = options.threads, []
     peers = [*find_in_python("torch", "PyTorch", options.python, "torch"),
              *find_in_python("onnxruntime", "ONNX Runtime", options.python, "onnxruntime and onnx")]
-    found = "; ".join(peer.name for peer in peers)
-    peers = [peer for peer in peers if options.only.lower() in peer.name.lower()]
     if not peers:
-        sys.exit(f"peers.py: no peer to compare with; found: {found or 'none'}")
-    if not options.json:
-        print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} "
-              "peer / attn")
+        sys.exit("peers.py: no peer to compare with")
+    print(f"{'shape':<26} threads  {'peer':<40} {'peer ms':>10} {'attn ms':>10} peer / attn")
     for shape in cases([SHAPES[0], *SHAPES[-2:]] if options.quick else SHAPES):
         for count in threads:
             for peer in (peer for peer in peers if peer.takes(shape)):
                 try:
                     rows.append(compare(peer, shape, count, options))
-                    print(json.dumps(rows[-1]) if options.json else line_of(rows[-1]),
-                          flush=True)
+                    print(line_of(rows[-1]), flush=True)
                 except Failed as failed:
                     print(f"left out: {name_of(shape)}, {peer.name}: {failed}",
                           file=sys.stderr, flush=True)

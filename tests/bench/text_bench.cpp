@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -60,24 +59,18 @@ struct Spelling {
     std::function<char*(char* at, char* end, double value)> write;
 };
 
-const std::vector<Spelling>& spellings() {
-    static const std::vector<Spelling> all{
-        {"float32 shortest",
-         [](char* at, char* end, double value) {
-             return std::to_chars(at, end, static_cast<float>(value)).ptr;
-         }},
-        {"8 decimals",
-         [](char* at, char* end, double value) {
-             return std::to_chars(at, end, value, std::chars_format::fixed, 8).ptr;
-         }},
-        {"float64 17 digits",
-         [](char* at, char* end, double value) {
-             return std::to_chars(at, end, value, std::chars_format::scientific, 16).ptr;
-         }},
-        {"float64 shortest",
-         [](char* at, char* end, double value) { return std::to_chars(at, end, value).ptr; }}};
-    return all;
-}
+const Spelling spellings[] = {
+    {"float32 shortest",
+     [](char* at, char* end, double value) {
+         return std::to_chars(at, end, static_cast<float>(value)).ptr;
+     }},
+    {"8 decimals",
+     [](char* at, char* end, double value) {
+         return std::to_chars(at, end, value, std::chars_format::fixed, 8).ptr;
+     }},
+    {"17 digits", [](char* at, char* end, double value) {
+         return std::to_chars(at, end, value, std::chars_format::scientific, 16).ptr;
+     }}};
 
 struct Matrix {
     std::size_t rows, columns;
@@ -135,13 +128,11 @@ void require_equal(const Array<double>& got, const Matrix& matrix, const std::st
 
 void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
     ThreadPool two(2);
-    for (const Spelling& spelling : spellings()) {
+    for (const Spelling& spelling : spellings) {
         const Matrix matrix = make_matrix(rows, columns, spelling);
         const auto count = static_cast<double>(matrix.values.size());
         const io::Source csv = io::read_source(io::Bytes::of("matrix.csv", matrix.csv));
         const io::Source json = io::read_source(io::Bytes::of("matrix.json", matrix.json));
-        const std::string path = "attn_text_bench.csv";
-        std::ofstream(path) << matrix.csv;
         const io::CsvStyle plain{io::Guess::no, io::Guess::no};
         const auto read_csv = [&](ThreadPool* workers) {
             return io::read_csv(csv, {}, plain, workers).matrix.values;
@@ -156,30 +147,24 @@ void bench_reading(std::size_t rows, std::size_t columns, int rounds) {
         race("read csv, " + spelling.name,
              {{"from_chars", [&] { read_with_from_chars(matrix.csv, matrix.values.size()); }},
               {"attn, 1 thread", [&] { read_csv(nullptr); }},
-              {"attn, 2 threads", [&] { read_csv(&two); }},
-              {"attn, file to text", [&] { io::read_source(path); }}},
+              {"attn, 2 threads", [&] { read_csv(&two); }}},
              static_cast<double>(matrix.csv.size()), count, rounds);
-        std::remove(path.c_str());
         race("read json, " + spelling.name,
              {{"from_chars", [&] { read_with_from_chars(matrix.json, matrix.values.size()); }},
               {"attn, 1 thread", [&] { read_json(nullptr); }},
-              {"attn, 2 threads", [&] { read_json(&two); }}},
+              {"attn, 2 threads", [&] { read_json(&two); }},
+              {"nlohmann", [&] { const auto document = nlohmann::json::parse(matrix.json); }}},
              static_cast<double>(matrix.json.size()), count, rounds);
-        race("read json, " + spelling.name,
-             {{"nlohmann", [&] { const auto document = nlohmann::json::parse(matrix.json); }}},
-             static_cast<double>(matrix.json.size()), count, 1);
     }
 }
 
-/// Numbers like scores, and like weights.
-Array<float> random_numbers(std::size_t rows, std::size_t columns, bool weights) {
+/// Numbers like weights.
+Array<float> random_numbers(std::size_t rows, std::size_t columns) {
     Array<float> numbers = Array<float>::from_shape({rows, columns});
     std::mt19937 generator(2);
     std::normal_distribution<float> normal;
-    for (float& number : numbers) {
-        number = normal(generator);
-        if (weights) number = std::exp(2 * number) / static_cast<float>(columns);
-    }
+    for (float& number : numbers)
+        number = std::exp(2 * normal(generator)) / static_cast<float>(columns);
     return numbers;
 }
 
@@ -216,27 +201,21 @@ void require_readable(const Array<float>& numbers, const std::string& path) {
 
 void bench_writing(std::size_t size, int rounds) {
     ThreadPool two(2);
-    for (bool weights : {false, true}) {
-        const Array<float> numbers = random_numbers(size, size, weights);
-        const std::string what = weights ? "write weights" : "write scores";
-        require_readable(numbers, "attn_text_bench.json");
-        const auto count = static_cast<double>(numbers.size());
-        const auto bytes = static_cast<double>(text_with_to_chars(numbers).size());
-        // /dev/null: the speed of files is another question.
-        race(what,
-             {{"to_chars, memory", [&] { text_with_to_chars(numbers); }},
-              {"attn, 1 thread", [&] { write_result(numbers, "/dev/null", nullptr); }},
-              {"attn, 2 threads", [&] { write_result(numbers, "/dev/null", &two); }}},
-             bytes, count, rounds);
-        race(what,
-             {{"nlohmann",
-               [&] {
-                   const nlohmann::json document =
-                       std::vector<float>(numbers.begin(), numbers.end());
-                   const std::string text = document.dump();
-               }}},
-             bytes, count, 1);
-    }
+    const Array<float> numbers = random_numbers(size, size);
+    require_readable(numbers, "attn_text_bench.json");
+    const auto count = static_cast<double>(numbers.size());
+    const auto bytes = static_cast<double>(text_with_to_chars(numbers).size());
+    // /dev/null: the speed of files is another question.
+    race("write weights",
+         {{"to_chars, memory", [&] { text_with_to_chars(numbers); }},
+          {"attn, 1 thread", [&] { write_result(numbers, "/dev/null", nullptr); }},
+          {"attn, 2 threads", [&] { write_result(numbers, "/dev/null", &two); }},
+          {"nlohmann",
+           [&] {
+               const nlohmann::json document = std::vector<float>(numbers.begin(), numbers.end());
+               const std::string text = document.dump();
+           }}},
+         bytes, count, rounds);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
+#include "tests/support/requests.hpp"
 #include "tests/support/run_attn.hpp"
 #include "tests/support/screens.hpp"
 #include "tests/support/support.hpp"
@@ -113,7 +114,7 @@ TEST_CASE("check: many requests, right, wrong, and with an error") {
     const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs"});
     CHECK(outcome.code == 1);
     CHECK(outcome.err == "");
-    const std::vector<json> reports = answers_in(outcome.out);
+    const std::vector<json> reports = answers_of(outcome.out);
     REQUIRE(reports.size() == 3);
     CHECK(reports[0]["id"] == "a");
     CHECK(reports[0]["verdict"] == "right within its type");
@@ -251,7 +252,7 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
             run_attn({"check", "requests.ndjson", "--against", "results.ndjson"});
         CHECK(outcome.code == (left.empty() ? 0 : 1));
         json found = json::array(), refused = json::array();
-        for (const json& line : answers_in(outcome.out))
+        for (const json& line : answers_of(outcome.out))
             (line.contains("error") ? refused : found).push_back(line["id"]);
         CHECK(found == expected);
         CHECK(refused == left);
@@ -263,7 +264,7 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
     const Outcome outcome = run_shell(
         "sed 's/\"id\":[^,]*,//' results.ndjson >r.ndjson; attn check requests.ndjson "
         "--against r.ndjson");
-    const std::vector<json> reports = answers_in(outcome.out);
+    const std::vector<json> reports = answers_of(outcome.out);
     REQUIRE(reports.size() == 3);
     CHECK(reports[0]["verdict"] == "right within its type");
     CHECK(reports[1]["error"]["where"] == "r.ndjson:2");

@@ -10,6 +10,7 @@
 #include "core/kernels/dispatch.hpp"
 #include "io/read/result_view.hpp"
 #include "tests/support/answers.hpp"
+#include "tests/support/requests.hpp"
 #include "tests/support/sample.hpp"
 #include "tests/support/support.hpp"
 
@@ -81,7 +82,7 @@ void check_cases(const std::string& file, std::size_t count) {
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
 
-    const std::vector<json> answers = test::answers_in(outcome.out);
+    const std::vector<json> answers = test::answers_of(outcome.out);
     REQUIRE(answers.size() == asked.size());
     for (std::size_t i = 0; i < asked.size(); ++i)
         for (const auto& item : asked[i].second["expected"].items()) {

@@ -114,8 +114,10 @@ AttentionCall<T> call_of(double magnitude, std::uint64_t seed) {
     return test::plain_call<T>(shape<T>, magnitude, seed);
 }
 
-template <class T>
-void check_types_of_call() {
+}  // namespace
+
+TEST_CASE_TEMPLATE("sums by key of several tiles at a time are those of the weights", T, float,
+                   double) {
     // The tiles of a group have other blocks, and some rows have no key.
     AttentionCall<T> banded = call_of<T>(4, 2);
     banded.mask.add(BandRule(90, 30, banded.offset));
@@ -132,16 +134,6 @@ void check_types_of_call() {
         for (std::size_t h = 0; h < shape<T>.heads; ++h)
             causal.query(b, h, 200, 7) = std::numeric_limits<T>::quiet_NaN();
     check_kernels(causal);
-}
-
-}  // namespace
-
-TEST_CASE("sums by key of several tiles at a time are those of the weights: float32") {
-    check_types_of_call<float>();
-}
-
-TEST_CASE("sums by key of several tiles at a time are those of the weights: float64") {
-    check_types_of_call<double>();
 }
 
 }  // namespace fused_statistics_test

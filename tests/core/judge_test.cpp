@@ -22,55 +22,58 @@ using namespace attn;
 
 namespace {
 
-using Random = std::mt19937;
+/// A question, what is exact about it, and who judges answers to it.
+struct Judged {
+    Judged(const Settings& settings, Operands given, const PlanOptions& options = {})
+        : operands(std::move(given)), plan(test::plan_of(settings, operands, options)),
+          problem(exact_question(plan, operands, pool)), judge(problem, std::nullopt, pool) {}
 
-Array<double> normal_numbers(std::vector<std::size_t> shape, Random& random) {
-    Array<double> array = Array<double>::from_shape(shape);
-    std::normal_distribution<double> normal;
-    for (double& x : array) x = normal(random);
-    return array;
-}
-
-struct JudgedQuestion {
-    std::string words;
-    Settings settings;
     Operands operands;
+    Plan plan;
+    ThreadPool pool{2};
+    Problem problem;
+    Judge judge;
 };
 
-std::vector<JudgedQuestion> judged_questions(Random& random) {
-    std::vector<JudgedQuestion> questions;
-    const auto of_mode = [&](const char* words, Mode mode) -> JudgedQuestion& {
-        JudgedQuestion& question = questions.emplace_back();
-        question.words = words;
-        question.settings.mode = mode;
-        return question;
-    };
-    const auto give_operands = [&](Operands& operands) {
-        operands.query = normal_numbers({2, 4, 5, 3}, random);
-        operands.key = normal_numbers({2, 4, 7, 3}, random);
-        operands.value = normal_numbers({2, 4, 7, 6}, random);
-    };
-    JudgedQuestion& operator_question = of_mode("sdpa", Mode::sdpa);
-    give_operands(operator_question.operands);
-    JudgedQuestion& masked = of_mode("sdpa with all modifiers", Mode::sdpa);
-    give_operands(masked.operands);
-    masked.settings.causal = true;
-    masked.settings.causal_align = CausalAlign::bottom_right;
-    masked.settings.softcap = 2;
-    masked.settings.alibi = true;
-    masked.settings.sink = {0.5};
-    masked.settings.window = {3, 0};
-    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::linear}) {
-        JudgedQuestion& layer = of_mode(row_of(mode).name.data(), mode);
-        layer.operands.inputs = normal_numbers({5, 12}, random);
-        if (mode == Mode::multihead || mode == Mode::linear) layer.settings.heads = 3;
-        if (mode == Mode::multihead) layer.settings.rope = Rope::half;
-        if (mode == Mode::cross) layer.operands.context = normal_numbers({7, 8}, random);
-        if (mode == Mode::causal) layer.settings.d_out = 7;
-        if (mode == Mode::self) layer.settings.d_out = 7;
-        if (mode == Mode::self) layer.settings.init = Init::rand;  // stored as (d_in, d_out)
+Settings settings_of(Mode mode) {
+    Settings settings;
+    settings.mode = mode;
+    return settings;
+}
+
+Operands given_operands() {
+    Operands operands;
+    operands.query = test::random_array({2, 4, 5, 3}, 2, 1);
+    operands.key = test::random_array({2, 4, 7, 3}, 2, 2);
+    operands.value = test::random_array({2, 4, 7, 6}, 2, 3);
+    return operands;
+}
+
+/// Calls `use` with a question of each mode, and the operator with all modifiers.
+template <class Use>
+void for_each_question(Use use) {
+    Settings modified = settings_of(Mode::sdpa);
+    modified.causal = modified.alibi = true;
+    modified.causal_align = CausalAlign::bottom_right;
+    modified.softcap = 2;
+    modified.sink = {0.5};
+    modified.window = {3, 0};
+    for (const Settings& settings : {settings_of(Mode::sdpa), modified}) {
+        Judged judged(settings, given_operands());
+        use(judged);
     }
-    return questions;
+    for (const Mode mode : {Mode::self, Mode::causal, Mode::multihead, Mode::cross, Mode::linear}) {
+        Settings settings = settings_of(mode);
+        Operands operands;
+        operands.inputs = test::random_array({5, 12}, 2, 4);
+        if (mode == Mode::multihead || mode == Mode::linear) settings.heads = 3;
+        if (mode == Mode::multihead) settings.rope = Rope::half;
+        if (mode == Mode::cross) operands.context = test::random_array({7, 8}, 2, 5);
+        if (mode == Mode::causal || mode == Mode::self) settings.d_out = 7;
+        if (mode == Mode::self) settings.init = Init::rand;  // stored as (d_in, d_out)
+        Judged judged(settings, operands);
+        use(judged);
+    }
 }
 
 /// An array as attn computes it exactly, with its bounds.
@@ -138,16 +141,13 @@ GivenArray given_array(ArrayId id, std::vector<std::size_t> shape, std::vector<d
 }  // namespace
 
 TEST_CASE("judge: within the bound an array is right, and one element beyond it is found") {
-    Random random(20260101);
-    ThreadPool pool(2);
+    std::mt19937 random(20260101);
     std::size_t checked = 0;
-    for (JudgedQuestion& question : judged_questions(random)) {
-        const Plan plan = test::plan_of(question.settings, question.operands);
-        const Problem problem = exact_question(plan, question.operands, pool);
-        Judge judge(problem, std::nullopt, pool);
+    for_each_question([&](Judged& question) {
+        const Plan& plan = question.plan;
         for (const PrecisionRow& type : precision_rows)
             for (const ArrayId id : judged_arrays(plan)) {
-                const ExactArray exact = exact_array(problem, id, type.precision);
+                const ExactArray exact = exact_array(question.problem, id, type.precision);
                 std::vector<std::size_t> shape;
                 for (const std::size_t size : shape_of_all_axes(plan, id))
                     if (size != 1) shape.push_back(size);
@@ -160,7 +160,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 std::vector<std::size_t> their_shape;
                 for (const std::size_t axis : order) their_shape.push_back(shape[axis]);
                 const auto judged = [&](const std::vector<double>& values) {
-                    return judge.judge(given_array(
+                    return question.judge.judge(given_array(
                         id, their_shape, transposed(values, shape, order), type.precision));
                 };
                 // Off by a part of the bound in every element.
@@ -168,7 +168,7 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 for (std::size_t i = 0; i < off.size(); ++i)
                     if (std::isfinite(off[i]) && std::isfinite(exact.error[i]))
                         off[i] += random() % 2 == 0 ? 0.9 * exact.error[i] : -0.9 * exact.below[i];
-                CAPTURE(question.words);
+                CAPTURE(std::string(row_of(plan.config.mode).name));
                 CAPTURE(std::string(id.row().name));
                 CAPTURE(std::string(type.name));
                 const ArrayJudgement within = judged(off);
@@ -193,23 +193,18 @@ TEST_CASE("judge: within the bound an array is right, and one element beyond it 
                 CHECK(beyond.first->truth == exact.value[at]);
                 ++checked;
             }
-    }
+    });
     CHECK(checked > 300);
 }
 
 TEST_CASE("judge: what is evidently no result is named") {
-    Random random(20260102);
-    ThreadPool pool(1);
-    const JudgedQuestion question = judged_questions(random)[0];
-    const Plan plan = test::plan_of(question.settings, question.operands);
-    const Problem problem = exact_question(plan, question.operands, pool);
-    Judge judge(problem, std::nullopt, pool);
+    Judged question(settings_of(Mode::sdpa), given_operands());
     const ArrayId id("attention_weights");
     const std::vector<std::size_t> shape{2, 4, 5, 7};
-    const ExactArray exact = exact_array(problem, id, Precision::float32);
+    const ExactArray exact = exact_array(question.problem, id, Precision::float32);
     const auto finding = [&](std::vector<double> values) {
         const ArrayJudgement judgement =
-            judge.judge(given_array(id, shape, std::move(values), Precision::float32));
+            question.judge.judge(given_array(id, shape, std::move(values), Precision::float32));
         CHECK(judgement.verdict == Verdict::wrong);
         return judgement.finding;
     };
@@ -224,32 +219,27 @@ TEST_CASE("judge: what is evidently no result is named") {
     std::vector<double> other = exact.value;
     other[9] += 1;
     CHECK(finding(other).empty());
-    const ArrayJudgement unfit =
-        judge.judge(given_array(id, {3, 5}, std::vector<double>(15, 0), Precision::float32));
+    const ArrayJudgement unfit = question.judge.judge(
+        given_array(id, {3, 5}, std::vector<double>(15, 0), Precision::float32));
     CHECK(unfit.verdict == Verdict::wrong);
     CHECK(unfit.finding == "shape (3, 5) does not fit (2, 4, 5, 7)");
     CHECK(!unfit.layout.has_value());
-    const ArrayJudgement mean =
-        judge.judge(given_array(id, {2, 5, 7}, std::vector<double>(70, 0), Precision::float32));
+    const ArrayJudgement mean = question.judge.judge(
+        given_array(id, {2, 5, 7}, std::vector<double>(70, 0), Precision::float32));
     CHECK(mean.finding ==
           "shape (2, 5, 7) does not fit (2, 4, 5, 7); as the mean over the heads it fits "
           "--average-heads");
 }
 
 TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recognised and named") {
-    Random random(20260103);
-    ThreadPool pool(1);
-    const JudgedQuestion question = judged_questions(random)[0];
-    const Plan plan = test::plan_of(question.settings, question.operands);
-    const Problem problem = exact_question(plan, question.operands, pool);
-    Judge judge(problem, std::nullopt, pool);
+    Judged question(settings_of(Mode::sdpa), given_operands());
     const ArrayId id("head_outputs");
     const std::vector<std::size_t> shape{2, 4, 5, 6};
-    const ExactArray exact = exact_array(problem, id, Precision::float64);
+    const ExactArray exact = exact_array(question.problem, id, Precision::float64);
     using Words = std::vector<std::string>;
     const auto axes = [&](const std::vector<std::size_t>& order,
                           std::vector<std::size_t> their_shape) {
-        const ArrayJudgement judgement = judge.judge(given_array(
+        const ArrayJudgement judgement = question.judge.judge(given_array(
             id, std::move(their_shape), transposed(exact.value, shape, order), Precision::float64));
         CHECK(judgement.verdict == Verdict::right);
         return judgement.axes;
@@ -264,27 +254,25 @@ TEST_CASE("judge: axes in any order, merged, or with others of size 1 are recogn
 }
 
 TEST_CASE("judge: a key of equal weight is right, another is not") {
-    ThreadPool pool(1);
-    JudgedQuestion question;
-    question.settings.mode = Mode::sdpa;
-    question.settings.top = 2;
+    Settings settings = settings_of(Mode::sdpa);
+    settings.top = 2;
+    Operands operands;
     const auto matrix = [](std::vector<double> numbers, std::size_t columns) {
         Array<double> array =
             Array<double>::from_shape(std::vector<std::size_t>{numbers.size() / columns, columns});
         std::copy(numbers.begin(), numbers.end(), array.begin());
         return array;
     };
-    question.operands.query = matrix({1, 1}, 2);
-    question.operands.key = matrix({1, 0, 0, 1, 1, 0, -1, -1}, 2);
-    question.operands.value = matrix({1, 2, 3, 4}, 1);
+    operands.query = matrix({1, 1}, 2);
+    operands.key = matrix({1, 0, 0, 1, 1, 0, -1, -1}, 2);
+    operands.value = matrix({1, 2, 3, 4}, 1);
     PlanOptions options;
     options.emit = std::vector<std::string>{"top_keys"};
-    const Plan plan = test::plan_of(question.settings, question.operands, options);
-    const Problem problem = exact_question(plan, question.operands, pool);
-    Judge judge(problem, std::nullopt, pool);
+    Judged question(settings, operands, options);
     const auto verdict = [&](ArrayId id, std::vector<double> keys) {
         const std::vector<std::size_t> shape{1, keys.size()};
-        return judge.judge(given_array(id, shape, std::move(keys), Precision::float32)).verdict;
+        return question.judge.judge(given_array(id, shape, std::move(keys), Precision::float32))
+            .verdict;
     };
     for (const double key : {0, 1, 2}) CHECK(verdict("argmax_key", {key}) == Verdict::right);
     CHECK(verdict("argmax_key", {3}) == Verdict::wrong);

@@ -32,8 +32,10 @@ std::size_t check_question(std::uint64_t seed) {
     return check.usable;
 }
 
-template <class T>
-void check_questions() {
+}  // namespace
+
+TEST_CASE_TEMPLATE("kernels, generated: every magnitude of scores and values, with every option", T,
+                   float, double) {
     const std::uint64_t first = number_from_environment("ATTN_TEST_SEED", 1);
     const std::uint64_t count = number_from_environment("ATTN_TEST_CASES", test::cases(300));
     std::size_t usable = 0;
@@ -42,18 +44,6 @@ void check_questions() {
     // Most rows lie where plain arithmetic works, so most of the checks are real.
     CHECK(usable > count * 20);
     MESSAGE(count << " questions from seed " << first << ", " << usable << " rows");
-}
-
-}  // namespace
-
-TEST_CASE(
-    "kernels, generated: float32 at every magnitude of scores and values, with every option") {
-    check_questions<float>();
-}
-
-TEST_CASE(
-    "kernels, generated: float64 at every magnitude of scores and values, with every option") {
-    check_questions<double>();
 }
 
 }  // namespace kernel_class_test

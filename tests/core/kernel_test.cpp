@@ -17,7 +17,6 @@ using namespace attn;
 using test::Answer;
 using test::fused;
 using test::plain_call;
-using test::reference;
 
 namespace {
 
@@ -63,30 +62,6 @@ Array<double> random_mask(std::vector<std::size_t> shape, std::uint64_t seed, do
 }
 
 }  // namespace
-
-TEST_CASE("kernels: what is not finite in masked keys and values does not reach the result") {
-    const float nan = std::numeric_limits<float>::quiet_NaN();
-    auto clean = plain_call<float>({1, 1, 1, 100, 200, 16, 16}, 2, 3);
-    clean.mask.add(BandRule(-1, 0, 0));
-    auto dirty = clean;
-    for (std::size_t k : {60u, 99u, 150u})
-        for (std::size_t c = 0; c < 16; ++c)
-            for (auto* tensor : {&dirty.key, &dirty.value})
-                (*tensor)(0, 0, k, c) = c % 3 == 0 ? nan : std::numeric_limits<float>::infinity();
-    const Answer<float> expected = reference(dirty);
-    for (const kernels::Kernel* kernel : kernels::supported()) {
-        CAPTURE(std::string(kernel->name));
-        const Answer<float> got = fused(*kernel, dirty), pure = fused(*kernel, clean);
-        for (std::size_t q = 0; q < 60; ++q)
-            for (std::size_t c = 0; c < 16; ++c)
-                CHECK(got.context(0, 0, q, c) == doctest::Approx(pure.context(0, 0, q, c)));
-        for (std::size_t i = 0; i < got.context.size(); ++i)
-            CHECK(std::isnan(got.context.data()[i]) == std::isnan(expected.context.data()[i]));
-        for (std::size_t q = 0; q < 60; ++q)
-            for (std::size_t k = 0; k < 200; ++k)
-                CHECK(std::signbit(got.weights(0, 0, q, k)) == false);
-    }
-}
 
 TEST_CASE("kernels: a stream so long that workers jump to their parts, as one worker draws it") {
     auto call = plain_call<float>({1, 8, 8, 1500, 1500, 4, 4}, 2, 3);

@@ -30,26 +30,6 @@ Settings settings_of(Mode mode, std::vector<std::string> emit) {
 
 }  // namespace
 
-TEST_CASE("token: one row is that row of the whole answer, dropout and heads included") {
-    const Operands operands = random_inputs({2, 6, 4});
-    for (Mode mode : {Mode::self, Mode::causal, Mode::multihead})
-        for (DropoutStream stream : {DropoutStream::mt19937, DropoutStream::mkl}) {
-            Settings settings = settings_of(mode, {"attention_weights", "context_vectors"});
-            settings.dropout = 0.4;
-            settings.dropout_stream = stream;
-            if (mode == Mode::multihead) settings.heads = 2;
-            const test::Answered whole = test::answer_of(settings, operands);
-            settings.token = 3;
-            const test::Answered row = test::answer_of(settings, operands);
-            for (std::size_t b = 0; b < 2; ++b)
-                for (std::size_t j = 0; j < 4; ++j)
-                    CHECK(row.numbers("context_vectors")(b, 0, j) ==
-                          whole.numbers("context_vectors")(b, 3, j));
-            CHECK(row.shapes.q_len == 1);
-            CHECK(row.shapes.kv_len == 6);
-        }
-}
-
 TEST_CASE("init none: queries, keys and values are the input, unscaled") {
     const Operands operands = random_inputs({4, 3});
     Settings settings =

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/kernels/dispatch.hpp"
+#include "core/layer/heads.hpp"
 #include "core/linear/linear.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/linear_question.hpp"
@@ -172,23 +173,13 @@ TEST_CASE("linear attention: a sequence split anywhere continues from the state 
             CAPTURE(cut);
             const auto part = [&](std::size_t first, std::size_t last) {
                 const auto rows = [&](const Tensor4<double>& x) {
-                    if (x.size() == 0) return Tensor4<double>();
-                    auto picked = Tensor4<double>::from_shape(
-                        {x.shape(0), x.shape(1), last - first, x.shape(3)});
-                    for (std::size_t m = 0; m < x.shape(0) * x.shape(1); ++m)
-                        std::copy_n(x.data() + (m * x.shape(2) + first) * x.shape(3),
-                                    (last - first) * x.shape(3),
-                                    picked.data() + m * (last - first) * x.shape(3));
-                    return picked;
+                    return x.size() == 0 ? x : sliced(x, 2, first, last - first);
                 };
-                Question<double> p;
-                p.call.query = rows(q.call.query);
-                p.call.key = rows(q.call.key);
-                p.call.value = rows(q.call.value);
-                p.call.scale = q.call.scale;
-                p.call.recurrence.decay = rows(q.call.recurrence.decay);
-                p.call.recurrence.beta = rows(q.call.recurrence.beta);
-                p.call.recurrence.past_state = q.call.recurrence.past_state;
+                Question<double> p = q;
+                Recurrence<double>& gates = p.call.recurrence;
+                for (Tensor4<double>* x :
+                     {&p.call.query, &p.call.key, &p.call.value, &gates.decay, &gates.beta})
+                    *x = rows(*x);
                 return p;
             };
             const auto chunked = chunked_by<double>(*kernels::supported().back());
@@ -264,15 +255,9 @@ TEST_CASE("linear attention: one query row, and any number of threads, have the 
             Question<float> one = q;
             const std::size_t token = seed * 7 % 110;
             one.call.first_query = token;
-            one.call.query = Tensor4<float>::from_shape({q.batch(), q.heads(), 1, q.d_k()});
-            for (std::size_t m = 0; m < q.batch() * q.heads(); ++m)
-                std::copy_n(q.call.query.data() + (m * 110 + token) * q.d_k(), q.d_k(),
-                            one.call.query.data() + m * q.d_k());
+            one.call.query = sliced(q.call.query, 2, token, 1);
             const Computed<float> row = computed(one, false, chunked_by<float>(*kernel));
-            for (std::size_t m = 0; m < q.batch() * q.heads(); ++m)
-                CHECK(std::equal(row.context.data() + m * q.d_v(),
-                                 row.context.data() + (m + 1) * q.d_v(),
-                                 all.context.data() + (m * 110 + token) * q.d_v()));
+            CHECK(test::same_bits(row.context, sliced(all.context, 2, token, 1)));
             CHECK(test::same_bits(row.present, all.present));
         }
     }

@@ -102,8 +102,10 @@ std::vector<T> check(const Backend& backend, ThreadPool& pool, std::size_t rows,
     return {out.data<T>(), out.data<T>() + out.size()};
 }
 
-template <class T>
-void check_sizes() {
+}  // namespace
+
+TEST_CASE_TEMPLATE("multiply: weights in place and decoded, on any number of threads", T, float,
+                   double) {
     static test::Sample sample;
     ThreadPool one(1), three(3);
     for (const Backend& backend : backends()) {
@@ -120,16 +122,6 @@ void check_sizes() {
                                   check<T>(backend, three, rows, d_in, d_out, in_out, bias, false));
                         }
     }
-}
-
-}  // namespace
-
-TEST_CASE("multiply: weights in place and decoded, on any number of threads, in float32") {
-    check_sizes<float>();
-}
-
-TEST_CASE("multiply: weights in place and decoded, on any number of threads, in float64") {
-    check_sizes<double>();
 }
 
 TEST_CASE("multiply: pieces larger than a cache") {

@@ -23,9 +23,6 @@ TEST_CASE("Mt19937 is std::mt19937 over several blocks, drawn and skipped") {
             CAPTURE(seed);
             CAPTURE(count);
             for (std::size_t i = 0; i < count; ++i) REQUIRE(ours.draw() == standard());
-            std::vector<std::uint32_t> filled(count);
-            for (std::uint32_t& output : filled) output = ours.draw();
-            for (std::uint32_t output : filled) REQUIRE(output == standard());
             ours.skip(count);
             standard.discard(count);
         }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/file/zip.hpp"
 #include "io/model/gguf_config.hpp"
 #include "io/model/quantised.hpp"
 #include "io/read/csv.hpp"
@@ -60,9 +61,7 @@ struct Read {
 /// Numbers to the bit, but that there is one NaN.
 bool same(const Array<double>& a, const Array<double>& b) {
     return a.shape() == b.shape() &&
-           std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) {
-               return std::isnan(x) ? std::isnan(y) : std::memcmp(&x, &y, sizeof x) == 0;
-           });
+           std::equal(a.begin(), a.end(), b.begin(), test::same_bits<double>);
 }
 
 template <class Open>
@@ -205,6 +204,16 @@ test::DecodedFile decoded(const Decode& decode) {
     }
 }
 
+/// Each way to read the file, and its arrays by a plain decoder.
+template <class Open, class Decode>
+void read_arrays(std::string_view bytes, const std::string& format, const Open& open,
+                 const Decode& decode) {
+    read_both(bytes, Question(bytes), format);
+    error_of([&] {
+        read_stored(open(io::Bytes::of(format, bytes)), decoded([&] { return decode(bytes); }));
+    });
+}
+
 }  // namespace
 
 void read_json(std::string_view bytes) {
@@ -281,35 +290,24 @@ void read_csv(std::string_view bytes) {
 }
 
 void read_npy(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "npy");
-    error_of([&] {
-        read_stored(io::open_npy(io::Bytes::of("npy", bytes)), decoded([&] {
-                        return test::DecodedFile{{"", test::decode_npy(bytes)}};
-                    }));
+    read_arrays(bytes, "npy", io::open_npy, [](std::string_view file) {
+        return test::DecodedFile{{"", test::decode_npy(file)}};
     });
 }
 
 void read_npz(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "npz");
-    error_of([&] {
-        read_stored(io::open_npz(io::Bytes::of("npz", bytes)),
-                    decoded([&] { return test::decode_npz(bytes); }));
-    });
+    read_arrays(bytes, "npz", io::open_npz, test::decode_npz);
 }
 
 void read_safetensors(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "safetensors");
-    const bool has_escapes = bytes.find('\\') != std::string_view::npos;  // in names
-    error_of([&] {
-        read_stored(io::open_safetensors(io::Bytes::of("safetensors", bytes)),
-                    has_escapes ? test::DecodedFile()
-                                : decoded([&] { return test::decode_safetensors(bytes); }));
+    read_arrays(bytes, "safetensors", io::open_safetensors, [](std::string_view file) {
+        const bool has_escapes = file.find('\\') != std::string_view::npos;  // in names
+        return has_escapes ? test::DecodedFile() : test::decode_safetensors(file);
     });
 }
 
 void read_gguf(std::string_view bytes) {
-    read_both(bytes, Question(bytes), "gguf");
-    error_of([&] { read_stored(io::open_gguf(io::Bytes::of("gguf", bytes)), {}); });
+    read_arrays(bytes, "gguf", io::open_gguf, [](auto) { return test::DecodedFile(); });
     error_of([&] {
         read_stored(io::gguf_model(io::open_gguf(io::Bytes::of("gguf", bytes))).tensors, {});
     });
@@ -323,6 +321,52 @@ void read_quantised(std::string_view bytes) {
         error_of([&] { read_stored(io::dequantised(file, config), {}); });
         read_stored(io::dequantised(file, json()), {});
     });
+}
+
+void read_zip(std::string_view bytes) {
+    const auto file = io::Bytes::of("zip", bytes);
+    error_of([&] {
+        for (const io::ZipEntry& entry : io::read_zip_directory(*file)) {
+            if (entry.size > 1 << 24) continue;
+            std::string whole(entry.size, '\0'), pieces = whole;
+            const std::string error = error_of(
+                [&] { io::ZipStream(file, entry, "entry").read(whole.size(), whole.data()); });
+            const std::string in_pieces = error_of([&] {
+                io::ZipStream stream(file, entry, "entry");
+                const std::size_t piece = 1 + bytes.size() % 7 + entry.size / 64;
+                for (std::size_t at = 0; at < pieces.size(); at += piece)
+                    stream.read(std::min(piece, pieces.size() - at), pieces.data() + at);
+                if (pieces.empty()) stream.read(0, pieces.data());
+            });
+            require(error == in_pieces, "an entry read in pieces says " + in_pieces);
+            require(!error.empty() || whole == pieces, "an entry is read in pieces as at once");
+        }
+    });
+    // The same bytes as entries, written and read.
+    Draw draw(bytes);
+    std::vector<std::pair<std::string, std::string_view>> entries;
+    for (std::size_t left = draw.size(0, 3); left != 0; --left) {
+        const std::string_view rest = draw.rest();
+        entries.emplace_back("entry" + std::to_string(left), rest.substr(0, draw.size(0, 255)));
+    }
+    io::TextOutput out;
+    io::ZipWriter writer(out);
+    for (const auto& [name, content] : entries) {
+        writer.begin(name, content.size());
+        writer.write(content.substr(0, content.size() / 2));
+        writer.write(content.substr(content.size() / 2));
+        writer.end();
+    }
+    writer.finish();
+    const auto written = io::Bytes::of("written", out.text());
+    const std::vector<io::ZipEntry> read = io::read_zip_directory(*written);
+    require(read.size() == entries.size(), "all entries are there");
+    for (std::size_t i = 0; i < read.size(); ++i) {
+        std::string content(read[i].size, '\0');
+        io::ZipStream(written, read[i], "entry").read(content.size(), content.data());
+        require(read[i].name == entries[i].first && content == entries[i].second,
+                "an entry is what was written");
+    }
 }
 
 }  // namespace attn::fuzz

@@ -52,7 +52,6 @@ class Draw {
 public:
     explicit Draw(std::string_view bytes) : left_(bytes) {}
 
-    bool at_end() const { return left_.empty(); }
     std::string_view rest() const { return left_; }
 
     template <class T>
@@ -127,7 +126,6 @@ void read_model_config(std::string_view bytes);
 void parse_argv(std::string_view bytes);
 void parse_flag_file(std::string_view bytes);
 void compute_operator(std::string_view bytes);
-void write_and_read(std::string_view bytes);
 void resume_batch(std::string_view bytes);
 void look_at_result(std::string_view bytes);
 void use_tokenizer(std::string_view bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -125,11 +126,10 @@ std::vector<std::string> words_of(std::string_view bytes) {
     return words;
 }
 
-/// A mode's request as its config, or the error of its flags.
-std::string settled(const std::vector<std::string>& words, bool& fails) {
-    std::string config;
-    const std::string error = error_of([&] { config = config_of(make_request(parsed(words))); });
-    fails = !error.empty();
+/// A mode's request as its config; nothing where its flags are an error.
+std::optional<std::string> config_asked_by(const std::vector<std::string>& words) {
+    std::optional<std::string> config;
+    error_of([&] { config = config_of(make_request(parsed(words))); });
     return config;
 }
 
@@ -154,12 +154,11 @@ void require_same_as_file(const Args& args) {
     }
     const std::string path = "flags.json";
     test::write_text(path, flags.dump());
-    bool line_fails = false, file_fails = false;
-    const std::string line = settled(from_line, line_fails);
-    const std::string file =
-        settled({std::string(args.command->name), "--config", path}, file_fails);
-    require(line_fails == file_fails, "a file of flags is refused as the flags are");
-    require(line == file, "a file of flags is the flags: " + line + " and " + file);
+    const auto line = config_asked_by(from_line);
+    const auto file = config_asked_by({std::string(args.command->name), "--config", path});
+    require(line.has_value() == file.has_value(), "a file of flags is refused as the flags are");
+    require(line == file,
+            "a file of flags is the flags: " + line.value_or("") + " and " + file.value_or(""));
 }
 
 }  // namespace

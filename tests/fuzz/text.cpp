@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "core/layer/embedding.hpp"
@@ -16,54 +17,31 @@
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 #include "tests/fuzz/fuzz.hpp"
+#include "tests/support/support.hpp"
 
 #include <nlohmann/json.hpp>
 
 namespace attn::fuzz {
 namespace {
 
-template <class T>
-bool same_bits(T a, T b) {
-    return std::memcmp(&a, &b, sizeof a) == 0;
-}
-
 /// What the C library makes of the same characters.
 void require_number(double value, std::string_view digits) {
     const std::string text(digits);
-    require(same_bits(value, std::strtod(text.c_str(), nullptr)), "a number is strtod's: " + text);
+    require(test::same_bits(value, std::strtod(text.c_str(), nullptr)),
+            "a number is strtod's: " + text);
     const double once = io::rounded_once(value, digits, Dtype::float32);
-    require(same_bits(static_cast<float>(once), std::strtof(text.c_str(), nullptr)),
+    require(test::same_bits(static_cast<float>(once), std::strtof(text.c_str(), nullptr)),
             "a float32 number is strtof's: " + text);
 }
 
-/// JSON's grammar of a number at the front of a text: its length, or 0.
+/// JSON's grammar of a number at the front of a text: its length, or 0. A point or an 'e' without
+/// digits is what comes after the number.
 std::size_t json_number_length(std::string_view text) {
-    std::size_t at = 0;
-    const auto is = [&](const char* any) {
-        return at < text.size() && std::strchr(any, text[at]) != nullptr && text[at] != '\0';
-    };
-    const auto digits = [&] {
-        const std::size_t begin = at;
-        while (is("0123456789")) ++at;
-        return at - begin;
-    };
-    if (is("-")) ++at;
-    const std::size_t first = at, whole = digits();
-    if (whole == 0) return 0;
-    if (whole > 1 && text[first] == '0') return 0;
-    // A point or an 'e' without digits is what comes after the number.
-    std::size_t end = at;
-    if (is(".")) {
-        ++at;
-        if (digits() == 0) return end;
-        end = at;
-    }
-    if (is("eE")) {
-        ++at;
-        if (is("+-")) ++at;
-        if (digits() != 0) end = at;
-    }
-    return end;
+    static const std::regex number(R"(-?(0(?![0-9])|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?)");
+    std::cmatch match;
+    std::regex_search(text.data(), text.data() + text.size(), match, number,
+                      std::regex_constants::match_continuous);
+    return static_cast<std::size_t>(match.length());
 }
 
 template <class T>
@@ -72,8 +50,9 @@ void require_shortest(T value) {
     const std::string text = io::number_text(value);
     T again{};
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), again);
-    require(problem == std::errc{} && end == text.data() + text.size() && same_bits(again, value),
-            "a number that is written is read back: " + text);
+    require(
+        problem == std::errc{} && end == text.data() + text.size() && test::same_bits(again, value),
+        "a number that is written is read back: " + text);
     char expected[64];
     const auto stop = std::to_chars(expected, expected + sizeof expected, value);
     require(text.size() <= static_cast<std::size_t>(stop.ptr - expected),
@@ -131,9 +110,9 @@ void read_decimal(std::string_view bytes) {
         const std::string_view digits(padded.data(), static_cast<std::size_t>(end - padded.data()));
         require(digits.size() == length, "a number ends where JSON says");
         require_number(value, digits);
-        require(
-            same_bits(static_cast<float>(value), std::strtof(std::string(digits).c_str(), nullptr)),
-            "a number is told at once only where its float32 is clear");
+        require(test::same_bits(static_cast<float>(value),
+                                std::strtof(std::string(digits).c_str(), nullptr)),
+                "a number is told at once only where its float32 is clear");
     }
     const io::ParsedNumber strict = io::parse_json_number(bytes);
     require(strict.length == length, "a number is one where JSON says");

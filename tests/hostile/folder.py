@@ -7,6 +7,9 @@ GIB = 2**30
 
 
 class Folder:
+    """Files of the kind that is being written are KIND/NAME.KIND."""
+    kind = ""
+
     def __init__(self, path, small):
         self.path, self.records = path, []
         self.shrink = 100 if small else 1
@@ -22,14 +25,14 @@ class Folder:
                 out.write(content.encode() if isinstance(content, str) else content)
         self.records.append({"file": file, "expect": expect, "why": why})
 
-    def refused(self, file, content, why):
-        self.put(file, content, "refused", why)
+    def refused(self, name, content, why, expect="refused"):
+        self.put(f"{self.kind}/{name}.{self.kind}", content, expect, why)
 
-    def valid(self, file, content, why):
-        self.put(file, content, "valid", why)
+    def valid(self, name, content, why):
+        self.refused(name, content, why, "valid")
 
-    def either(self, file, content, why):
-        self.put(file, content, "either", why)
+    def either(self, name, content, why):
+        self.refused(name, content, why, "either")
 
 
 def repeat(piece, size):

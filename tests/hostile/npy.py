@@ -23,10 +23,10 @@ def make_npy(folder):
                        (7, "half a version"), (8, "no header length"), (9, "half a header length"),
                        (10, "no header"), (40, "half a header"), (128, "no numbers"),
                        (129, "a quarter of a number"), (len(whole) - 1, "all but the last byte")):
-        folder.refused(f"npy/cut_{size}.npy", whole[:size], f"cut off: {what}")
+        folder.refused(f"cut_{size}", whole[:size], f"cut off: {what}")
 
     def shape(name, text, why, descr="'<f4'"):
-        folder.refused(f"npy/shape_{name}.npy", npy(header(descr, shape=text)), why)
+        folder.refused(f"shape_{name}", npy(header(descr, shape=text)), why)
 
     shape("10_18", "(1000000000000000000,)", "10^18 elements in 24 bytes")
     shape("10_9_f8", "(1000, 1000000)", "8 GB announced, 24 bytes there", "'<f8'")
@@ -47,11 +47,10 @@ def make_npy(folder):
     shape("nested", "((2, 3),)", "a tuple in the tuple")
     shape("expression", "(1+1, 3)", "an expression")
     shape("hexadecimal_junk", "(0x, 3)", "half a hexadecimal number")
-    folder.either("npy/shape_list.npy", npy(header(shape="[2, 3]")), "a list instead of a tuple")
-    folder.either("npy/shape_0_huge.npy", npy(header(shape="(0, 4611686018427387904)"), b""),
+    folder.either("shape_list", npy(header(shape="[2, 3]")), "a list instead of a tuple")
+    folder.either("shape_0_huge", npy(header(shape="(0, 4611686018427387904)"), b""),
                   "no elements, beside a size of 2^62")
-    folder.either("npy/shape_python2.npy", npy(header(shape="(2L, 3L)")),
-                  "NumPy on Python 2 wrote sizes so")
+    folder.either("shape_python2", npy(header(shape="(2L, 3L)")), "NumPy on Python 2 wrote sizes so")
 
     for name, descr, why in (
             ("unknown", "'<q9'", "no such type"), ("f3", "'<f3'", "floats of 3 bytes"),
@@ -62,20 +61,17 @@ def make_npy(folder):
             ("f0", "'<f0'", "floats of 0 bytes"), ("order", "'#f4'", "an unknown byte order"),
             ("fields", "[('a', '<f4'), ('b', '<f4')]", "a record of fields"),
             ("deep_list", "[" * 9000 + "]" * 9000, "9000 lists inside each other")):
-        folder.refused(f"npy/descr_{name}.npy", npy(header(descr)), f"dtype: {why}")
+        folder.refused(f"descr_{name}", npy(header(descr)), f"dtype: {why}")
     for name, order in (("word", "'maybe'"), ("quoted", "'True'"), ("two", "2"), ("none", "None"),
                         ("lower_case", "false")):
-        folder.refused(f"npy/order_{name}.npy", npy(header(order=order)),
-                       "fortran_order is neither True nor False")
-    folder.either("npy/order_zero.npy", npy(header(order="0")), "fortran_order 0 for False")
+        folder.refused(f"order_{name}", npy(header(order=order)), "fortran_order is neither True nor False")
+    folder.either("order_zero", npy(header(order="0")), "fortran_order 0 for False")
 
     for name, text, why in (
             ("code", "__import__('os').system('touch pwned')", "Python code instead of a dict"),
-            ("code_in_dict", header(shape="(__import__('os').getpid(), 3)"),
-             "Python code as a size"),
+            ("code_in_dict", header(shape="(__import__('os').getpid(), 3)"), "Python code as a size"),
             ("lambda", "(lambda: {'descr': '<f4'})()", "Python code instead of a dict"),
-            ("list", "['<f4', False, (2, 3)]", "a list instead of a dict"),
-            ("empty", "", "nothing but spaces"),
+            ("list", "['<f4', False, (2, 3)]", "a list instead of a dict"), ("empty", "", "nothing but spaces"),
             ("no_shape", "{'descr': '<f4', 'fortran_order': False}", "a key is missing"),
             ("no_descr", "{'fortran_order': False, 'shape': (2, 3)}", "a key is missing"),
             ("extra_key", header()[:-1] + "'more': 1}", "a fourth key"),
@@ -83,34 +79,29 @@ def make_npy(folder):
             ("open_string", "{'descr': '<f4", "a string is not closed"),
             ("open_tuple", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3", "not closed"),
             ("two_dicts", header() + " " + header(), "more text after the dict"),
-            ("deep_tuple", header(shape="(" * 20000 + "2" + ",)" * 20000),
-             "20000 tuples inside each other"),
+            ("deep_tuple", header(shape="(" * 20000 + "2" + ",)" * 20000), "20000 tuples inside each other"),
             ("zero_bytes", header().replace(" ", "\0"), "zero bytes between the words"),
             ("latin1", header("'\xff\xfe'"), "bytes beyond ASCII in the type"),
             ("no_colon", header().replace(":", "="), "= instead of :")):
-        folder.refused(f"npy/header_{name}.npy", npy(text), why)
-    folder.either("npy/header_double_key.npy", npy(header()[:-1] + "'shape': (2, 3)}"),
-                  "a key twice")
-    folder.either("npy/header_no_newline.npy", npy(end=b""), "the header does not end in a newline")
-    folder.either("npy/header_2_mb.npy", npy(header() + " " * 2_000_000, version=2),
+        folder.refused(f"header_{name}", npy(text), why)
+    folder.either("header_double_key", npy(header()[:-1] + "'shape': (2, 3)}"), "a key twice")
+    folder.either("header_no_newline", npy(end=b""), "the header does not end in a newline")
+    folder.either("header_2_mb", npy(header() + " " * 2_000_000, version=2),
                   "2 MB of spaces; NumPy stops at 10000 characters")
-    folder.refused("npy/header_length_0.npy", npy(length=0), "header length 0")
-    folder.refused("npy/header_length_65535.npy", npy(length=65535), "header longer than the file")
-    folder.refused("npy/header_length_4_gib.npy", npy(version=2, length=2**32 - 1),
-                   "header of 4 GiB in a file of 152 bytes")
-    folder.refused("npy/magic.npy", npy(magic=b"\x93NUMPX"), "wrong magic")
-    folder.refused("npy/version_0.npy", npy(version=0), "format version 0.0")
-    folder.refused("npy/version_4.npy", npy(version=4), "format version 4.0")
-    folder.refused("npy/is_text.npy", "1,2,3\n4,5,6\n", "CSV under the name of an array")
-    folder.either("npy/longer.npy", npy() + b"more", "bytes after the numbers; NumPy ignores them")
+    folder.refused("header_length_0", npy(length=0), "header length 0")
+    folder.refused("header_length_65535", npy(length=65535), "header longer than the file")
+    folder.refused("header_length_4_gib", npy(version=2, length=2**32 - 1), "header of 4 GiB in a file of 152 bytes")
+    folder.refused("magic", npy(magic=b"\x93NUMPX"), "wrong magic")
+    folder.refused("version_0", npy(version=0), "format version 0.0")
+    folder.refused("version_4", npy(version=4), "format version 4.0")
+    folder.refused("is_text", "1,2,3\n4,5,6\n", "CSV under the name of an array")
+    folder.either("longer", npy() + b"more", "bytes after the numbers; NumPy ignores them")
 
-    folder.valid("npy/valid_unaligned.npy", npy(align=1), "a header without padding")
-    folder.valid("npy/valid_align_16.npy", npy(align=16), "padded to 16 as before NumPy 1.14")
-    folder.valid("npy/valid_other_order.npy",
-                 npy("{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}"),
+    folder.valid("valid_unaligned", npy(align=1), "a header without padding")
+    folder.valid("valid_align_16", npy(align=16), "padded to 16 as before NumPy 1.14")
+    folder.valid("valid_other_order", npy("{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}"),
                  "keys in another order, no last comma")
-    folder.valid("npy/valid_dense.npy", npy("{'descr':'<f4','fortran_order':False,'shape':(2,3)}"),
-                 "no spaces")
-    folder.valid("npy/valid_double_quotes.npy",
+    folder.valid("valid_dense", npy("{'descr':'<f4','fortran_order':False,'shape':(2,3)}"), "no spaces")
+    folder.valid("valid_double_quotes",
                  npy('{"descr": "<f4", "fortran_order": False, "shape": (2, 3)}'), "double quotes")
-    folder.valid("npy/valid_version_2.npy", npy(version=2), "format version 2.0")
+    folder.valid("valid_version_2", npy(version=2), "format version 2.0")

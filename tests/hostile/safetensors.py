@@ -18,47 +18,43 @@ def tensors(text=None, data=NUMBERS, length=None, pad=True):
 
 def make_safetensors(folder):
     whole = tensors()
-    for size, what in ((0, "nothing"), (5, "half a header length"), (8, "no header"),
-                       (30, "half a header"), (len(whole) - 24, "no numbers"),
-                       (len(whole) - 1, "all but a byte")):
-        folder.refused(f"safetensors/cut_{size}.safetensors", whole[:size], f"cut off: {what}")
+    for size, what in ((0, "nothing"), (5, "half a header length"), (8, "no header"), (30, "half a header"),
+                       (len(whole) - 24, "no numbers"), (len(whole) - 1, "all but a byte")):
+        folder.refused(f"cut_{size}", whole[:size], f"cut off: {what}")
     for name, length, why in (
             ("0", 0, "header length 0"), ("1", 1, "header length 1"),
             ("file", len(whole), "the header is longer than the file"),
             ("2_32", 2**32, "a header of 4 GiB"), ("2_63", 2**63, "a header of 2^63 bytes"),
             ("2_64", 2**64 - 1, "a header of 2^64 - 1 bytes"), ("wraps", 2**64 - 8, "8 + it is 0")):
-        folder.refused(f"safetensors/length_{name}.safetensors", tensors(length=length), why)
+        folder.refused(f"length_{name}", tensors(length=length), why)
     large = 100_000_001 // folder.shrink
-    folder.refused("safetensors/length_100_mb.safetensors", joined(
+    folder.refused("length_100_mb", joined(
         struct.pack("<Q", large), b'{"x":' + info().encode() + b"}",
         repeat(b" ", large - len('{"x":' + info() + "}")), NUMBERS) if folder.shrink == 1 else
         struct.pack("<Q", 100_000_001) + b"{}", "a header of more than 100 MB")
 
     for name, text, why in (
-            ("text", "hello, world", "no JSON"), ("array", "[" + info() + "]", "not an object"),
-            ("number", "12345678", "not an object"), ("null", "null", "not an object"),
+            ("text", "hello, world", "no JSON"),
+            ("array", "[" + info() + "]", "not an object"),
+            ("number", "12345678", "not an object"),
+            ("null", "null", "not an object"),
             ("open", '{"x":' + info(), "the object is not closed"),
             ("more", '{"x":' + info() + "} {}", "more after the object"),
             ("spaces_before", '   {"x":' + info() + "}", "the format begins with {"),
-            ("zeros_after", ('{"x":' + info() + "}").encode() + bytes(10),
-             "padded with zero bytes"),
-            ("byte_order_mark", b"\xef\xbb\xbf" + ('{"x":' + info() + "}").encode(),
-             "a byte-order mark"),
+            ("zeros_after", ('{"x":' + info() + "}").encode() + bytes(10), "padded with zero bytes"),
+            ("byte_order_mark", b"\xef\xbb\xbf" + ('{"x":' + info() + "}").encode(), "a byte-order mark"),
             ("not_utf8", b'{"\xff\xfe":' + info().encode() + b"}", "not UTF-8"),
             ("lone_surrogate", '{"\\ud800":' + info() + "}", "half a surrogate pair"),
             ("deep_arrays", "[" * 100000, "100000 arrays inside each other"),
             ("deep_objects", '{"a":' * 100000, "100000 objects inside each other"),
             ("deep_metadata", '{"x":' + info() + ',"__metadata__":' + "[" * 100000 + "]" * 100000
              + "}", "100000 arrays inside each other"),
-            ("deep_shape", '{"x":' + info(shape="[" * 50000 + "]" * 50000) + "}",
-             "50000 arrays as a shape"),
-            ("same_name", '{"x":' + info() + ',"x":' + info(offsets="[24,48]") + "}",
-             "a name twice"),
+            ("deep_shape", '{"x":' + info(shape="[" * 50000 + "]" * 50000) + "}", "50000 arrays as a shape"),
+            ("same_name", '{"x":' + info() + ',"x":' + info(offsets="[24,48]") + "}", "a name twice"),
             ("same_name_escaped", '{"x":' + info() + ',"\\u0078":' + info(offsets="[24,48]") + "}",
              "a name twice, once escaped"),
             ("same_key", '{"x":' + info(more=',"shape":[3,2]') + "}", "a key twice"),
-            ("metadata_numbers", '{"__metadata__":{"a":1},"x":' + info() + "}",
-             "metadata that are no text"),
+            ("metadata_numbers", '{"__metadata__":{"a":1},"x":' + info() + "}", "metadata that are no text"),
             ("metadata_array", '{"__metadata__":["a"],"x":' + info() + "}", "metadata as an array"),
             ("tensor_text", '{"x":"F32"}', "a text in place of a tensor"),
             ("no_dtype", '{"x":{"shape":[2,3],"data_offsets":[0,24]}}', "a key is missing"),
@@ -68,8 +64,8 @@ def make_safetensors(folder):
             ("single_quotes", ('{"x":' + info() + "}").replace('"', "'"), "single quotes"),
             ("nan", '{"x":' + info(shape="[NaN,3]") + "}", "not a number")):
         data = NUMBERS * 2 if name.startswith("same_name") else NUMBERS
-        folder.refused(f"safetensors/header_{name}.safetensors", tensors(text, data), why)
-    folder.refused("safetensors/header_empty.safetensors", tensors("{}", b""), "no tensors")
+        folder.refused(f"header_{name}", tensors(text, data), why)
+    folder.refused("header_empty", tensors("{}", b""), "no tensors")
 
     for name, fields, why in (
             ("dtype_unknown", {"dtype": '"F99"'}, "no such dtype"),
@@ -99,54 +95,43 @@ def make_safetensors(folder):
             ("offsets_one", {"offsets": "[24]"}, "one offset"),
             ("offsets_three", {"offsets": "[0,24,24]"}, "three offsets"),
             ("offsets_text", {"offsets": '"0,24"'}, "offsets as a text")):
-        folder.refused(f"safetensors/{name}.safetensors", tensors('{"x":' + info(**fields) + "}"),
-                       why)
+        folder.refused(name, tensors('{"x":' + info(**fields) + "}"), why)
 
     def pair(first, second):
         return '{"x":' + info(offsets=first) + ',"y":' + info(offsets=second) + "}"
 
-    folder.refused("safetensors/offsets_overlap.safetensors",
+    folder.refused("offsets_overlap",
                    tensors(pair("[0,24]", "[16,40]"), NUMBERS + NUMBERS[8:]), "two tensors overlap")
-    folder.refused("safetensors/offsets_same.safetensors", tensors(pair("[0,24]", "[0,24]")),
-                   "two tensors of the same bytes")
-    folder.refused("safetensors/offsets_hole.safetensors",
-                   tensors(pair("[0,24]", "[32,56]"), NUMBERS + bytes(8) + NUMBERS), "a hole")
-    folder.refused("safetensors/offsets_hole_before.safetensors",
-                   tensors('{"x":' + info(offsets="[8,32]") + "}", bytes(8) + NUMBERS),
+    folder.refused("offsets_same", tensors(pair("[0,24]", "[0,24]")), "two tensors of the same bytes")
+    folder.refused("offsets_hole", tensors(pair("[0,24]", "[32,56]"), NUMBERS + bytes(8) + NUMBERS), "a hole")
+    folder.refused("offsets_hole_before", tensors('{"x":' + info(offsets="[8,32]") + "}", bytes(8) + NUMBERS),
                    "a hole before the first tensor")
-    folder.refused("safetensors/longer.safetensors", tensors() + b"more", "bytes after the tensors")
-    folder.refused("safetensors/is_pickle.safetensors",
-                   b"\x80\x02}q\x00(X\x01\x00\x00\x00xq\x01K\x01u.",
-                   "a pickle under another name")
-    folder.either("safetensors/dtype_f8.safetensors",
-                  tensors('{"x":' + info('"F8_E4M3"', offsets="[0,6]") + "}", bytes(6)), "float8")
-    folder.either("safetensors/key_more.safetensors",
-                  tensors('{"x":' + info(more=',"note":"more"') + "}"), "a fourth key")
-    folder.either("safetensors/shape_0_huge.safetensors", tensors(
+    folder.refused("longer", tensors() + b"more", "bytes after the tensors")
+    folder.refused("is_pickle", b"\x80\x02}q\x00(X\x01\x00\x00\x00xq\x01K\x01u.", "a pickle under another name")
+    folder.either("dtype_f8", tensors('{"x":' + info('"F8_E4M3"', offsets="[0,6]") + "}", bytes(6)), "float8")
+    folder.either("key_more", tensors('{"x":' + info(more=',"note":"more"') + "}"), "a fourth key")
+    folder.either("shape_0_huge", tensors(
         '{"x":' + info(shape="[0,4611686018427387904,8]", offsets="[0,0]") + "}", b""),
         "no elements, beside sizes whose product wraps round")
 
-    folder.valid("safetensors/valid_unpadded.safetensors", tensors(pad=False), "no padding")
-    folder.valid("safetensors/valid_spread.safetensors", tensors(
+    folder.valid("valid_unpadded", tensors(pad=False), "no padding")
+    folder.valid("valid_spread", tensors(
         '{\n "x" : { "shape" : [ 2 , 3 ],\t"data_offsets" : [ 0 , 24 ],'
         ' "dtype" : "F32" }\r\n}\n\t '),
         "white space, keys in another order")
-    folder.valid("safetensors/valid_escapes.safetensors", tensors(
+    folder.valid("valid_escapes", tensors(
         '{"\\u0078":' + info() + ',"\\ud83d\\ude00 \\"\\\\\\/":'
         + info(shape="[0]", offsets="[24,24]") + "}"), "escaped names, a surrogate pair")
-    folder.valid("safetensors/valid_reversed.safetensors", tensors(
-        '{"y":' + info(offsets="[24,48]") + ',"x":' + info() + "}", NUMBERS * 2),
-        "the header's order is not that of the bytes")
-    folder.valid("safetensors/valid_odd_offset.safetensors", tensors(
+    folder.valid("valid_reversed", tensors('{"y":' + info(offsets="[24,48]") + ',"x":' + info() + "}", NUMBERS * 2),
+                 "the header's order is not that of the bytes")
+    folder.valid("valid_odd_offset", tensors(
         '{"b":' + info('"U8"', "[3]", "[0,3]") + ',"x":' + info(offsets="[3,27]") + "}",
         b"abc" + NUMBERS), "floats at an odd offset")
     many = ",".join(f'"t{n}":' + info(shape="[0]", offsets="[24,24]") for n in range(20000))
-    folder.valid("safetensors/valid_20000_tensors.safetensors",
-                 tensors('{"x":' + info() + "," + many + "}"), "20000 empty tensors beside x")
+    folder.valid("valid_20000_tensors", tensors('{"x":' + info() + "," + many + "}"), "20000 empty tensors beside x")
     heads = ",".join(f'"heads.{n}.W_{part}.weight":' + info(shape="[0]", offsets="[24,24]")
                      for n in range(20000) for part in ("query", "key", "value"))
-    folder.refused("safetensors/many_heads.safetensors",
-                   tensors('{"x":' + info() + "," + heads + "}"), "20000 heads without a number")
+    folder.refused("many_heads", tensors('{"x":' + info() + "," + heads + "}"), "20000 heads without a number")
 
     def sparse(out):
         text = ('{"zeros":' + info('"U8"', f"[{4 * GIB}]", f"[0,{4 * GIB}]") + ',"x":'
@@ -154,7 +139,7 @@ def make_safetensors(folder):
         out.write(tensors(text, b""))
         out.seek(4 * GIB, 1)
         out.write(NUMBERS)
-    folder.valid("safetensors/valid_4_gib.safetensors", sparse,
+    folder.valid("valid_4_gib", sparse,
                  "x is after 4 GiB of zeros (the file is sparse): to be read without reading those")
 
 

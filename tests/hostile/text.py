@@ -24,16 +24,14 @@ def make_json(folder):
             ("exponent", "[[1e999999999, 2, 3]]", "an exponent beyond every float"),
             ("exponent_digits", "[[1e" + "9" * 100000 + "]]", "an exponent of 100000 digits"),
             ("closed_twice", "[[1,2,3],[4,5,6]]]", "closed once too often")):
-        folder.refused(f"json/{name}.json", content, why)
-    folder.refused("json/escaped_twice.json", '{"inputs": [[1,2]], "\\u0069nputs": [[3,4]]}',
-                   "a key twice, once escaped")
-    folder.either("json/point_1_mb.json", "[[1." + "0" * million + ", 2, 3], [4, 5, 6]]",
-                  "a number of 10^6 digits, 1")
-    folder.either("json/small_exponent.json", "[[1e-999999999, 2, 3], [4, 5, 6]]", "nearly 0")
-    folder.either("json/keys_100000.json", "{" + ",".join(
+        folder.refused(name, content, why)
+    folder.refused("escaped_twice", '{"inputs": [[1,2]], "\\u0069nputs": [[3,4]]}', "a key twice, once escaped")
+    folder.either("point_1_mb", "[[1." + "0" * million + ", 2, 3], [4, 5, 6]]", "a number of 10^6 digits, 1")
+    folder.either("small_exponent", "[[1e-999999999, 2, 3], [4, 5, 6]]", "nearly 0")
+    folder.either("keys_100000", "{" + ",".join(
         f'"k{n}":{n}' for n in range(100000)) + ',"inputs":[[1,2,3],[4,5,6]]}',
                   "100000 unknown keys")
-    folder.valid("json/valid.json", "\ufeff [[1, 2.0, 3e0],\r\n\t[40E-1, 5, 6.000]] \n",
+    folder.valid("valid", "\ufeff [[1, 2.0, 3e0],\r\n\t[40E-1, 5, 6.000]] \n",
                  "a byte-order mark, white space, every way to write a number")
 
 
@@ -52,14 +50,12 @@ def make_csv(folder):
             ("commas", ",,,\n,,,\n", "nothing but commas"),
             ("spaces_10_mb", repeat(b" ", 10 * million // shrink), "nothing but spaces"),
             ("empty_row", "1,2,3\n,,\n4,5,6\n", "a row of missing values between others")):
-        folder.refused(f"csv/{name}.csv", content, why)
-    folder.either("csv/line_50_mb.csv", repeat(b"1,", 50 * million // shrink - 1),
+        folder.refused(name, content, why)
+    folder.either("line_50_mb", repeat(b"1,", 50 * million // shrink - 1),
                   "one row of 25 million numbers: no memory for its weights")
-    folder.either("csv/comment_50_mb.csv",
-                  joined(b"#", repeat(b"a", 50 * million // shrink), b"\n1,2,3\n4,5,6\n"),
+    folder.either("comment_50_mb", joined(b"#", repeat(b"a", 50 * million // shrink), b"\n1,2,3\n4,5,6\n"),
                   "a comment of 50 MB before the numbers")
-    folder.either("csv/carriage_returns.csv", "1,2,3\r4,5,6\r", "line ends of old Macs")
-    folder.either("csv/quoted_newline.csv", '"to\nken",1,2,3\nb,4,5,6\n',
-                  "a line end inside a label")
-    folder.valid("csv/valid.csv", '\ufeff# comment\r\n"a","b",c\r\n1,"2",3e0\r\n\r\n4.,5,+6',
+    folder.either("carriage_returns", "1,2,3\r4,5,6\r", "line ends of old Macs")
+    folder.either("quoted_newline", '"to\nken",1,2,3\nb,4,5,6\n', "a line end inside a label")
+    folder.valid("valid", '\ufeff# comment\r\n"a","b",c\r\n1,"2",3e0\r\n\r\n4.,5,+6',
                  "a byte-order mark, quotes, Windows line ends, an empty line, no last line end")

@@ -13,10 +13,10 @@ from lines import commands, files, options, questions, values
 Case = namedtuple("Case", "group line stdin")
 
 # Each group and its cases in a quick run, which takes half a minute of processor time; at most MOST otherwise.
-GROUPS = ((options.helps, 50), (options.unknown, 40), (options.formats, 150), (options.flags, 260), (options.keys, 180),
+GROUPS = ((options.helps, 50), (options.formats, 150), (options.flags, 260), (options.keys, 180),
           (options.mixed, 220), (commands.explain, 100), (commands.pictures, 100), (commands.compare, 40),
           (commands.inspect, 40), (commands.batch, 90), (questions.models, 130), (questions.arrays, 60),
-          (questions.malformed, 50), (questions.golden, 40), (questions.manual, 70), (questions.ends, 60),
+          (questions.malformed, 50), (questions.golden, 40), (questions.manual, 70), (questions.tables, 100), (questions.ends, 60),
           (questions.kernels, 12), (questions.large, 0))
 MOST = 2000
 

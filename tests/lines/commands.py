@@ -8,11 +8,8 @@ MODELS = "gpt2 llama bert neox mistral qwen2".split()
 
 
 def explain(program):
-    ways = cut("""| --token 0 | --token 3 | CAUSAL | --softcap 2 --alibi CAUSAL | --rope half --window 2,1 CAUSAL |
-        --sink 0.5 --dropout 0.4 --dropout-seed 1 | --init rand --seed 3 | --mask-method renormalize |
-        --mask made/mask_bool.json --mask-true keep | --mask made/mask_add.csv | --init none | --qkv-bias |
-        --precision 9 | --head 1 | --batch 1 | -o walk.md | -o walk.txt | --kv-heads 1 | --kv-lengths 4 | --d-out 30 |
-        --scale 0.7""")
+    ways = cut("""| --token 3 | CAUSAL | --softcap 2 --alibi CAUSAL | --rope half --window 2,1 CAUSAL | --qkv-bias |
+        --sink 0.5 --dropout 0.4 --dropout-seed 1 | --mask made/mask_bool.json --mask-true keep | --kv-lengths 4""")
     for mode, form, dtype, way in spread(6, MODES, ("text", "markdown"), DTYPES, ways):
         line = f"attn explain {mode} {ASKED[mode]} {way.replace('CAUSAL', CAUSAL[mode])}".strip()
         twice = line.replace("tokens.csv", "batch.json").replace("journey.csv", "journey_twice.json")
@@ -43,18 +40,12 @@ DRAWN = """result.json result.ndjson result.npz result.safetensors result.csv re
 def pictures(program):
     for name, scale, terminal in spread(7, DRAWN, SCALES, TERMINALS):
         yield f"{terminal} attn plot made/{name} --color-scale {scale}".strip()
-    for name, scale, suffix in spread(8, DRAWN, SCALES, "svg png html SVG txt csv".split()):
-        yield f"attn plot made/{name} --color-scale {scale} -o out.{suffix}"
-    results = "all.json all.npz many.npz pretty.json result.json".split()
-    for name, array, output in spread(9, results, NAMES, cut("-o out.svg | -o out.png | -o out.html |")):
-        yield f"attn plot made/{name} --array {quoted(array)} {output}".strip()
-    arrays = "all scores attention_weights mask,scores masked_scores x".split()
-    for mode, suffix, scale, array in spread(10, MODES, "svg png html jpg".split(), SCALES, arrays):
-        yield (f"attn {mode} {ASKED[mode]} --plot out.{suffix} --plot-array {array} --emit all --color-scale {scale} "
-               "--format none")
-    outputs = cut("| --format none | -o out.json | --format table --emit all")
+    for name, scale, suffix, array in spread(8, DRAWN, SCALES, "svg png html txt".split(), ["", *NAMES]):
+        yield f"attn plot made/{name} --color-scale {scale} -o out.{suffix}" + (f" --array {quoted(array)}" if array else "")
+    outputs = cut("""--heatmap | --heatmap --format none | --heatmap -o out.json | --heatmap --format table --emit all |
+        --plot out.svg --plot-array all --emit all | --plot out.png --plot-array scores --format none | --plot out.html""")
     for mode, terminal, scale, output in spread(11, MODES, TERMINALS, SCALES, outputs):
-        yield f"{terminal} attn {mode} {ASKED[mode]} --heatmap --color-scale {scale} {output}".strip()
+        yield f"{terminal} attn {mode} {ASKED[mode]} --color-scale {scale} {output}".strip()
 
 
 COMPARED = """result.json result.ndjson result.npz result.safetensors result.csv result.tsv result.npy double.json
@@ -88,11 +79,9 @@ def batch(program):
         --mode self data/journey.csv made/tokens.csv made/batch.json | data/golden/torch.json |
         --each --mode causal data/journey.csv made/matrices.ndjson |
         --mode multihead data/arrays/several_stored.npz:inputs""")
-    ways = cut("""| --dry-run | --fail-fast | --max-failures 2 | --shard 2/3 | --dtype float64 | --emit all |
-        --format csv | --kernel generic | -o out.ndjson | -o out.json | -o out.csv | --resume out.ndjson | --heads 2 |
-        --precision 3 | --nonfinite null | --pretty | --seed 4 --dropout 0.5 | --heatmap | --plot out.svg |
-        --save-weights w.npz | --d-out 8 --init rand | --resume out.ndjson --dry-run | --weights data/models/gpt2 |
-        --token 1 | --mode cross | --threads 2 | --emit all --average-heads --dry-run""")
+    ways = cut("""| --dry-run | --fail-fast | --max-failures 2 | --shard 2/3 | --emit all | --format csv |
+        --kernel generic | -o out.ndjson | -o out.json | --resume out.ndjson | --heads 2 | --seed 4 --dropout 0.5 |
+        --heatmap | --weights data/models/gpt2 | --mode cross | --emit all --average-heads --dry-run""")
     for jobs, name, way in spread(13, (1, 2), requests, ways):
         yield f"attn batch {name} --jobs {jobs} {way}".strip()
         if " " not in name:
@@ -103,6 +92,4 @@ def batch(program):
         yield (f"cp made/{answered}.ndjson out.ndjson && "
                f"attn batch made/{name}.ndjson --jobs {jobs} --resume out.ndjson {repair}").strip()
     for option in program.options["batch"]:
-        yield from (f"attn batch made/good.ndjson {given(option, value)}" for value in said_to(option))
-    for option in {option: None for mode in MODES for option in program.options[mode]}:
-        yield from (f"attn batch made/good.ndjson -j 1 {given(option, value)}" for value in said_to(option)[:6])
+        yield from (f"attn batch made/good.ndjson -j 1 {given(option, value)}" for value in said_to(option))

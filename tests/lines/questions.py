@@ -41,10 +41,7 @@ def models(program):
     for path, family, suffix in spread(17, paths, FAMILIES, ("safetensors", "npz", "json")):
         mode, words = fitting(path)
         yield f"attn {mode} {words} --weights {path} --save-weights w.{suffix} --save-family {family} --format none"
-        yield f"attn {mode} {words} --weights {path} --family {family}"
-    styles = cut("| --style wrapper --d-out 2 | --qkv-bias | --init mha | --init rand | --no-out-proj")
-    for mode, family, style, suffix in spread(18, MODES, FAMILIES, styles, ("safetensors", "npz", "json", "txt")):
-        yield f"attn {mode} {ASKED[mode]} {style} --save-weights w.{suffix} --save-family {family} --format none"
+        yield f"attn {mode} {ASKED[mode]} --init rand --save-weights w.{suffix} --save-family {family} --format none"
     for name in sorted(os.listdir(os.path.join(program.folder, "made", "configs"))):
         yield (f"attn multihead --weights data/models/{name.split('.')[1]} --model-config made/configs/{name} "
                "--token-ids 1,8,3,3,6,2 --emit all")
@@ -63,12 +60,6 @@ def arrays(program):
     for name in "several_stored.npz several_deflated.npz names.safetensors types.safetensors".split():
         for member in ["", *"inputs query x a f4 F16 BF16 I64 inputs.npy __metadata__".split()]:
             yield f"attn self data/arrays/{name}:{member} --init none"
-    files = """data/journey.csv made/result.npz data/arrays/matrix_f4.npy made/matrices.ndjson
-        data/journey_twice.json""".split()
-    for name, form in spread(20, files, "auto json ndjson csv npy npz safetensors".split()):
-        read = f"--input-format {form}"
-        yield from (f"attn self {name} {read}", f"attn self {read} <{name}", f"cat {name} | attn self - {read}",
-                    f"cp {name} plain && attn self plain {read}", f"attn self -:inputs {read} <{name}")
 
 
 def malformed(program):
@@ -112,6 +103,13 @@ def manual(program):
     for line in found:
         if "data/" in line or not re.search(r"\b[A-Z]{4,}\b|requests.ndjson$|\|\|", line):
             yield line.replace("\\|", "|")
+
+
+def tables(program):
+    """The mistakes of cli/mistakes.tsv, and the questions of cli/same_answers.txt, which are asked in many ways."""
+    for name in ("mistakes.tsv", "same_answers.txt"):
+        with open(os.path.join(program.root, "tests", "cli", name), encoding="utf-8") as file:
+            yield from (line.rstrip("\n").split("\t")[-1] for line in file if "attn" in line and line[0] != "#")
 
 
 def ends(program):

@@ -31,10 +31,8 @@ SUFFIXES = """json ndjson jsonl csv tsv npy npz safetensors JSON Csv csv.1 txt s
     parquet pt""".split()
 KERNELS = "auto reference generic avx2 avx512 neon".split()
 FAMILIES = "gpt2 llama bert neox mha notebook".split()
-ARRAYS = """token_ids inputs normed_inputs W_query W_key W_value W_out b_query b_key b_value b_out
-    unrotated_queries unrotated_keys queries keys values
-    scores scaled_scores capped_scores mask biased_scores masked_scores masked_weights weights_before_dropout
-    dropout_mask attention_weights logsumexp present_key present_value head_outputs context_vectors""".split()
+with open(os.path.join(os.path.dirname(__file__), "../../data/schema/request.json"), encoding="utf-8") as request:
+    ARRAYS = json.load(request)["$defs"]["array"]["enum"]
 
 # What each mode computes unless a line says otherwise; how its queries see no later keys.
 ASKED = {"self": "data/journey.csv", "causal": "data/journey.csv", "multihead": "made/tokens.csv --heads 2",

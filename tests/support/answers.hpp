@@ -44,11 +44,4 @@ inline void check_error(const Words& words, const std::string& input, int code,
     CHECK(contains(outcome.err, part));
 }
 
-/// One on each line.
-inline std::vector<nlohmann::json> answers_in(const std::string& text) {
-    std::vector<nlohmann::json> answers;
-    for (const std::string& line : lines_of(text)) answers.push_back(nlohmann::json::parse(line));
-    return answers;
-}
-
 }  // namespace attn::test

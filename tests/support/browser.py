@@ -3,7 +3,6 @@
 https://chromedevtools.github.io/devtools-protocol/
 """
 
-import base64
 import json
 import os
 import select
@@ -127,8 +126,3 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.settle()
-
-    def picture(self, path):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(data))

@@ -21,6 +21,9 @@ class PageTest:
             self.failures += 1
             print(f"FAILED: {what}\n  expected {expected!r}\n  found    {found!r}")
 
+    def finds(self, what, expression, expected):
+        self.check(what, self.browser.evaluate(expression), expected)
+
     def text(self, identifier):
         return self.browser.evaluate(f"element('{identifier}').innerText")
 

@@ -22,11 +22,9 @@ class ControlTests(PageTest):
                    [weights, "mean of 3 heads", "key 1 “journey”", "log", "map"])
         self.browser.evaluate("history.back()")
         self.browser.settle()
-        self.check("back", self.browser.evaluate("[map.array, nameOfShown(), chosen.row]"),
-                   [scores, "batch 1, head 2", 3])
+        self.finds("back", "[map.array, nameOfShown(), chosen.row]", [scores, "batch 1, head 2", 3])
         self.follow("column=1")
-        self.check("a key, and a query to walk through", self.browser.evaluate("[chosen.by, chosen.column, chosen.row]"),
-                   ["column", 1, 5])
+        self.finds("a key, and a query to walk through", "[chosen.by, chosen.column, chosen.row]", ["column", 1, 5])
         self.follow("array=scores&batch=1&head=2&row=3&scale=row")
         for bad in ("", "x", "array=none&head=99&row=-1&scale=loud&view=3", "head=1e1&row=%ff%", "&&==&",
                     "row=99999999999999999999", "head=%3Cscript%3E&column=x", "head", "__proto__=1&constructor=2"):
@@ -45,7 +43,7 @@ class ControlTests(PageTest):
         self.click_on("element('save-svg')")
         self.click_on("element('save-png')")
         self.check("both are there", self.comes("savedNames.length === 2"), True)
-        self.check("names of the files", self.browser.evaluate("savedNames"),
+        self.finds("names of the files", "savedNames",
                    ["attention_weights-head-1.svg", "attention_weights-head-1.png"])
         text = self.browser.evaluate("saved[0].text()")
         tree = ElementTree.fromstring(text)
@@ -54,9 +52,8 @@ class ControlTests(PageTest):
             word in words for word in ("journey", SCRIPT, "</script><!-- &", "(empty)", "0.23", "masked")), True)
         self.check("title and settings", [word for word in words if "multihead" in word],
                    ["What each word attends to: multihead, head 1", "head 1 · multihead  attention_weights (3, 6, 6)"])
-        self.check("a PNG as large", self.browser.evaluate(
-            "createImageBitmap(saved[1]).then(({width, height}) => [width, height])"),
-            [2 * int(tree.get("width")), 2 * int(tree.get("height"))])
+        self.finds("a PNG as large", "createImageBitmap(saved[1]).then(({width, height}) => [width, height])",
+                   [2 * int(tree.get("width")), 2 * int(tree.get("height"))])
         self.browser.evaluate("choose({panel: 0})")
 
     def keyboard(self):
@@ -65,10 +62,8 @@ class ControlTests(PageTest):
             self.browser.press("Tab", 9)
             if self.browser.evaluate("document.activeElement.id") == "view":
                 break
-        self.check("Tab reaches the map",
-                   self.browser.evaluate("document.activeElement.id"), "view")
-        self.check("its focus is seen", self.browser.evaluate(
-            "getComputedStyle(view).outlineStyle"), "solid")
+        self.finds("Tab reaches the map", "document.activeElement.id", "view")
+        self.finds("its focus is seen", "getComputedStyle(view).outlineStyle", "solid")
         for _ in range(6):
             self.browser.press("ArrowUp", 38)
             self.browser.press("ArrowLeft", 37)
@@ -76,8 +71,7 @@ class ControlTests(PageTest):
         self.browser.press("ArrowDown", 40)
         self.browser.press("ArrowRight", 39)
         self.check_says("down and right", "query 1 “journey”, key 1 “journey”: 0.111")
-        self.check("the lines follow", self.text("lines-say").split(".")[0],
-                   "Pointed at: query 1 “journey”")
+        self.check("the lines follow", self.text("lines-say").split(".")[0], "Pointed at: query 1 “journey”")
         self.browser.press("PageDown", 34)
         self.check_says("the next head", "query 1 “journey”, key 1 “journey”: 0.211")
         self.browser.press("Enter", 13, "\r")
@@ -98,22 +92,20 @@ class ControlTests(PageTest):
     def narrow(self):
         for width in (20, 60, 61, 68, 76, 100, 200, 320, 390, 400, 768, 1000):
             self.browser.resize(width, 800)
-            self.check(f"{width} pixels are laid out at once", self.browser.evaluate(
-                "[1, 2, 3].some(() => { const begin = performance.now(); layOut(); drawMap();"
-                " return performance.now() - begin < 1000; })"), True)
+            self.finds(f"{width} pixels are laid out at once",
+                       "[1, 2, 3].some(() => { const begin = performance.now(); layOut(); drawMap();"
+                       " return performance.now() - begin < 1000; })", True)
             if width >= 320:
-                self.check(f"nothing beside a window of {width} pixels", self.browser.evaluate(
-                    "document.documentElement.scrollWidth"), width)
-            self.check(f"cells of a window of {width} pixels", self.browser.evaluate(
-                "layout.cellWidth > 0 && layout.cellHeight > 0"), True)
+                self.finds(f"nothing beside a window of {width} pixels", "document.documentElement.scrollWidth",
+                           width)
+            self.finds(f"cells of a window of {width} pixels", "layout.cellWidth > 0 && layout.cellHeight > 0", True)
         self.browser.resize(1280, 900)
 
     def hidden_frame(self, path):
         """In a frame that is not shown, then is."""
-        self.browser.evaluate(
-            "new Promise((done) => { const frame = document.createElement('iframe');"
-            f" frame.id = 'frame'; frame.style.display = 'none'; frame.src = 'file://{path}';"
-            " frame.onload = () => done(); document.body.append(frame); setTimeout(done, 3000); })")
+        self.browser.evaluate("new Promise((done) => { const frame = document.createElement('iframe');"
+                              f" frame.id = 'frame'; frame.style.display = 'none'; frame.src = 'file://{path}';"
+                              " frame.onload = () => done(); document.body.append(frame); setTimeout(done, 3000); })")
         begin = time.monotonic()
         self.browser.evaluate("element('frame').style.display = 'block'; element('frame').style.width = '0'")
         self.browser.settle()
@@ -125,10 +117,8 @@ class ControlTests(PageTest):
     def touches(self):
         """The first tap hits what is below it, though a text above changes."""
         self.browser.resize(390, 800)
-        self.browser.evaluate("isPointing = false; say(); scrollTo(0, 0);"
-                              " view.scrollIntoView({block: 'center'})")
+        self.browser.evaluate("isPointing = false; say(); scrollTo(0, 0);" " view.scrollIntoView({block: 'center'})")
         for row, column in ((3, 2), (0, 0), (5, 5), (2, 0)):
             self.browser.tap(*self.place_of(row, column))
-            self.check(f"a tap on row {row}", self.browser.evaluate(
-                "[chosen.row, cursor.row, cursor.column]"), [row, row, column])
+            self.finds(f"a tap on row {row}", "[chosen.row, cursor.row, cursor.column]", [row, row, column])
         self.browser.resize(1280, 900)

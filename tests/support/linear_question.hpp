@@ -69,8 +69,7 @@ void normalise(Tensor4<T>& keys) {
     }
 }
 
-template <class T>
-double log_decay(Dice& dice, Decay decay) {
+inline double log_decay(Dice& dice, Decay decay) {
     switch (decay) {
         case Decay::none:
         case Decay::zero: return 0;
@@ -117,8 +116,7 @@ Question<T> question_of(std::uint32_t seed, std::size_t tokens) {
     if (decay != Decay::none) {
         q.call.recurrence.decay =
             Tensor4<T>::from_shape({batch, kv_heads, tokens, by_dimension ? d_k : 1});
-        for (T& e : q.call.recurrence.decay)
-            e = static_cast<T>(std::exp(log_decay<T>(dice, decay)));
+        for (T& e : q.call.recurrence.decay) e = static_cast<T>(std::exp(log_decay(dice, decay)));
     }
     if (dice.one_in(2))
         q.call.recurrence.past_state =

@@ -1,11 +1,11 @@
-// Prints the JSON Schema of a request or of a result, made from the tables of options, modes and
-// arrays: attn_make_schema request|result. They are in data/schema; a test compares them.
+// Prints data/schema/request.json, the JSON Schema of a request, made from the tables of options,
+// modes and arrays. Schemas of results take the names of arrays from it. A test compares them.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +15,6 @@
 #include "cli/args/args.hpp"
 #include "cli/model/model.hpp"
 #include "cli/request/request.hpp"
-#include "core/layer/mask_rows.hpp"
 #include "core/operator/arrays.hpp"
 #include "core/plan/modes.hpp"
 #include "io/read/examples.hpp"
@@ -25,26 +24,23 @@ namespace {
 using namespace attn;
 using json = nlohmann::ordered_json;
 
-constexpr const char* draft = "https://json-schema.org/draft/2020-12/schema";
 constexpr const char* array_ref = "array.json";
 
 json names_of_modes() {
     json names = json::array();
     for (const ModeRow& row : mode_rows) names.push_back(row.name);
-    return names;
-}
-
-json names_of_all_modes() {
-    json names = names_of_modes();
     names.push_back(cli::model_command.name);
     return names;
 }
 
+/// The names of arrays of every mode, and of those that models have as well.
 json names_of_arrays() {
-    json names = json::array();
+    json arrays = json::array(), of_models = json::array();
     for (const ArrayRow& row : all_arrays)
-        if (row.from != From::trace) names.push_back(row.name);
-    return names;
+        if (row.from != From::trace) arrays.push_back(row.name);
+    for (const cli::ModelArray& row : cli::model_arrays()) of_models.push_back(row.name);
+    for (const std::string& name : cli::arrays_of_stacks()) of_models.push_back(name);
+    return {{"array", {{"enum", arrays}}}, {"model_array", {{"enum", of_models}}}};
 }
 
 /// Of a number within the option's limits.
@@ -81,24 +77,17 @@ json list_of(const json& items) {
 
 json example_schema() {
     json names = json::array();
-    const std::string all(io::example_names);
-    for (std::size_t from = 0; from < all.size();) {
-        const std::size_t bar = std::min(all.find('|', from), all.size());
-        names.push_back(all.substr(from, bar - from));
-        from = bar + 1;
-    }
+    std::istringstream all{std::string(io::example_names)};
+    for (std::string name; std::getline(all, name, '|');) names.push_back(name);
     return {{"enum", names}};
 }
 
 json strings_schema(const cli::Option& option) {
     json item{{"type", "string"}, {"minLength", 1}};
-    if (std::strcmp(option.key, "emit") == 0) {
-        json names = names_of_arrays();
-        for (const cli::ModelArray& row : cli::model_arrays()) names.push_back(row.name);
-        for (const std::string& name : cli::arrays_of_stacks()) names.push_back(name);
-        names.push_back("all");
-        item = {{"enum", names}};
-    }
+    if (std::strcmp(option.key, "emit") == 0)
+        item = {
+            {"anyOf",
+             {{{"$ref", "#/$defs/array"}}, {{"$ref", "#/$defs/model_array"}}, {{"const", "all"}}}}};
     if (std::string_view(option.key).ends_with("tokens")) item = {{"type", "string"}};
     return list_schema(item, option.limits, false);
 }
@@ -170,210 +159,48 @@ std::vector<const cli::Option*> model_keys() {
     return keys;
 }
 
+/// A request of this mode has no other keys.
+json keys_of_mode(std::string_view mode, const json& names) {
+    return {{"if", {{"properties", {{"mode", {{"const", mode}}}}}, {"required", {"mode"}}}},
+            {"then", {{"propertyNames", {{"enum", names}}}}}};
+}
+
 json request_schema() {
     const json path{{"type", "string"}, {"minLength", 1}};
     json keys;
-    keys["mode"] = {{"enum", names_of_all_modes()}};
+    keys["mode"] = {{"enum", names_of_modes()}};
     keys["id"] = {{"type", {"string", "integer", "null"}},
                   {"description", "given back in the answer"}};
     keys["meta"] = {{"description", "any value, given back in the answer as it is"}};
+    json of_model{"mode", "id", "meta"}, by_mode = json::array();
+    for (const cli::Option* option : model_keys()) of_model.push_back(option->key);
     keys["inputs"] = {{"anyOf", json{{{"$ref", array_ref}}, path}},
                       {"description", "(tokens, d_in) or (batch, tokens, d_in), or a file"}};
-    const json common{"mode", "id", "meta", "inputs"};
-    json by_mode = json::array();
     for (const ModeRow& row : mode_rows) {
-        json names = common;
+        json names{"mode", "id", "meta", "inputs"};
         for (const cli::Option& option : cli::options())
             if ((option.use & cli::as_key) != 0 && (option.modes & cli::in(row.mode)) != 0)
                 names.push_back(option.key);
-        by_mode.push_back(
-            {{"if", {{"properties", {{"mode", {{"const", row.name}}}}}, {"required", {"mode"}}}},
-             {"then", {{"propertyNames", {{"enum", names}}}}}});
+        by_mode.push_back(keys_of_mode(row.name, names));
     }
-    json of_model{"mode", "id", "meta"};
-    for (const cli::Option* option : model_keys()) of_model.push_back(option->key);
-    by_mode.push_back({{"if",
-                        {{"properties", {{"mode", {{"const", cli::model_command.name}}}}},
-                         {"required", {"mode"}}}},
-                       {"then", {{"propertyNames", {{"enum", of_model}}}}}});
+    by_mode.push_back(keys_of_mode(cli::model_command.name, of_model));
     for (const cli::Option& option : cli::options())
         if ((option.use & cli::as_key) != 0)
             keys[option.key] = or_null(field_schema(option), option.help);
     for (const cli::Option* option : model_keys())
         if (!keys.contains(option->key))
             keys[option->key] = or_null(field_schema(*option), option->help);
-    return {{"$schema", draft},   {"title", "A request to attn"},  {"type", "object"},
-            {"properties", keys}, {"additionalProperties", false}, {"allOf", by_mode}};
-}
-
-/// An object with all of these members and no others.
-json object_of(const json& members) {
-    json names = json::array();
-    for (const auto& [name, schema] : members.items()) names.push_back(name);
-    return {{"type", "object"},
-            {"properties", members},
-            {"required", names},
-            {"additionalProperties", false}};
-}
-
-/// How the arrays of a result are laid out (cli/output/head.hpp).
-json layout_schema() {
-    json masks = json::array(), arrays = json::object();
-    for (const MaskRow& row : mask_rows()) masks.push_back(row.key);
-    for (const json& name : names_of_arrays())
-        arrays[name.get<std::string>()] = list_of({{"type", "string"}});
-    const json count{{"type", "integer"}, {"minimum", 0}};
-    const json shape = list_of({{"type", "integer"}, {"minimum", 1}});
-    json layout = object_of(
-        {{"queries", {{"type", "integer"}, {"minimum", 1}}},
-         {"first_query", count},
-         {"past_len", count},
-         {"offset", list_of({{"type", "integer"}})},
-         {"masks", list_of({{"enum", masks}})},
-         {"boolean", list_of({{"enum", masks}})},
-         {"operands", {{"type", "object"}, {"additionalProperties", shape}}},
-         {"axes", {{"type", "object"}, {"properties", arrays}, {"additionalProperties", false}}}});
-    layout["properties"]["heads"] = {{"type", "array"}, {"minItems", 1}, {"items", count}};
-    return layout;
-}
-
-const json id_schema{{"type", {"string", "integer"}}};
-
-void add_arrays(json& members) {
-    for (const json& name : names_of_arrays())
-        members[name.get<std::string>()] = {{"$ref", array_ref}};
-}
-
-/// Arrays of layers are lists with an entry for each layer, null if it has no such array.
-void add_model_arrays(json& members) {
-    const json lists = list_of({{"anyOf", {{{"$ref", array_ref}}, {{"type", "null"}}}}});
-    json names = names_of_arrays();
-    for (const cli::ModelArray& row : cli::model_arrays()) {
-        if (row.of_layers)
-            names.push_back(row.name);
-        else
-            members[std::string(row.name)] = {{"$ref", array_ref}};
-    }
-    members["encoder_last_hidden_state"] = {{"$ref", array_ref}};
-    for (const std::string prefix : {"", "encoder_", "decoder_"})
-        for (const json& name : names) members[prefix + name.get<std::string>()] = lists;
-}
-
-json counts_schema() {
-    return list_of({{"type", "integer"}, {"minimum", 0}});
-}
-
-json bare_schema() {
-    json members{{"id", id_schema}, {"meta", json::object()}}, of_model = members;
-    add_arrays(members);
-    of_model["layer_numbers"] = of_model["generated"] = counts_schema();
-    of_model["generated_text"] = {{"type", "string"}};
-    add_model_arrays(of_model);
-    return {{"$schema", draft},
-            {"title", "A result of attn, written with --bare"},
+    return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+            {"title", "A request to attn"},
             {"type", "object"},
-            {"minProperties", 1},
-            {"if", {{"required", {"layer_numbers"}}}},
-            {"then", {{"properties", of_model}, {"additionalProperties", false}}},
-            {"else", {{"properties", members}, {"additionalProperties", false}}}};
-}
-
-/// The config, shapes and layout of one attention of a model; the config has only settings of the
-/// attention, and an attention without a softmax has only axes.
-json attention_schema() {
-    json config = json::object();
-    for (const char* key : {"d_k", "d_v"}) config[key] = {{"type", "integer"}, {"minimum", 1}};
-    for (const cli::Option& option : cli::options())
-        if ((option.use & cli::as_saved) != 0) config[option.key] = field_schema(option);
-    json layout = layout_schema();
-    layout["required"] = {"axes"};
-    layout["properties"]["axes"] = {{"type", "object"},
-                                    {"additionalProperties", list_of({{"type", "string"}})}};
-    return {
-        {"type", "object"},
-        {"properties",
-         {{"config", {{"type", "object"}, {"properties", config}, {"additionalProperties", false}}},
-          {"shapes", {{"$ref", "#/$defs/shapes"}}},
-          {"layout", layout}}},
-        {"required", {"layout"}},
-        {"additionalProperties", false}};
-}
-
-/// A layer, or those of an encoder and a decoder.
-json layer_schema() {
-    json parts;
-    for (const char* part : {"encoder", "decoder", "cross"})
-        parts[part] = {{"$ref", "#/$defs/attention"}};
-    return {{"anyOf",
-             {{{"$ref", "#/$defs/attention"}},
-              {{"type", "object"}, {"properties", parts}, {"additionalProperties", false}}}}};
-}
-
-/// The members of a result before its arrays that all modes have.
-json head_members(const json& mode) {
-    json members;
-    members["schema"] = {{"const", cli::schemas::result}};
-    members["id"] = id_schema;
-    members["meta"] = json::object();
-    members["mode"] = mode;
-    for (const char* labels : {"tokens", "context_tokens"})
-        members[labels] = {{"type", "array"}, {"minItems", 1}, {"items", {{"type", "string"}}}};
-    members["config"] = {{"$ref", "request.json"}, {"required", {"mode"}}};
-    return members;
-}
-
-json model_result_schema() {
-    json members = head_members({{"const", cli::model_command.name}});
-    members["decoder_tokens"] = members["context_tokens"];
-    members.erase("context_tokens");
-    members["layer_numbers"] = members["generated"] = counts_schema();
-    members["generated_text"] = {{"type", "string"}};
-    members["layers"] = {{"type", "object"},
-                         {"patternProperties", {{"^[0-9]+$", {{"$ref", "#/$defs/layer"}}}}},
-                         {"additionalProperties", false}};
-    add_model_arrays(members);
-    return {{"properties", members},
-            {"required", {"schema", "mode", "config", "layer_numbers", "layers"}},
-            {"additionalProperties", false}};
-}
-
-json result_schema() {
-    const json size{{"type", "integer"}, {"minimum", 0}};
-    json sizes;
-    for (const char* name :
-         {"batch", "heads", "kv_heads", "q_len", "kv_len", "d_in", "d_k", "d_v", "d_out"})
-        sizes[name] = size;
-    json members = head_members({{"$ref", "#/$defs/mode"}});
-    members["shapes"] = {{"$ref", "#/$defs/shapes"}};
-    members["layout"] = {{"$ref", "#/$defs/layout"}};
-    add_arrays(members);
-    return {{"$schema", draft},
-            {"title", "A result of attn"},
-            {"type", "object"},
-            {"if",
-             {{"properties", {{"mode", {{"const", cli::model_command.name}}}}},
-              {"required", {"mode"}}}},
-            {"then", {{"$ref", "#/$defs/model"}}},
-            {"else",
-             {{"properties", members},
-              {"required", {"schema", "mode", "config", "shapes"}},
-              {"additionalProperties", false}}},
-            {"$defs",
-             {{"mode", {{"enum", names_of_modes()}}},
-              {"shapes", object_of(sizes)},
-              {"layout", layout_schema()},
-              {"attention", attention_schema()},
-              {"layer", layer_schema()},
-              {"model", model_result_schema()}}}};
+            {"properties", keys},
+            {"additionalProperties", false},
+            {"allOf", by_mode},
+            {"$defs", names_of_arrays()}};
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    const std::string which = argc == 2 ? argv[1] : "";
-    const std::map<std::string, json (*)()> makers{
-        {"request", request_schema}, {"result", result_schema}, {"bare", bare_schema}};
-    if (const auto make = makers.find(which); make != makers.end())
-        return std::puts(make->second().dump(1).c_str()), 0;
-    return std::fputs("attn_make_schema request|result|bare\n", stderr), 2;
+int main() {
+    std::puts(request_schema().dump(1).c_str());
 }

@@ -5,14 +5,13 @@ from support.browser_page import SCRIPT, PageTest
 
 class MapTests(PageTest):
     def loads(self):
-        self.check("title", self.browser.evaluate("document.title"),
-                   "What each word attends to: multihead, 3 heads")
+        self.finds("title", "document.title", "What each word attends to: multihead, 3 heads")
         self.check("heading", self.text("title"), "What each word attends to: multihead, 3 heads")
         self.check("settings", self.text("settings"), "multihead attention_weights (3, 6, 6)")
-        self.check("every element with a name for those who do not see", self.browser.evaluate(
-            "[...document.querySelectorAll('select, button, #view, #bar-list')].filter((e) =>"
-            " !(e.ariaLabel || e.labels?.length || e.textContent.trim()"
-            " || e.hasAttribute('aria-labelledby'))).map((e) => e.id)"), [])
+        self.finds("every element with a name for those who do not see",
+                   "[...document.querySelectorAll('select, button, #view, #bar-list')].filter((e) =>"
+                   " !(e.ariaLabel || e.labels?.length || e.textContent.trim()"
+                   " || e.hasAttribute('aria-labelledby'))).map((e) => e.id)", [])
 
     def hovers(self):
         self.point_at(3, 1)
@@ -22,8 +21,7 @@ class MapTests(PageTest):
         self.point_at(5, 2)
         self.check_says("a token that looks like a script",
                         f"query 5 “step”, key 2 “{SCRIPT}”: 0.152")
-        self.check("it is text", self.browser.evaluate(
-            "document.querySelectorAll('main script').length"), 0)
+        self.finds("it is text", "document.querySelectorAll('main script').length", 0)
 
     def colors(self):
         self.check("1 is the end of viridis", self.color_at(0, 0), [0xfd, 0xe7, 0x25, 255])
@@ -46,26 +44,26 @@ class MapTests(PageTest):
         self.click_on("thumbnailsIn('strip')[2]")
         self.check_says("head 2 by its picture",
                         f"query 4 “</script><!-- &”, key 2 “{SCRIPT}”: 0.342")
-        self.check("the chosen picture is marked", self.browser.evaluate(
-            "thumbnailsIn('strip').map((e) => e.ariaPressed)"), ["false", "false", "true", "false"])
+        self.finds("the chosen picture is marked", "thumbnailsIn('strip').map((e) => e.ariaPressed)",
+                   ["false", "false", "true", "false"])
         self.point_at(5, 0)
         self.check_says("no number", "query 5 “step”, key 0 “Your”: no number")
         self.check("its colour", self.color_at(5, 0), [255, 0, 255, 255])
         self.click_on("element('previous')")
         self.click_on("element('previous')")
-        self.check("back at head 0", self.browser.evaluate("chosen.panel"), 0)
+        self.finds("back at head 0", "chosen.panel", 0)
 
     def mean_of_heads(self):
         self.click_on("thumbnailsIn('strip')[3]")
         self.point_at(3, 1)
         self.check_says("the mean", "query 3 “(empty)”, key 1 “journey”: 0.231, mean of 3 heads")
-        self.check("in the list", self.browser.evaluate("element('axis-0').value"), "mean")
+        self.finds("in the list", "element('axis-0').value", "mean")
         self.click_on("element('strip').querySelectorAll('input')[1]")
         self.check_says("of two", "query 3 “(empty)”, key 1 “journey”: 0.231, mean of 2 heads")
         self.click_on("element('strip').querySelectorAll('input')[2]")
         self.check_says("of one", "query 3 “(empty)”, key 1 “journey”: 0.131, mean of 1 head")
         self.click_on("element('strip').querySelectorAll('input')[3]")
-        self.check("all again", self.browser.evaluate("chosen.without.size"), 0)
+        self.finds("all again", "chosen.without.size", 0)
         self.point_at(5, 0)
         self.check_says("a number that is none stays one",
                         "query 5 “step”, key 0 “Your”: no number, mean of 3 heads")
@@ -84,8 +82,8 @@ class MapTests(PageTest):
                    "Pointed at: query 1 “journey”. Most: “journey” 0.11, “Your” 0.11")
         self.check("the title is of what is chosen", self.text("lines-title"),
                    "What “</script><!-- &” attends to, head 0")
-        self.check("what it does not see", self.browser.evaluate(
-            "[2, 3, 4, 5].every((i) => buttonOf('column', i).classList.contains('dim'))"), True)
+        self.finds("what it does not see",
+                   "[2, 3, 4, 5].every((i) => buttonOf('column', i).classList.contains('dim'))", True)
         self.browser.point(5, 5)
         self.check("and back", self.text("lines-say")[:5], "Most:")
         self.click_on("buttonOf('column', 5)")
@@ -95,8 +93,7 @@ class MapTests(PageTest):
         self.check("swapped", self.text("lines-title"), "What “step” attends to, head 0")
         self.browser.press("Tab", 9)
         self.browser.press("Tab", 9)
-        self.check("Tab reaches the tokens", self.browser.evaluate(
-            "document.activeElement === buttonOf('row', 5)"), True)
+        self.finds("Tab reaches the tokens", "document.activeElement === buttonOf('row', 5)", True)
         self.browser.press("ArrowUp", 38)
         self.check("an arrow shows the one above", self.text("lines-say").split(".")[0],
                    "Pointed at: query 4 “</script><!-- &”")
@@ -110,54 +107,47 @@ class MapTests(PageTest):
     def bars(self):
         self.browser.click(*self.place_of(2, 1))
         self.check("title of the bars", self.text("bars-title"), f"query 2 “{SCRIPT}”")
-        self.check("numbers of the bars", self.browser.evaluate(
-            "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)"),
-            ["0.12", "0.121", "0.122"])
-        self.check("what they mean", self.text("bars-note"),
-                   "A full bar is 0.12, the largest here. 3 masked.")
-        self.check("the longest fills its track", self.browser.evaluate(
-            "document.querySelectorAll('#bar-list .bar')[2].style.width"), "100%")
-        x, y = self.place_of(4, 0)
-        self.browser.click(x - 20, y)
-        self.check("by the label of a row", self.text("bars-title"), "query 4 “</script><!-- &”")
+        self.finds("numbers of the bars",
+                   "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)",
+                   ["0.12", "0.121", "0.122"])
+        self.check("what they mean", self.text("bars-note"), "A full bar is 0.12, the largest here. 3 masked.")
+        self.finds("the longest fills its track", "document.querySelectorAll('#bar-list .bar')[2].style.width",
+                   "100%")
+        self.browser.click(*self.place_of(4, 0))
         self.click_on("element('largest-first')")
-        self.check("largest first", self.browser.evaluate(
-            "document.querySelector('#bar-list .number').textContent"), "0.144")
+        self.finds("largest first", "document.querySelector('#bar-list .number').textContent", "0.144")
         self.click_on("element('largest-first')")
         x, y = self.place_of(0, 4)
         self.browser.click(x, y - 20)
         self.check("by the label of a column", self.text("bars-title"), "key 4 “</script><!-- &”")
-        self.check("its numbers", self.browser.evaluate(
-            "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)"),
-            ["0.144", "0.154"])
+        self.finds("its numbers", "[...document.querySelectorAll('#bar-list .number')].map((e) => e.textContent)",
+                   ["0.144", "0.154"])
         self.browser.click(*self.place_of(4, 0))
 
     def arrays(self):
         self.choose_with_keys("array", "ArrowDown")
         self.check("the row stays", self.text("bars-title"), "query 4 “</script><!-- &”")
-        self.check("no lines of scores", self.browser.evaluate("element('lines').hidden"), True)
+        self.finds("no lines of scores", "element('lines').hidden", True)
         self.point_at(3, 3)
         self.check_says("another array", "query 3 “(empty)”, key 3 “(empty)”: -1.5")
         self.check("its title", self.text("settings"), "multihead scores (2, 3, 6, 6)")
-        self.check("its ends of the scale", self.browser.evaluate(
-            "[...element('ticks').children].map((e) => e.textContent)"), ["-10", "-5", "0", "5", "10"])
+        self.finds("its ends of the scale", "[...element('ticks').children].map((e) => e.textContent)",
+                   ["-10", "-5", "0", "5", "10"])
         self.choose_with_keys("axis-0", "ArrowDown")
         self.check_says("another batch entry", "query 3 “(empty)”, key 3 “(empty)”: 1.5")
         self.choose_with_keys("axis-1", "ArrowDown")
         self.check_says("its second head", "query 3 “(empty)”, key 3 “(empty)”: 2.5")
-        self.check("its name", self.browser.evaluate("view.ariaLabel"), "scores batch 1, head 1")
+        self.finds("its name", "view.ariaLabel", "scores batch 1, head 1")
         self.choose_with_keys("axis-0", "ArrowUp")
         self.check_says("the same head before", "query 3 “(empty)”, key 3 “(empty)”: -0.5")
         self.choose_with_keys("axis-1", "ArrowUp")
         self.choose_with_keys("array", "ArrowUp")
 
     def arrays_while_thumbnails_are_drawn(self):
-        self.browser.evaluate(
-            "for (let i = 0; i < 40; ++i) choose({array: i % 2, view: i % 3 ? 'grid' : 'map',"
-            " scale: contents.scales[i % contents.scales.length]})")
-        self.browser.evaluate(
-            "(async () => { for (let i = 0; i < 20; ++i) { choose({array: i % 2, view: 'grid'});"
-            " await new Promise((go) => setTimeout(go, i)); } })()")
+        self.browser.evaluate("for (let i = 0; i < 40; ++i) choose({array: i % 2, view: i % 3 ? 'grid' : 'map',"
+                              " scale: contents.scales[i % contents.scales.length]})")
+        self.browser.evaluate("(async () => { for (let i = 0; i < 20; ++i) { choose({array: i % 2, view: 'grid'});"
+                              " await new Promise((go) => setTimeout(go, i)); } })()")
         self.browser.evaluate("choose({array: 0, panel: 0, view: 'map', scale: 'fixed'})")
         self.browser.settle()
         self.check("back", self.text("settings"), "multihead attention_weights (3, 6, 6)")
@@ -165,24 +155,23 @@ class MapTests(PageTest):
     def grid(self):
         self.browser.evaluate("choose({array: 1, panel: 4, view: 'map'}); view.focus()")
         self.browser.press("Escape", 27)
-        self.check("Escape shows all matrices", self.browser.evaluate(
-            "[element('overview').hidden, element('columns').hidden]"), [False, True])
-        self.check("with names", self.browser.evaluate(
-            "[...element('grid').querySelectorAll('span')].map((e) => e.textContent)"),
-            ["", "head 0", "head 1", "head 2", "batch 0", "batch 1"])
+        self.finds("Escape shows all matrices", "[element('overview').hidden, element('columns').hidden]",
+                   [False, True])
+        self.finds("with names", "[...element('grid').querySelectorAll('span')].map((e) => e.textContent)",
+                   ["", "head 0", "head 1", "head 2", "batch 0", "batch 1"])
         focused = "thumbnailsIn('grid').indexOf(document.activeElement)"
-        self.check("the focus is on the one that was shown", self.browser.evaluate(focused), 4)
+        self.finds("the focus is on the one that was shown", focused, 4)
         for key, code, there in (("ArrowUp", 38, 1), ("ArrowRight", 39, 2), ("PageDown", 34, 3),
                                  ("ArrowLeft", 37, 2), ("ArrowUp", 38, 2), ("Home", 36, 0),
                                  ("ArrowDown", 40, 3), ("End", 35, 5)):
             self.browser.press(key, code)
-            self.check(f"{key} in the grid", self.browser.evaluate(focused), there)
+            self.finds(f"{key} in the grid", focused, there)
         self.check("they are drawn", self.comes(
             "thumbnailsIn('grid').every(({firstChild: {width, height}, firstChild}) =>"
             " firstChild.getContext('2d').getImageData(0, 0, width, height).data.some((b) => b))"), True)
         self.browser.press("Enter", 13, "\r")
-        self.check("Enter opens it", self.browser.evaluate("view.ariaLabel"), "scores batch 1, head 2")
-        self.check("there is a map again", self.browser.evaluate("element('columns').hidden"), False)
+        self.finds("Enter opens it", "view.ariaLabel", "scores batch 1, head 2")
+        self.finds("there is a map again", "element('columns').hidden", False)
         self.browser.evaluate("choose({array: 0, panel: 0})")
 
     def means(self):
@@ -194,8 +183,7 @@ class MapTests(PageTest):
         self.browser.press("End", 35)
         self.check_says("all of it is masked", "query 2, key 1028: masked")
         self.check("the note", self.text("note"), "each cell is the largest of 2 x 2 elements")
-        self.check("the end of the scale", self.browser.evaluate(
-            "element('ticks').lastChild.textContent"), "1")
+        self.finds("the end of the scale", "element('ticks').lastChild.textContent", "1")
         before = self.browser.evaluate("layout.cellWidth")
         for _ in range(3):
             self.browser.press("+")
@@ -208,20 +196,16 @@ class MapTests(PageTest):
         """Of lists too long for the lines: what is near, and what is heaviest."""
         self.browser.evaluate("choose({row: 300})")
         self.browser.settle()
-        self.check("tokens about the chosen one", self.browser.evaluate(
-            "[placeIn.row.size, placeIn.row.has(290), placeIn.row.has(319)]"), [40, True, True])
-        self.check("and before them", self.browser.evaluate(
-            "element('queries').firstChild.textContent"), "↑ 280 more")
-        self.check("the rest", self.browser.evaluate(
-            "element('key-tokens').lastChild.textContent"), "475 others, 300 at most")
-        self.check("bars of the largest", self.browser.evaluate(
-            "[element('bar-list').children.length, element('bars-note').textContent]"),
-            [100, "A full bar is 300, the largest here. The 100 largest of 301. 214 masked."])
+        self.finds("tokens about the chosen one", "[placeIn.row.size, placeIn.row.has(290), placeIn.row.has(319)]",
+                   [40, True, True])
+        self.finds("and before them", "element('queries').firstChild.textContent", "↑ 280 more")
+        self.finds("the rest", "element('key-tokens').lastChild.textContent", "475 others, 300 at most")
+        self.finds("bars of the largest", "[element('bar-list').children.length, element('bars-note').textContent]",
+                   [100, "A full bar is 300, the largest here. The 100 largest of 301. 214 masked."])
         self.browser.evaluate("buttonOf('row', 300).focus()")
         for _ in range(3):
             self.browser.press("ArrowDown", 40)
-        self.check("arrows go on", self.browser.evaluate(
-            "[chosen.row, document.activeElement.dataset.index]"), [303, "303"])
+        self.finds("arrows go on", "[chosen.row, document.activeElement.dataset.index]", [303, "303"])
 
     def odd(self):
         """Every shape and kind of number, with every view, scale, direction and tool."""
@@ -247,16 +231,16 @@ class MapTests(PageTest):
                     await frame();
                 }
                 await savePicture(array % 2 ? 'svg' : 'png'); })(ARRAY)""".replace("ARRAY", str(array)))
-        self.check("all were shown", self.browser.evaluate("maps.length"), 16)
-        self.check("layers by their labels", self.browser.evaluate(
-            "(choose({array: 0, view: 'grid'}), [...element('grid').querySelectorAll('.before')]"
-            ".map((e) => e.textContent))"), ["early", "<b>late"])
+        self.finds("all were shown", "maps.length", 16)
+        self.finds("layers by their labels",
+                   "(choose({array: 0, view: 'grid'}), [...element('grid').querySelectorAll('.before')]"
+                   ".map((e) => e.textContent))", ["early", "<b>late"])
         self.browser.evaluate("choose({view: 'map'})")
 
     def packed(self):
         """As make_page.cpp made them, of both types."""
-        self.check("the first map is decoded before the rest of the page comes", self.browser.evaluate("atEnd"), 1)
-        self.check("numbers that are not as they were", self.browser.evaluate("""(async () => {
+        self.finds("the first map is decoded before the rest of the page comes", "atEnd", 1)
+        self.finds("numbers that are not as they were", """(async () => {
             const edges = [0x80000000, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0xff7fffff, 0x7ff00000, 0xfff80000];
             const wrong = [], word = new DataView(new ArrayBuffer(8));
             for (const array of [0, 1]) {
@@ -272,16 +256,15 @@ class MapTests(PageTest):
                 }
                 if (numbers.length !== 330 * 330) wrong.push(numbers.length);
             }
-            return wrong.slice(0, 5); })()"""), [])
-        self.check("rounded numbers say so", self.browser.evaluate(
-            "[shortest(0.0123456, {digits: 3, float32: true}), shortest(0, {digits: 3, float32: true})]"),
-            ["≈ 0.0123", "0"])
+            return wrong.slice(0, 5); })()""", [])
+        self.finds("rounded numbers say so",
+                   "[shortest(0.0123456, {digits: 3, float32: true}), shortest(0, {digits: 3, float32: true})]",
+                   ["≈ 0.0123", "0"])
 
     def cut_off(self):
         """A file that ends in the text of its second array, or before it."""
         self.check("it says so", "cut off" in self.text("note"), True)
-        self.check("what is there is shown", self.browser.evaluate("[chosen.row !== null, shown.numbers[331] !== 0]"),
-                   [True, True])
+        self.finds("what is there is shown", "[chosen.row !== null, shown.numbers[331] !== 0]", [True, True])
         self.browser.evaluate("choose({array: 1, row: 0, column: 0}); isPointing = true")
         self.check("what is not is no number", self.comes("(say(), element('value').textContent.endsWith('no number'))"),
                    True)
@@ -289,13 +272,13 @@ class MapTests(PageTest):
     def legend_of_grid(self):
         self.browser.evaluate("choose({view: 'grid'})")
         self.browser.settle()
-        self.check("the grid has a legend", self.browser.evaluate(
-            "element('overview').contains(element('legend')) && element('legend').clientHeight > 20"
-            " && element('ticks').children.length > 1 && !element('masked-key').hidden"), True)
-        self.check("its ends, where each picture has its own", self.browser.evaluate(
-            "(element('pooled').hidden = false, [ticksOf(), showLegend(), element('ticks').textContent][2])"),
-            "0strongest")
+        self.finds("the grid has a legend",
+                   "element('overview').contains(element('legend')) && element('legend').clientHeight > 20"
+                   " && element('ticks').children.length > 1 && !element('masked-key').hidden", True)
+        self.finds("its ends, where each picture has its own",
+                   "(element('pooled').hidden = false, [ticksOf(), showLegend(), element('ticks').textContent][2])",
+                   "0strongest")
         self.check("and says what to do", "Click one" in self.text("overview"), True)
         self.browser.evaluate("choose({view: 'map'})")
         self.browser.settle()
-        self.check("the map has it back", self.browser.evaluate("element('chart').contains(element('legend'))"), True)
+        self.finds("the map has it back", "element('chart').contains(element('legend'))", True)

@@ -6,18 +6,17 @@ class WalkTests(PageTest):
     def walks(self):
         self.browser.evaluate("choose({row: 20})")
         self.browser.evaluate("showWalk()")
-        self.check("weights open the page", self.browser.evaluate("map.array"), "attention_weights")
+        self.finds("weights open the page", "map.array", "attention_weights")
         self.check("its title", self.text("walk-title"), "Walk: query 20, head 0")
-        self.check("steps that changed nothing are left out", self.browser.evaluate(
-            "[...element('walk-head').children].map((e) => e.firstChild.textContent)"),
-            ["key", "keys", "products", "scores", "scaled scores", "attention weights", "values"])
+        self.finds("steps that changed nothing are left out",
+                   "[...element('walk-head').children].map((e) => e.firstChild.textContent)",
+                   ["key", "keys", "products", "scores", "scaled scores", "attention weights", "values"])
         keys = "[...element('walk-keys').children].map((e) => Number(e.dataset.column))"
-        self.check("largest weights first", self.browser.evaluate(
-            keys + ".map((key) => (800 + key) % 7)"), [6, 6, 6, 5, 5, 5, 4, 4])
+        self.finds("largest weights first", keys + ".map((key) => (800 + key) % 7)", [6, 6, 6, 5, 5, 5, 4, 4])
         self.check("what is not shown", self.text("walk-rest").split(" of the weight. ")[1],
                    "19 masked keys: weight 0.")
         self.click_on("element('walk-more')")
-        self.check("all on request", self.browser.evaluate(keys + ".length"), 21)
+        self.finds("all on request", keys + ".length", 21)
         for bad in ("row=99", "%00", "array=__proto__", "column=999999999"):
             self.browser.evaluate(f"location.hash = {bad!r}")
             self.check(f"a row after #{bad}", self.comes("chosen.row !== null"), True)
@@ -25,22 +24,20 @@ class WalkTests(PageTest):
         self.browser.settle()
         self.click_on("element('walk-keys').children[2].querySelector('button')")
         key = self.browser.evaluate(keys + "[2]")
-        self.check("a key marks its cell and its word", self.browser.evaluate(
-            "[cursor.row, cursor.column, chosen.row, chosen.column,"
-            " document.querySelector('.of-walk').dataset.index]"), [20, key, 20, key, str(key)])
+        self.finds("a key marks its cell and its word", "[cursor.row, cursor.column, chosen.row, chosen.column,"
+                   " document.querySelector('.of-walk').dataset.index]", [20, key, 20, key, str(key)])
         said = self.text("walk-sum")
         self.check("its score is a sum", (said.startswith(f"scores[20][{key}] = "), said.count("·")), (True, 8))
         self.check("which ends in the program's number", said.split(" ≈ ")[1].split(". Its")[0],
                    self.browser.evaluate(f"shortest(walk.steps[0].array.row(20)[{key}], mapAt(3))"))
         self.point_at(20, 4)
-        self.check("a cell marks its key", self.browser.evaluate(
-            "document.querySelector('#walk-keys .marked').dataset.column"), "4")
+        self.finds("a cell marks its key", "document.querySelector('#walk-keys .marked').dataset.column", "4")
         self.browser.click(*self.place_of(30, 2))
         self.check("another row", self.text("walk-title"), "Walk: query 30, head 0")
         self.browser.evaluate("choose({panel: 1})")
         self.browser.evaluate("showWalk()")
-        self.check("the head's own queries, the shared keys", self.browser.evaluate(
-            "[walk.queries.row(30)[0], walk.keys.row(1)[0]]"), [1 + 560 % 7 / 8, -2 + 8 % 7 / 8])
+        self.finds("the head's own queries, the shared keys", "[walk.queries.row(30)[0], walk.keys.row(1)[0]]",
+                   [1 + 560 % 7 / 8, -2 + 8 % 7 / 8])
         self.browser.evaluate("choose({isMean: true})")
         self.check("a mean has none", self.text("walk-hint"), "A walk is of one head: choose one.")
         self.browser.evaluate("choose({isMean: false})")
@@ -70,8 +67,7 @@ class WalkTests(PageTest):
             self.browser.evaluate("scrollTo(0, 0)")
             choose()
             self.browser.settle()
-            self.check(f"choice {i} of {by} {index}", self.browser.evaluate("[chosen.by, chosen[chosen.by], pointed]"),
-                       [by, index, None])
+            self.finds(f"choice {i} of {by} {index}", "[chosen.by, chosen[chosen.by], pointed]", [by, index, None])
             self.tells_of_chosen(f"choice {i}")
             self.check(f"its lines {i}", [self.text("lines-say")[:5], self.browser.evaluate(
                 "[...document.querySelectorAll('.tokens .source')].map((e) => Number(e.dataset.index))")],
@@ -97,7 +93,7 @@ class WalkTests(PageTest):
             self.check("and its weight", said.endswith(". Masked: weight 0"), True)
         self.check("which scale", self.browser.evaluate(
             "[...element('walk-head').querySelectorAll('small')].map((e) => e.textContent)[1]").split(" ")[0], "times")
-        self.check("of the root of d_k", self.browser.evaluate("""(() => {
+        self.finds("of the root of d_k", """(() => {
             const kept = walk, row = chosen.row, said = [];
             for (const [width, scale] of [[8, 8 ** -0.5], [2, 2 ** -0.5], [64, 0.125], [8, 0.5], [1, 1], [4, -3]]) {
                 const step = (name, by) => ({name, array: {of: {}, row: () => [0, 1, -7].map((x) => by * x)}});
@@ -105,22 +101,22 @@ class WalkTests(PageTest):
                 said.push(scaleText([0, 1, 2]));
             }
             walk = kept;
-            return said; })()"""),
+            return said; })()""",
             ["times 1/√8 ≈ 0.354", "times 1/√2 ≈ 0.707", "times 1/√64 ≈ 0.125", "times ≈ 0.5", "times ≈ 1",
              "times ≈ −3"])
         self.browser.evaluate("element('view').dispatchEvent(new PointerEvent('pointerleave'));"
                               " isPointing = false; choose({row: 20})")
         self.browser.settle()
-        self.check("the second key is the example", self.browser.evaluate(
-            "[...element('walk-keys').children].findIndex((line) => line.classList.contains('marked'))"), 1)
+        self.finds("the second key is the example",
+                   "[...element('walk-keys').children].findIndex((line) => line.classList.contains('marked'))", 1)
 
     def sizes(self):
         """At every width nothing is cut, and bars use the available width."""
         for width, bar in ((390, 60), (800, 100), (1024, 120), (1440, 120), (1920, 200)):
             self.browser.resize(width, 900)
-            self.check(f"no heading is cut at {width}", self.browser.evaluate(
-                "[...document.querySelectorAll('h1, h2, #walk-sum')].filter((e) => e.scrollWidth > e.clientWidth"
-                " || e.scrollHeight > e.clientHeight + 3).map((e) => e.id)"), [])
+            self.finds(f"no heading is cut at {width}",
+                       "[...document.querySelectorAll('h1, h2, #walk-sum')].filter((e) => e.scrollWidth > e.clientWidth"
+                       " || e.scrollHeight > e.clientHeight + 3).map((e) => e.id)", [])
             self.check(f"bars at {width}", self.browser.evaluate(
                 "document.querySelector('#bar-list .track').clientWidth") >= bar, True)
         self.browser.resize(1280, 900)
@@ -137,9 +133,9 @@ class WalkTests(PageTest):
 
     def of_others(self):
         """For results of other programs, the page does not mention flags."""
-        self.check("a walk that could be", self.browser.evaluate("element('walk').hidden"), False)
+        self.finds("a walk that could be", "element('walk').hidden", False)
         self.browser.evaluate("map.title = `${map.array} (3, 6, 6)`; showWalk()")
-        self.check("none", self.browser.evaluate("element('walk').hidden"), True)
+        self.finds("none", "element('walk').hidden", True)
         self.browser.evaluate("map.title = `multihead  ${map.array} (3, 6, 6)`; showWalk()")
 
     def lacks_arrays(self):
