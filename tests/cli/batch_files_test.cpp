@@ -167,6 +167,10 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
             check("attn explain multihead --weights m --token-ids 1");
         }
     }
+    const Outcome of_batch = run_shell(
+        "cd f; mkfifo p.json; echo '{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' | cat | "
+        "attn batch - p.json --jobs 1");
+    CHECK(contains(of_batch.err, "2 of 2 records failed; the first: /dev/stdin: is a pipe or"));
     // On the command line they keep working.
     CHECK(run_shell("cd f; mkfifo p; (echo '[[1]]' >p &) ; echo '[[1]]' | "
                     "attn cross --context p --emit inputs")

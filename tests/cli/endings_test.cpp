@@ -119,6 +119,8 @@ TEST_CASE("descriptors: what cannot be written to is refused, and nothing is tou
           std::string("attn batch q.ndjson -o /dev/fd/3 3>&- 4>&-"),  // its own
           std::string("attn batch q.ndjson -o /dev/fd/4 3>&- 4>&-"),
           std::string("attn batch q.ndjson --resume /dev/stdout >>kept"),
+          std::string("attn batch <&-"), std::string("attn batch q.ndjson >&-"),
+          std::string("attn batch <&- >&-"),
           std::string("attn batch q.ndjson --resume kept >>kept"),
           "exec 6>>kept; sh -c 'exec 6>&-; " + asked + "/proc/$PPID/fd/6; exit $?'"}) {
         CAPTURE(line);
@@ -190,8 +192,10 @@ TEST_CASE(
     for (const Words& words : {Words{"inspect"}, Words{"explain", "self"}, Words{"plot"}})
         CHECK(run(words, words[0] == "explain" ? matrix : same).code == 0);
     // Failures among the answers so far are reported.
-    CHECK(run({"batch", "--jobs", "1"}, "[]\n").code == 1);
-    CHECK(run({"batch", "--jobs", "1", "--mode", "self"}, "[[1]]\n").code == 0);
+    for (const std::string jobs : {"1", "2"}) {
+        CHECK(run({"batch", "--jobs", jobs}, "[]\n").code == 1);
+        CHECK(run({"batch", "--jobs", jobs, "--mode", "self"}, "[[1]]\n[[2]]\n").err == "");
+    }
 }
 
 namespace {

@@ -57,6 +57,8 @@ const std::vector<Reader>& readers() {
         {"attn batch many.ndjson -o OUT",
          ".ndjson",
          {"many.ndjson", "x.csv", "gpt2/model.safetensors", "gpt2/config.json"}},
+        {"attn batch -o OUT < many.ndjson", ".ndjson", {"many.ndjson"}},
+        {"attn batch many.ndjson >> OUT", ".ndjson", {"many.ndjson", "x.csv"}},
         {"attn batch one.ndjson --weights gpt2 --mode multihead -o OUT",
          ".ndjson",
          {"one.ndjson", "gpt2/model.safetensors"}},
