@@ -336,14 +336,14 @@ TEST_CASE("batch: --resume refuses what is not its own, a last line among it, an
     };
     std::string before;
     for (const std::string& next : lines_of(whole) + Words{""}) {
-        for (const std::string& torn : Words{
-                 R"({"id":3,"inputs":[[1]]})", R"({"id": 7, "mode": "self"})",
-                 R"({"id":99,"error":{"kind":"usage")", R"({"id":5,"mode":"self","inputs)",
-                 R"({"id":5,"scores":{)", R"({"id":"a","error":{"kind":"usage")",
-                 R"({"schema":"attn.result/1","id":99,"mode")",
-                 R"({"schema":"attn.weights/1","config)", R"({"schema":"attn.cost/1","id":7)",
-                 R"({"schema":"attn.result/2")", "[[1, 2]]", std::string("\0\0precious", 10),
-                 "{\"id\":7\r"})
+        for (const std::string& torn :
+             Words{R"({"id":3,"inputs":[[1]]})", R"({"id": 7, "mode": "self"})",
+                   R"({"id":99,"error":{"kind":"usage")", R"({"id":5,"mode":"self","inputs)",
+                   R"({"id":5,"scores":{)", R"({"id":"a","error":{"kind":"usage")",
+                   R"({"schema":"attn.result/1","id":99,"mode")",
+                   R"({"schema":"attn.weights/1","config)", R"({"schema":"attn.cost/1","id":7)",
+                   R"({"schema":"attn.result/2")", "[[1, 2]]", std::string("\0\0precious", 10),
+                   "{\"id\":7\r"})
             check_refused(before + torn);
         before += next + "\n";
     }

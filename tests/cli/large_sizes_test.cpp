@@ -1,5 +1,4 @@
-// Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode; every mode
-// has a dry run.
+// Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -120,25 +119,6 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
         }
     CHECK(runs * sample.step > 300);
     if (one_in == 1) CHECK(refused > runs / 2);
-}
-
-TEST_CASE("dry run: every mode states the cost of its result, as a batch does") {
-    scratch_folder();
-    write_text("x.json", "[[1,2],[3,4]]");
-    for (const Mode& mode : modes()) {
-        CAPTURE(mode.name);
-        const Words words = Words{mode.name} + mode.input;
-        const std::string result = run_attn(words).out;
-        CHECK(run_attn(words + Words{"--dry-run", "--no-dry-run"}).out == result);
-        CHECK(run_attn(words + Words{"--dry-run", "-o", "cost.json"}).out.empty());
-        const json cost = json::parse(read_text("cost.json"));
-        CHECK(cost["mode"] == mode.name);
-        CHECK(cost["shapes"] == json::parse(result)["shapes"]);
-        if (std::string(mode.name) != "self") continue;
-        const json record = json::parse(
-            run_attn({"batch", "--dry-run"}, R"({"mode": "self", "inputs": [[1,2],[3,4]]})").out);
-        for (const char* key : {"flops", "shapes"}) CHECK(record[key] == cost[key]);
-    }
 }
 
 #ifndef ATTN_SANITIZED  // which needs more addresses than any limit
