@@ -1,5 +1,5 @@
-// attn check, through the real binary: verdicts, names, types, several programs, many requests,
-// results of no request, printed digits, and the search. The files that it reads: same_answers.txt.
+// attn check, through the real binary: verdicts, names, types, results of no request and printed
+// digits. Several programs, requests without ids, and the files that it reads: same_answers.txt.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -87,49 +87,6 @@ TEST_CASE("check: names of other programs, and one array without a name") {
     checked(heads_question, {"--against", "attention_weights.json"}, 0);
     const json one = checked(heads_question, {"--against", "theirs.json:output"}, 0);
     CHECK(one["arrays"].size() == 1);
-}
-
-TEST_CASE("check: several programs are ranked, best first") {
-    scratch_folder();
-    run_attn(causal_question + Words{"-o", "right.npz"});
-    run_attn(causal_question + Words{"--scale", "0.70", "-o", "near.npz"});
-    run_attn(causal_question + Words{"--scale", "5", "-o", "far.npz"});
-    const json report = checked(
-        causal_question, words_in("--against far.npz --against right.npz --against near.npz"), 1);
-    CHECK(report["verdict"] == "wrong");
-    REQUIRE(report["candidates"].size() == 3);
-    CHECK(report["candidates"][0]["file"] == "right.npz");
-    CHECK(report["candidates"][1]["file"] == "near.npz");
-    CHECK(report["candidates"][2]["file"] == "far.npz");
-}
-
-TEST_CASE("check: many requests, right, wrong, and with an error") {
-    scratch_folder();
-    write_text("many.ndjson", R"({"id": "a", "mode": "self", "inputs": [[1, 2], [0.5, 3]]}
-{"id": "b", "mode": "causal", "inputs": [[1, 2], [0.5, 3]]}
-{"id": "c", "mode": "self", "inputs": [[1, 2], [0.5]]}
-)");
-    run_shell("sed 's/causal/self/;s/, .0.5]/, [0.5,1]/' many.ndjson | attn batch | tac >theirs");
-    const Outcome outcome = run_attn({"check", "many.ndjson", "--against", "theirs"});
-    CHECK(outcome.code == 1);
-    CHECK(outcome.err == "");
-    const std::vector<json> reports = answers_in(outcome.out);
-    REQUIRE(reports.size() == 3);
-    CHECK(reports[0]["id"] == "a");
-    CHECK(reports[0]["verdict"] == "right within its type");
-    CHECK(reports[1]["verdict"] == "wrong");
-    CHECK(reports[2].contains("error"));
-}
-
-TEST_CASE("check: matches are of a wrong result, and only with --search") {
-    scratch_folder();
-    run_attn(causal_question + Words{"--scale", "1", "-o", "wrong.npz"});
-    const json report = checked(causal_question, {"--against", "wrong.npz", "--search"}, 1);
-    CHECK(report["matches"][0]["changes"][0]["flag"] == "--scale 1");
-    CHECK(report["matches"].size() == report["indistinguishable"].size() + 1);
-    CHECK(!checked(causal_question, {"--against", "wrong.npz"}, 1).contains("matches"));
-    run_attn(causal_question + Words{"-o", "right.npz"});
-    CHECK(checked(causal_question, {"--against", "right.npz", "--search"}, 0)["matches"].empty());
 }
 
 TEST_CASE("check: the manual's screens are what its commands print") {
@@ -256,18 +213,6 @@ TEST_CASE("check: results of no request are listed, each with its id or line") {
         CHECK(found == expected);
         CHECK(refused == left);
     }
-    // without ids: by place
-    write_text("requests.ndjson", R"({"mode": "self", "inputs": [[1, 2], [0.5, 3]]})"
-                                  "\n");
-    write_text("results.ndjson", run_shell("attn batch requests.ndjson | sed 'p;p'").out);
-    const Outcome outcome = run_shell(
-        "sed 's/\"id\":[^,]*,//' results.ndjson >r.ndjson; attn check requests.ndjson "
-        "--against r.ndjson");
-    const std::vector<json> reports = answers_in(outcome.out);
-    REQUIRE(reports.size() == 3);
-    CHECK(reports[0]["verdict"] == "right within its type");
-    CHECK(reports[1]["error"]["where"] == "r.ndjson:2");
-    CHECK(reports[2]["error"]["where"] == "r.ndjson:3");
 }
 
 TEST_CASE("check: how many digits numbers were printed with") {

@@ -185,12 +185,6 @@ TEST_CASE("chosen heads: pictures and comparisons name them") {
     const Outcome compared = run_attn({"compare", "r.json", "s.json"});
     CHECK(compared.out.find("head 3") + 1 + compared.out.find("head 1") + 1 != 0);
     CHECK(contains(compared.err, "r.json has heads [3,1], and s.json heads [3,2]"));
-    REQUIRE(
-        run_attn(
-            {"batch", "-", "-o", "b.ndjson"},
-            R"({"mode": "multihead", "example": "pair", "heads": 4, "d_out": 8, "head": [3, 1]})")
-            .code == 0);
-    CHECK(run_attn({"compare", "r.json", "b.ndjson"}).code == 0);
 }
 
 }  // namespace chosen_heads_test

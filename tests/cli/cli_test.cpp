@@ -98,26 +98,4 @@ TEST_CASE("cli: the examples of every help page run") {
     CHECK(examples >= 18);
 }
 
-TEST_CASE("kernel: auto takes another kernel than the reference where the work is large") {
-    CHECK(run_shell("attn causal --randn 300,32 --bare").out !=
-          run_shell("attn causal --randn 300,32 --bare --kernel reference").out);
-}
-
-TEST_CASE(
-    "kernel: ATTN_KERNEL is --kernel where nothing else names one; one of other processors is "
-    "refused") {
-    const auto config = [](const std::string& line) {
-        const Outcome outcome = run_shell(line);
-        REQUIRE(outcome.code == 0);
-        return json::parse(outcome.out)["config"]["kernel"].get<std::string>();
-    };
-    CHECK(config("attn causal --randn 40,8") == "auto");
-    CHECK(config("ATTN_KERNEL= attn causal --randn 40,8") == "auto");
-    CHECK(config("ATTN_KERNEL=generic attn causal --randn 40,8") == "generic");
-    CHECK(config("ATTN_KERNEL=generic attn causal --randn 40,8 --kernel reference") == "reference");
-    const bool has_neon = contains(run_attn({"--version"}).out, "neon");
-    CHECK(contains(run_attn({"self", "--randn", "6,4", "--kernel", has_neon ? "avx2" : "neon"}).err,
-                   "this processor cannot run it"));
-}
-
 }  // namespace cli_test

@@ -137,20 +137,4 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
     CHECK(count == 172);
 }
 
-TEST_CASE("drawn input: labels are those that are given, costs and pages name it") {
-    const json result = answer({"self", "--randn", "3,2", "--tokens", "a,b,c"});
-    CHECK(result["tokens"] == json({"a", "b", "c"}));
-    const json cost =
-        answer({"batch", "--dry-run"}, R"({"mode":"self","rand":[1000,64],"emit":["inputs"]})");
-    CHECK(cost["memory_bytes"] >= 2 * 4 * 64000);
-    CHECK(cost["output_numbers"] == 64000);
-    const Outcome page = run_attn(words_in("explain self --randn 3,2 --seed 5"));
-    CHECK(page.err == "");
-    CHECK(contains(in_one_line(page.out),
-                   "drawn at random, from a standard normal distribution (--randn 3,2;"));
-    CHECK(contains(in_one_line(page.out), "The parameters and the input are random numbers"));
-    CHECK(contains(in_one_line(run_attn(words_in("explain self --rand 3,2 --init none")).out),
-                   "The input consists of random numbers"));
-}
-
 }  // namespace golden_test

@@ -176,22 +176,6 @@ TEST_CASE("names: a format that was given is written under any name that names n
     }
 }
 
-TEST_CASE("names: -o overrides the format of a request") {
-    scratch_folder();
-    for (const std::string given : {"json", "csv", "npz"})
-        for (const std::string path : {"k.tsv", "k.safetensors", "k.ndjson", "k", "k.log"}) {
-            write_text("request.json", R"({"inputs": [[1, 2], [3, 4]], "emit": "context_vectors",
-                                           "format": ")" +
-                                           given + "\"}");
-            CAPTURE(given + " " + path);
-            CHECK(run_attn({"self", "request.json", "-o", path}).err == "");
-            const auto named =
-                named_formats.find(path.substr(std::min(path.size(), std::size_t{2})));
-            CHECK(agree(named == named_formats.end() ? given : named->second, content_of(path)));
-            std::filesystem::remove(path);
-        }
-}
-
 TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix") {
     scratch_folder();
     const std::string input = data_path("journey.csv");

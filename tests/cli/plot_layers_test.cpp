@@ -291,20 +291,6 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     }
 }
 
-TEST_CASE("plot: statistics that are never negative have colours from 0 up to the largest") {
-    scratch_folder();
-    write_text("s.json", R"({"schema":"attn.stats/1","mode":"scan","config":{"layers":"all"},
-"entropy":[[0.39,0.95,1.5],[0.1,0.2,0.3]],"sink":[[0.39,0.95,0.2],[0.1,0.2,0.3]]})");
-    const Outcome entropy = run_attn({"plot", "s.json", "--array", "entropy"});
-    REQUIRE_MESSAGE(entropy.code == 0, entropy.err);
-    CHECK(contains(entropy.out, "full colour: 1.5"));
-    CHECK(!contains(entropy.out, "-1"));
-    const Outcome sink = run_attn({"plot", "s.json", "--array", "sink"});
-    CHECK(contains(sink.out, "full colour: 0.95"));
-    CHECK(!contains(sink.out, "and more"));
-    CHECK_EQ(run_attn({"plot", "s.json", "--array", "sink", "--layer", "1"}).code, 0);
-}
-
 TEST_CASE("pieces of words are shown as they read") {
     using Pieces = Words;
     const auto shown = [](const Pieces& pieces) { return attn::cli::readable_pieces(pieces); };

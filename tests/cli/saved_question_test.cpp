@@ -157,40 +157,4 @@ TEST_CASE("a result without an operand of its question is refused in one line th
         }
 }
 
-TEST_CASE("config: the command line and the request come first, the environment last") {
-    scratch_folder();
-    write_text("c.json", R"({"mode": "self", "id": "c", "d_out": 2, "seed": 1})");
-    const auto config_of = [](const std::string& line) {
-        const Outcome outcome = run_shell(line);
-        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-        return json::parse(outcome.out)["config"];
-    };
-    CHECK(config_of("attn self --example journey --config c.json")["id"] == "c");
-    CHECK(config_of("attn self --example journey --config c.json --seed 2")["seed"] == 2);
-    write_text("r.json", R"({"id": "r", "seed": 3, "inputs": [[1, 2], [3, 4]]})");
-    const json of_request = config_of("attn self r.json --config c.json");
-    CHECK(of_request["id"] == "r");
-    CHECK(of_request["seed"] == 3);
-    CHECK(of_request["d_out"] == 2);
-    // Of all the environment's flags those of the mode, and nothing of another command.
-    write_text("e.json", R"({"seed": 4, "rng_skip": 9, "heads": 3, "jobs": 3})");
-    const json of_environment =
-        config_of("ATTN_CONFIG=e.json attn self --example journey --config c.json");
-    CHECK(of_environment["seed"] == 1);
-    CHECK(of_environment["rng_skip"] == 9);
-    CHECK(config_of("ATTN_CONFIG=e.json attn multihead --example journey")["heads"] == 3);
-    write_text("m.json", "[[1, 2]]");
-    CHECK(run_shell("ATTN_CONFIG=e.json attn compare m.json m.json").code == 0);
-}
-
-TEST_CASE("config: a batch takes the settings of a result, not its id") {
-    scratch_folder();
-    REQUIRE(run_shell("attn self --example pair --d-out 2 --seed 3 -o result.json").code == 0);
-    const Outcome outcome = run_attn({"batch", "--config", "result.json"}, "[[1,2],[3,4]]\n");
-    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    const json answer = json::parse(outcome.out);
-    CHECK(answer["id"] == 1);
-    CHECK(answer["config"]["seed"] == 3);
-}
-
 }  // namespace saved_question_test

@@ -135,20 +135,4 @@ TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision ke
     }
 }
 
-TEST_CASE("pictures: with a format of one array the weights are drawn, and named arrays") {
-    const Words scores{"--heatmap", "--plot-array", "scores"};
-    for (const Words& question : questions())
-        for (const std::string format : {"csv", "npy"}) {
-            CAPTURE(question[0]);
-            CAPTURE(format);
-            const Words written = with(question, {"--format", format});
-            const test::Outcome drawn = run_attn(with(written, {"--heatmap"}));
-            CHECK(drawn.out == run_attn(written).out);
-            CHECK(drawn.err == run_attn(with(question, {"--heatmap"})).err);
-            const test::Outcome other = run_attn(with(written, scores));
-            CHECK(other.out == drawn.out);
-            CHECK(other.err == run_attn(with(with(question, scores), {"--emit", "all"})).err);
-        }
-}
-
 }  // namespace terminal_test
