@@ -1,17 +1,10 @@
 // `attn batch` with other programs: drivers that write a line and wait, memory, and signals before
 // the records end. Closed pipes: endings_test.cpp. Kills and full disks: tests/faults.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include <csignal>
-#include <filesystem>
-#include <random>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace batch_ends_test {
 
@@ -26,7 +19,7 @@ const std::string requests = "requests.ndjson", results = "results.ndjson";
 void check_whole_lines(const std::string& text, const std::string& whole) {
     CHECK((text.empty() || text.back() == '\n'));
     CHECK((whole.compare(0, text.size(), text) == 0));
-    answers_of(text);  // throws for text that is not JSON
+    answers_in(text);  // throws for text that is not JSON
 }
 
 }  // namespace
@@ -61,7 +54,6 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
 }
 
 TEST_CASE("batch: a second batch does not write to the same file") {
-    scratch_folder();
     write_text(requests, quick_requests(3));
     const std::string whole = run_attn({"batch", requests}).out;
     Process first({"batch", "-o", results});
@@ -126,7 +118,6 @@ TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
 }
 
 TEST_CASE("batch: answers to a file do not wait for the next input") {
-    scratch_folder();
     write_text("first.ndjson", quick_requests(50));
     Process attn({"batch", "first.ndjson", "-", "--jobs", "1"});
     for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
@@ -141,7 +132,6 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     MESSAGE("skipped: the sanitizer keeps what was freed");
     return;
 #endif
-    scratch_folder();
     const auto peak_kib = [](std::size_t lines) {
         write_text("requests.ndjson", quick_requests(lines));
         Process attn(words_in("batch requests.ndjson --jobs 1 -o results.ndjson"));

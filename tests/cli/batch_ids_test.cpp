@@ -1,17 +1,6 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <map>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace batch_ids_test {
 
@@ -262,7 +251,6 @@ bool mend(Batch& batch, Cases& cases) {
 }  // namespace
 
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
-    scratch_folder();
     Count resumed, retried, moved;
     for (unsigned seed = 0; seed < cases(120); ++seed) {
         CAPTURE(seed);
@@ -313,7 +301,6 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
 }
 
 TEST_CASE("batch: --resume refuses what is not its own, a last line among it, and keeps it") {
-    scratch_folder();
     // Good, failed, with a string for an id, without an id, bare.
     const std::string records =
         "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n"

@@ -1,13 +1,8 @@
 // `attn batch` through the real binary: the order of answers for all kinds of records. Drivers,
 // pipes and interruptions are in batch_ends_test.cpp; ids, places of errors, line ends and files of
 // records in same_answers.txt.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace batch_test {
 
@@ -19,7 +14,6 @@ namespace {
 /// The mixed requests in a folder with what they name, and their answers.
 const std::string mixed = "work/mixed.ndjson";
 Outcome answer_mixed(std::size_t lines, const Words& flags) {
-    scratch_folder();
     make_operands("work");
     write_text(mixed, mixed_requests(lines));
     return run_attn(Words{"batch", mixed} + flags);
@@ -30,7 +24,7 @@ Outcome answer_mixed(std::size_t lines, const Words& flags) {
 TEST_CASE("batch: answers come in the order of the requests, and jobs change no byte") {
     const Outcome alone = answer_mixed(330, {"--jobs", "1"});
     CHECK(alone.code == 1);
-    const std::vector<json> answers = answers_of(alone.out);
+    const std::vector<json> answers = answers_in(alone.out);
     std::size_t at = 0, failed = 0, number = 0;
     for (const std::string& line : lines_of(mixed_requests(330))) {
         ++number;

@@ -1,20 +1,10 @@
 // attn check, through the real binary: verdicts, names, types, results of no request and printed
 // digits. Several programs, requests without ids, and the files that it reads: same_answers.txt.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <random>
 
 #include "cli/check/check.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/run_attn.hpp"
 #include "tests/support/screens.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace check_test {
 
@@ -44,7 +34,6 @@ bool are_alike(const std::string& found, const std::string& expected) {
 }  // namespace
 
 TEST_CASE("check: a tolerance or a type takes the place of the bound of float64") {
-    scratch_folder();
     const Words typed = heads_question + Words{"--dtype", "float64"};
     json wrong = answer(typed);
     json& element = wrong["attention_weights"][1][4][2];
@@ -61,7 +50,6 @@ TEST_CASE("check: a tolerance or a type takes the place of the bound of float64"
 }
 
 TEST_CASE("check: names of other programs, and one array without a name") {
-    scratch_folder();
     const json result = answer(heads_question + Words{"--emit", "all"});
     json theirs{{"attn_weights", result["attention_weights"]},
                 {"q_proj", result["queries"]},
@@ -90,7 +78,6 @@ TEST_CASE("check: names of other programs, and one array without a name") {
 }
 
 TEST_CASE("check: the manual's screens are what its commands print") {
-    scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::string text = read_text(data_path("../cli/manual/check.md"));
     const std::size_t count =
@@ -104,7 +91,6 @@ TEST_CASE("check: the manual's screens are what its commands print") {
 }
 
 TEST_CASE("check: linear attention is right where decays leave hardly any weight") {
-    scratch_folder();
     std::mt19937 random(2);
     std::normal_distribution<double> normal;
     for (const double size : {1e-3, 1.0, 30.0, 1000.0})
@@ -130,7 +116,6 @@ TEST_CASE("check: linear attention is right where decays leave hardly any weight
 }
 
 TEST_CASE("check: numbers that overflow in their type are right as infinities, not as NaN") {
-    scratch_folder();
     for (const char* size : {"1e17", "1e19", "1e20", "1e30"}) {
         const std::string row = std::string("[[") + size + ", 1]]";
         write_text("r.json", R"({"query": )" + row + R"(, "key": )" + row + R"(, "value": [[1]]})");
@@ -150,7 +135,6 @@ TEST_CASE("check: numbers that overflow in their type are right as infinities, n
 }
 
 TEST_CASE("check: small weights next to a heavy sink, and contexts below 1e-155") {
-    scratch_folder();
     const auto judge = [](const std::string& request, const Words& flags, const char* name,
                           double right, double wrong) {
         write_text("r.json", request);
@@ -188,7 +172,6 @@ constexpr const char* three_requests = R"({"id": "a", "mode": "self", "inputs": 
 }  // namespace
 
 TEST_CASE("check: results of no request are listed, each with its id or line") {
-    scratch_folder();
     write_text("all.ndjson", three_requests);
     const std::string results = run_attn({"batch", "all.ndjson"}).out;
     write_text("results.ndjson", results);

@@ -1,18 +1,12 @@
 // Pictures from the command line: --heatmap, --plot and attn plot.
-#include <doctest/doctest.h>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace cli_plot_test {
 
 using namespace attn::test;
 
 TEST_CASE("plot: what a result says wrongly does no harm") {
-    scratch_folder();
     const std::string odd = R"({"schema": "attn.result/1", "mode": "causal", "tokens": ["a", 3],
 "config": {"token": 18446744073709551615, "window": "x"}, "shapes": {"q_len": -1},
 "attention_weights": [[1, 0, 0], [0.5, 0.5, 0]], "logsumexp": [1])";
@@ -25,7 +19,6 @@ TEST_CASE("plot: what a result says wrongly does no harm") {
 }
 
 TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
-    scratch_folder();
     CHECK(contains(run_attn({"plot", data_path("journey.csv")}).out, "\njourney "));
     const std::string nulls =
         run_attn({"causal", data_path("journey.csv"), "--emit", "all", "--nonfinite", "null"}).out;
@@ -42,7 +35,6 @@ TEST_CASE("plot: labels of a CSV file, nulls, and numbers beyond float32") {
 }
 
 TEST_CASE("plot: numbers of other programs' arrays have the digits of their own type") {
-    scratch_folder();
     using Types = Words;
     for (const Types& types : {Types{"F32"}, Types{"F64"}, Types{"F32", "F32"}, Types{"F32", "F64"},
                                Types{"F64", "F32"}, Types{"F64", "F64"}}) {

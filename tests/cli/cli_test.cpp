@@ -1,16 +1,7 @@
 // The real binary with good input: the same question asked in every way, kernels, help.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <filesystem>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace cli_test {
 
@@ -73,7 +64,6 @@ TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
 }
 
 TEST_CASE("cli: the examples of every help page run") {
-    scratch_folder();
     write_text("tokens.csv", read_text(data_path("journey.csv")));
     write_text("tokens.json", "[[1,2,3,4],[5,6,7,8]]");
     write_text("request.json", R"({"inputs": [[1,2,3,4],[5,6,7,8]]})");

@@ -1,17 +1,11 @@
 // What is left where a result cannot go where it should: descriptors that are open already, readers
 // that go away, one file for two outputs, signals. Full disks and other faults: tests/faults.py.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <thread>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace endings_test {
 
@@ -44,7 +38,6 @@ const std::vector<Writer> writers{{"self m.csv -o", ".json"},
                                   {"self m.csv --format none --save-weights", ".safetensors"}};
 
 void write_inputs() {
-    scratch_folder();
     write_text("m.csv", matrix);
     write_text("q.ndjson", "{\"mode\": \"self\", \"inputs\": [[1, 2]]}\n[]\n");
     write_text("r.json", run_attn({"self", "m.csv", "--emit", "all"}).out);
@@ -221,7 +214,6 @@ TEST_CASE("signals: those that were ignored at the start stay ignored") {
 }
 
 TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is left") {
-    scratch_folder();
     empty_folder();
     std::string text;
     for (int word = 0; word < 1500 / part; ++word) text += "w" + std::to_string(word) + " ";

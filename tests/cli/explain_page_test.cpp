@@ -1,15 +1,6 @@
 // What a page shows by default, and what its words say: what is random is called so, labels and
 // norms are shown as they are, and what is left out is counted.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_page_test {
@@ -18,7 +9,6 @@ using namespace attn::test;
 using nlohmann::json;
 
 TEST_CASE("explain page: what is random is called so, and nothing else") {
-    scratch_folder();
     const std::string gpt2 = data_path("models/gpt2");
     const char* drawn = "are random numbers, not learned";
     const auto check = [&](const Words& ask, bool parameters, bool words) {
@@ -180,7 +170,6 @@ TEST_CASE("explain: a query in the middle, the first batch entry and few heads b
 }
 
 TEST_CASE("explain: a causal mask excludes a key of the query that is shown by default") {
-    scratch_folder();
     for (std::size_t queries = 1; queries <= 9; ++queries)
         for (std::size_t keys = 1; keys <= 9; ++keys)
             for (const char* align : {"top-left", "bottom-right"}) {

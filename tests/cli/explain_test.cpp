@@ -1,16 +1,7 @@
 // The walk through one query: its numbers are those that the modes write.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-
 #include "io/text/text.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_test {
@@ -150,7 +141,6 @@ void check_walk(const Words& asked, const std::vector<std::size_t>& tokens,
 }  // namespace
 
 TEST_CASE("explain: every number is the mode's own, for every option of the operator") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(23, true);
     for (std::size_t i = 0; i < cases(60); ++i)
@@ -250,7 +240,6 @@ bool could_be_broken(const std::string& line) {
 }
 
 TEST_CASE("explain: a page of any width fits, and has the contents of the widest") {
-    scratch_folder();
     const std::string gpt2 = data_path("models/gpt2");
     std::string labels =
         R"("tokens": ["an_unusually_long_label_without_a_blank", "日本語日本語日本語日本語",

@@ -1,19 +1,9 @@
 // The numbers in the sentences of a walk, held against what the settings and the mode's own arrays
 // say, for settings drawn at random.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <random>
-#include <sstream>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_words_test {
@@ -280,7 +270,6 @@ std::vector<double> keys_with_bars(const std::string& page) {
 }  // namespace
 
 TEST_CASE("explain: every number in words is what the settings and the arrays make it") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(20);
     std::size_t walked = 0;
@@ -318,7 +307,6 @@ TEST_CASE("explain: every number in words is what the settings and the arrays ma
 
 TEST_CASE(
     "explain: of many keys those with the largest weights are shown, and the rest is counted") {
-    scratch_folder();
     std::mt19937 draw(7);
     std::normal_distribution<double> normal(0, 2);
     for (const std::size_t count : {13u, 40u, 120u}) {

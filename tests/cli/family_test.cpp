@@ -1,15 +1,8 @@
 // The table of families: each row is correct, is in the manual and has a case.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <cctype>
 
-#include <nlohmann/json.hpp>
-
 #include "io/model/families.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace family_test {
 
@@ -35,7 +28,6 @@ std::string manual_row(const Family& family) {
 }  // namespace
 
 TEST_CASE("families: each is a choice of --family, and is in the manual") {
-    scratch_folder();
     const std::string help = run_attn({"multihead", "--help"}).out;
     for (const Family* family : attn::io::all_families()) {
         CAPTURE(family->name);

@@ -1,21 +1,11 @@
 // Every case of real PyTorch, through the real binary, and inputs that are drawn: --rand and
 // --randn are PyTorch's numbers, and so are the parameters that are drawn after them. What the
 // notebooks print: manual_test.cpp.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <string>
 
 #include "tests/support/answers.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
-#include "tests/support/words.hpp"
 
 namespace golden_test {
 

@@ -1,22 +1,13 @@
 // Pages of the manual as text, at every width: nothing is lost, no line is too wide.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/help/help.hpp"
 #include "cli/page/page.hpp"
 #include "io/text/text.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace help_test {
 

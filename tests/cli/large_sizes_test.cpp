@@ -1,19 +1,9 @@
 // Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode.
-#include <doctest/doctest.h>
-
 #include <chrono>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace large_sizes_test {
 
@@ -66,7 +56,6 @@ int run_quickly(const Words& words) {
 }  // namespace
 
 TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every mode") {
-    scratch_folder();
     write_text("x.json", "[[1,2],[3,4]]");
     std::size_t runs = 0, refused = 0;
     const std::string large = "1000000000";
@@ -123,7 +112,6 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
 
 #ifndef ATTN_SANITIZED  // which needs more addresses than any limit
 TEST_CASE("memory: what exceeds a limit is refused before it begins, and the rest continues") {
-    scratch_folder();
     const std::string large = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 40000000})",
                       small = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 2})";
     write_text("requests.ndjson", small + "\n" + large + "\n" + small + "\n");

@@ -1,19 +1,10 @@
 // Tables show a masked cell as a dot, by the mask and never by the number; headings leave out the
 // only entry of a batch.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace masked_tables_test {
 
@@ -94,7 +85,6 @@ std::vector<Words> tables_in(const std::string& text) {
 }  // namespace
 
 TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its number") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(31, true);
     std::size_t dots = 0, zeros = 0;
@@ -137,7 +127,6 @@ TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its
 }
 
 TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask method") {
-    scratch_folder();
     const Words names{"scores",           "mask",          "exp_scores", "scores_left",
                       "unmasked_weights", "masked_weights"};
     for (const std::string method : {"neg-inf", "renormalize"})
@@ -164,7 +153,6 @@ TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask 
 }
 
 TEST_CASE("headings: batch 0 appears only if the batch has other entries") {
-    scratch_folder();
     const std::string one = "[[[0.4, 0.1], [0.5, 0.8]]]", two =
                                                               "[[[0.4, 0.1], [0.5, 0.8]],"
                                                               "[[0.2, 0.3], [0.1, 0.9]]]";

@@ -1,16 +1,6 @@
 // "meta" of a request: any JSON value, given back as it is written.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-#include <vector>
-
 #include "io/write/output_formats.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace meta_test {
 
@@ -71,7 +61,6 @@ std::string spread(const std::string& text) {
 }  // namespace
 
 TEST_CASE("meta: every value is given back as it is, in every format with a head") {
-    scratch_folder();
     for (const std::string& value : values)
         for (const std::string& written : {value, spread(value)}) {
             CAPTURE(written);
@@ -101,7 +90,6 @@ TEST_CASE("meta: every value is given back as it is, in every format with a head
 }
 
 TEST_CASE("meta: results that have one are read by every command") {
-    scratch_folder();
     Sample sample(4);
     for (const std::string& value : values) {
         CAPTURE(value);
@@ -123,7 +111,6 @@ TEST_CASE("meta: results that have one are read by every command") {
 }
 
 TEST_CASE("meta: a batch gives each record its own, also where it fails") {
-    scratch_folder();
     for (const char* more : {"", R"(, "bare": true)", R"(, "d_out": 0)"}) {
         std::string lines;
         for (const std::string& value : values) lines += request_with(value, more) + "\n";
@@ -137,7 +124,6 @@ TEST_CASE("meta: a batch gives each record its own, also where it fails") {
 }
 
 TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have one") {
-    scratch_folder();
     const auto write_requests = [](const std::string& last) {
         write_text("r.ndjson",
                    R"({"id": 1, "mode": "self", "inputs": [[1, 2]], "meta": {"a": 1.0}})"
@@ -163,7 +149,6 @@ TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have o
 }
 
 TEST_CASE("meta: invalid JSON is an error at its place, and is quoted only if it is text") {
-    scratch_folder();
     const Words wrong = lines_of(
         "tru\nnul\n01\n1.\n.5\n+1\n1e\n0x1\nNaN\nInfinity\n-\n[1,]\n{\"a\"}\n{\"a\":}\n{1:2}\n"
         "[1 2]\n[\"a\" \"b\"]\n\"\\x\"\n\"\\u12g4\"\n\"\x01\"\n[1,,2]\n{,}\n[}\n'a'\n1 2\n[01]\n"

@@ -1,10 +1,7 @@
 // Whole models: a small one of each family against the library that published its kind.
-#include <doctest/doctest.h>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_families_test {
 

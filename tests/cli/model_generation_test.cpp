@@ -1,18 +1,7 @@
 // Generated tokens against the library, with their texts and labels; names of arrays.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_generation_test {
 
@@ -148,7 +137,6 @@ TEST_CASE("models: every name that a result shows is one that --emit takes") {
 }
 
 TEST_CASE("models: T5's output is scaled as transformers does, whichever keys say so") {
-    scratch_folder();
     for (json c : generation_cases()) {
         if (c["name"] != "t5" && c["name"] != "umt5") continue;
         const double factor = std::sqrt(c["config"]["d_model"].get<double>());

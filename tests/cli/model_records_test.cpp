@@ -1,16 +1,5 @@
 // Requests of mode model: the same by flags, in a file and in a batch; layers and costs.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <random>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_records_test {
 
@@ -106,7 +95,6 @@ std::size_t numbers_in(const json& result) {
 }  // namespace
 
 TEST_CASE("model requests: flags, a request file, a config and a record give one result") {
-    scratch_folder();
     std::mt19937 random(7);
     std::string requests, answers;
     for (int trial = 0; trial < 40; ++trial) {
@@ -138,7 +126,6 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
 }
 
 TEST_CASE("model results: layers have the heads, the shapes and the axes of their arrays") {
-    scratch_folder();
     for (const char* model : models) {
         CAPTURE(model);
         const std::string path = data_path(std::string("models/") + model);
@@ -173,7 +160,6 @@ TEST_CASE("model results: layers have the heads, the shapes and the axes of thei
 }
 
 TEST_CASE("model costs: the elements are those of the result, the operations those of products") {
-    scratch_folder();
     std::mt19937 random(3);
     for (int trial = 0; trial < 30; ++trial) {
         json request = drawn_request(random);

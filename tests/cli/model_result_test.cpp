@@ -1,18 +1,11 @@
 // compare, plot and explain of results of attn model, for families with GQA, linear layers and
 // layers of different widths, against the lists of the JSON form.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <array>
 #include <cstdio>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_result_test {
 

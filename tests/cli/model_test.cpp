@@ -1,11 +1,6 @@
 // Layers of published models against an independent float64 computation; see data/README.md.
-#include <doctest/doctest.h>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_test {
 
@@ -54,7 +49,6 @@ Words command_for(const json& c, bool causal) {
 }  // namespace
 
 TEST_CASE("models: every family, by the names in its file, gives the independent answer") {
-    scratch_folder();
     const json all = load_data("models/expected.json")["cases"];
     CHECK(all.size() >= 20);
     for (const json& one : all) {
@@ -79,7 +73,6 @@ TEST_CASE("models: every family, by the names in its file, gives the independent
 }
 
 TEST_CASE("models: config echoes the family, the layer and the shapes, and is a request") {
-    scratch_folder();
     const json result = result_of({"multihead", "--weights", data_path("models/gpt2"), "--layer",
                                    "1", "--example", "sentence", "--embed-dim", "12"});
     const json& config = result["config"];
@@ -97,7 +90,6 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
 }
 
 TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
-    scratch_folder();
     const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
     const auto config = [&](const std::string& model, const Words& flags) {
         const Words words{"multihead", "-", "--weights", data_path("models/" + model)};
@@ -126,7 +118,6 @@ TEST_CASE("models: a flag overrules its own setting of the model's config and no
 }
 
 TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused without a norm") {
-    scratch_folder();
     const std::string hidden = data_path("models/hidden.csv"), gpt2 = data_path("models/gpt2");
     const Words without{"multihead", hidden,   "--weights", gpt2,      "--layer",
                         "1",         "--emit", "all",       "--dtype", "float64"},

@@ -1,17 +1,8 @@
 // ONNX's own conformance cases of its Attention and LinearAttention operators, every array that
 // they print, by the reference and by every fused kernel. See tests/make_onnx_golden.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "core/kernels/dispatch.hpp"
 #include "io/read/result_view.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace onnx_test {
 

@@ -1,20 +1,10 @@
 // The tables of options, modes and commands: every row is whole, and config is a request again.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <set>
-#include <sstream>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "cli/request/field.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace options_test {
 

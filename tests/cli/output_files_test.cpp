@@ -1,20 +1,11 @@
 // Files through the real binary: names that specify a format, and results too large for memory.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <filesystem>
-#include <map>
 
 #include "core/layer/layer.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace output_files_test {
 
@@ -109,7 +100,6 @@ std::string in_case(std::string text, int kind) {
 }  // namespace
 
 TEST_CASE("names: each command writes what a suffix names, in any case, or nothing") {
-    scratch_folder();
     std::filesystem::create_directories("a.b");
     Sample is_taken;
     for (const Writer& writer : writers()) {
@@ -146,7 +136,6 @@ TEST_CASE("names: each command writes what a suffix names, in any case, or nothi
 }
 
 TEST_CASE("names: a format that was given is written under any name that names no other") {
-    scratch_folder();
     const std::string input = data_path("journey.csv");
     const Words formats = writers().front().formats;
     Sample is_taken;
@@ -177,7 +166,6 @@ TEST_CASE("names: a format that was given is written under any name that names n
 }
 
 TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix") {
-    scratch_folder();
     const std::string input = data_path("journey.csv");
     CHECK(run_attn({"self", input, "-o", "/dev/null"}).code == 0);
     CHECK(run_attn({"self", input, "-o", "/dev/stdout"}).out == run_attn({"self", input}).out);
@@ -209,7 +197,6 @@ void check_array(const Decoded& read, const Array<double>& values) {
 }  // namespace
 
 TEST_CASE("files: streamed weights and scores are those of memory, to the bit") {
-    scratch_folder();
     std::map<std::string, Array<double>> operands;
     for (const auto& [name, rows] : {std::pair("query", queries), {"key", keys}}) {
         Array<double>& values = operands[name] = Array<double>::from_shape({rows, 2});

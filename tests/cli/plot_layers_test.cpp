@@ -1,17 +1,7 @@
 // attn plot of several results, of statistics, and of what other programs wrote: layers, axes,
 // words and heads; pieces of words in pictures.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/output/output.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/support.hpp"
 
 namespace plot_layers_test {
 
@@ -29,7 +19,6 @@ void write_counted(const std::string& path, const std::vector<std::size_t>& shap
 
 /// Three results of the same question with different seeds, in each format.
 void write_layers(const Words& more = {}) {
-    scratch_folder();
     for (const char* seed : {"1", "2", "3"})
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
             const Words words{
@@ -112,7 +101,6 @@ TEST_CASE("layers: they are called by their number, their id or their file") {
 }
 
 TEST_CASE("layers: arrays of other programs are drawn by the axes that are named") {
-    scratch_folder();
     write_counted("five.json", {2, 1, 3, 2, 2});
     const Outcome all = drawn({"five.json"});
     CHECK(contains(all.out, "layer 1, head 2"));
@@ -132,7 +120,6 @@ TEST_CASE("layers: arrays of other programs are drawn by the axes that are named
 }
 
 TEST_CASE("layers: selected arrays of other programs, and of files that hold one") {
-    scratch_folder();
     write_text("a.json", R"({"x": [[1, 0], [0.5, 0.5]], "y": [[0.25, 0.75], [0, 1]]})");
     write_text("b.json", R"({"x": [[0, 1], [1, 0]]})");
     write_text("c.csv", "0.1,0.9\n0.2,0.8\n");
@@ -152,7 +139,6 @@ TEST_CASE("layers: selected arrays of other programs, and of files that hold one
 }
 
 TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alone") {
-    scratch_folder();
     struct Form {
         std::string axes;
         std::vector<std::size_t> layer;
@@ -186,7 +172,6 @@ TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alo
 
 TEST_CASE(
     "plot --layer: each layer is drawn once, in the order of the layers, whatever the input") {
-    scratch_folder();
     write_text("x.json", "[[1,0],[0,1],[1,1]]");
     for (const std::string seed : {"0", "1", "2"})
         CHECK_EQ(run_attn({"causal", "x.json", "--seed", seed, "-o", seed + ".json"}).code, 0);
@@ -210,7 +195,6 @@ TEST_CASE(
 
 TEST_CASE(
     "plot: axes of plain arrays are rows and columns, or as given; only weights are called so") {
-    scratch_folder();
     const std::vector<std::vector<std::size_t>> shapes{
         {4, 5}, {3, 4, 5}, {2, 3, 4, 5}, {2, 2, 3, 4, 5}};
     const Words axes{"query,key", "head,query,key", "batch,head,query,key",
@@ -237,7 +221,6 @@ TEST_CASE(
 }
 
 TEST_CASE("plot: given words label rows and columns") {
-    scratch_folder();
     const Words words{"aa", "bb", "cc", "dd"};
     const std::string list = "aa,bb,cc,dd";
     // Whether a line has these words, in their order.
@@ -265,7 +248,6 @@ TEST_CASE("plot: given words label rows and columns") {
 }
 
 TEST_CASE("plot: --head draws these heads as they are drawn among all, and --title heads them") {
-    scratch_folder();
     for (const Words& more : std::vector<Words>{{}, {"--kv-heads", "2", "--emit", "all"}}) {
         REQUIRE(run_attn(Words{"multihead", data_path("journey.csv"), "--heads", "4", "--d-out",
                                "4", "-o", "r.npz"} +

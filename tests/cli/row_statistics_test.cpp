@@ -1,18 +1,9 @@
 // The keys of the largest weights are those of the whole weights. Other statistics and rows:
 // evaluate_test.cpp and fused_statistics_test.cpp.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <limits>
-#include <string>
-#include <vector>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace row_statistics_test {
 
@@ -79,7 +70,6 @@ const Json& part_of(const Json& result, const std::string& name, std::size_t bat
 }  // namespace
 
 TEST_CASE("top keys are those of the whole weights, with every option and kernel") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     write_text("batch.json", array_text({2, 37, 4}));
     RandomQuestions questions(4, true);

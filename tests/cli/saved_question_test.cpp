@@ -1,15 +1,7 @@
 // A result as the question: check, repro, --config and explain take its settings and operands, in
 // every format that has a head; and which of several configs comes first.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <string>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace saved_question_test {
 
@@ -85,7 +77,6 @@ void check_question(const Words& words, const std::string& format) {
 }  // namespace
 
 TEST_CASE("a result of every generated question is its question, in every format with a head") {
-    scratch_folder();
     write_more_inputs();
     RandomQuestions questions(45, true);
     for (int i = 0; i < 24; ++i) {
@@ -99,7 +90,6 @@ TEST_CASE("a result of every generated question is its question, in every format
 }
 
 TEST_CASE("repro and explain take results, and check takes those of a batch") {
-    scratch_folder();
     write_more_inputs();
     const Words question{"causal", "x.csv", "--d-out", "2", "--seed", "5", "--dropout", "0.5"};
     const auto after_header = [](const std::string& program) {
@@ -124,7 +114,6 @@ TEST_CASE("repro and explain take results, and check takes those of a batch") {
 }
 
 TEST_CASE("a result without an operand of its question is refused in one line that names it") {
-    scratch_folder();
     write_more_inputs();
     const Words question{"causal",     "x.csv",     "--d-out",      "2",
                          "--past-key", "past.json", "--past-value", "past.json",

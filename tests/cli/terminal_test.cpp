@@ -1,14 +1,7 @@
 // What a terminal shows that a pipe does not.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
 #include "core/plan/settings.hpp"
 #include "io/text/text.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace terminal_test {
 
@@ -102,7 +95,6 @@ TEST_CASE("terminal: with a format or JSON flag, output is as in a pipe") {
 }
 
 TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
-    test::scratch_folder();
     test::write_text("many.csv", tokens_csv(300));
     const Words question{"self", "many.csv", "--csv-header", "no"};
     for (const std::size_t columns : {20u, 40u, 80u, 200u}) {

@@ -1,16 +1,7 @@
 // --token takes an index or a label in every mode, on the command line, in a request and in a
 // batch, with the same answer.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-#include <vector>
-
 #include "core/plan/modes.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace token_label_test {
 
@@ -35,7 +26,6 @@ Json question_of(const ModeRow& mode) {
 }  // namespace
 
 TEST_CASE("token label: every label is its index, however it is given") {
-    scratch_folder();
     Sample is_taken;
     for (const ModeRow& mode : mode_rows) {
         const std::string name(mode.name);

@@ -1,12 +1,6 @@
 // attn tokenize, through the real binary.
-#include <doctest/doctest.h>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/gguf_bytes.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace tokenize_test {
 
@@ -48,7 +42,6 @@ TEST_CASE("tokenize: pairs have types") {
 }
 
 TEST_CASE("tokenize: the tokenizer of a GGUF file") {
-    scratch_folder();
     GgufBytes bytes(0, 4);
     bytes.word("tokenizer.ggml.model", "gpt2").word("tokenizer.ggml.pre", "gpt-2");
     bytes.key("tokenizer.ggml.tokens", 9).number(8, 4).number(4, 8);
@@ -73,7 +66,6 @@ TEST_CASE("tokenize: lines, formats and files") {
     CHECK(sizes == std::vector<std::size_t>{3, 2, 3});
     CHECK(run_attn({"tokenize", folder, "a", "-f", "table"}).out ==
           "token    id\n\"[CLS]\"   2\n\"a\"      35\n\"[SEP]\"   3\n");
-    scratch_folder();
     CHECK(run_attn({"tokenize", folder, "a", "-o", "t.json"}).out == "");
     CHECK(json::parse(read_text("t.json")) == tokenized({"a"}));
     CHECK(run_attn({"tokenize", folder, "a", "-o", "t.npz"}).code == 2);
