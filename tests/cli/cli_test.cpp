@@ -48,21 +48,6 @@ TEST_CASE("cli: the answers of a group of same_answers.txt have the same arrays"
     CHECK(count >= 300);
 }
 
-TEST_CASE("cli: one row of an earlier layer keeps the label of its token") {
-    const Outcome row = run_shell("attn self --example journey --token 2 | attn self");
-    CHECK(row.code == 0);
-    CHECK(json::parse(row.out)["tokens"] == json({"starts"}));
-}
-
-TEST_CASE("cli: precision, nonfinite and pretty shape the JSON") {
-    const Words ask =
-        words_in("causal --example journey --d-out 1 --token 0 --emit masked_scores --precision 3");
-    const auto text = [&](const Words& more) { return run_attn(ask + more).out; };
-    CHECK(contains(text({"--nonfinite", "null"}), ",null,null,null,null,null]]"));
-    CHECK(contains(text({"--nonfinite", "literal"}), ",-Infinity]]"));
-    CHECK(contains(text({"--pretty"}), "\n  \"masked_scores\": [\n    ["));
-}
-
 TEST_CASE("cli: the examples of every help page run") {
     write_text("tokens.csv", read_text(data_path("journey.csv")));
     write_text("tokens.json", "[[1,2,3,4],[5,6,7,8]]");

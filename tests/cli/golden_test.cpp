@@ -5,7 +5,6 @@
 
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/walk_text.hpp"
 
 namespace golden_test {
 

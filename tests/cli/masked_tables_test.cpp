@@ -1,5 +1,4 @@
-// Tables show a masked cell as a dot, by the mask and never by the number; headings leave out the
-// only entry of a batch.
+// Tables show a masked cell as a dot, by the mask and never by the number.
 #include <array>
 #include <cstdio>
 
@@ -124,59 +123,6 @@ TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its
     }
     if (one_in == 1) CHECK(dots > 1000);
     if (one_in == 1) CHECK(zeros > 100);
-}
-
-TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask method") {
-    const Words names{"scores",           "mask",          "exp_scores", "scores_left",
-                      "unmasked_weights", "masked_weights"};
-    for (const std::string method : {"neg-inf", "renormalize"})
-        for (const std::size_t query : {0U, 2U, 5U}) {
-            CAPTURE(method);
-            CAPTURE(query);
-            const std::string page =
-                good({"explain", "causal", "--example", "journey", "--dropout", "0.5",
-                      "--mask-method", method, "--token", std::to_string(query)});
-            const std::size_t masked = 5 - query;
-            for (const std::string& name : names) {
-                CAPTURE(name);
-                std::size_t dots = 0;
-                for (const std::string& line : lines_of(page))
-                    if (const Words cells = words_in(line); line.starts_with("    " + name + " "))
-                        dots +=
-                            static_cast<std::size_t>(std::count(cells.begin(), cells.end(), "."));
-                const bool is_after = method == "neg-inf"
-                                          ? name == "exp_scores" || name == "scores_left"
-                                          : name == "masked_weights";
-                CHECK(dots == (is_after ? masked : 0));
-            }
-        }
-}
-
-TEST_CASE("headings: batch 0 appears only if the batch has other entries") {
-    const std::string one = "[[[0.4, 0.1], [0.5, 0.8]]]", two =
-                                                              "[[[0.4, 0.1], [0.5, 0.8]],"
-                                                              "[[0.2, 0.3], [0.1, 0.9]]]";
-    for (const std::string& inputs : {one, two}) {
-        const bool has_entries = inputs == two;
-        for (const char* mode : {"self", "multihead"}) {
-            CAPTURE(mode);
-            const Words asked =
-                mode == std::string("self") ? Words{mode} : Words{mode, "--heads", "2"};
-            const auto check = [&](const std::string& text) {
-                CHECK(contains(text, "batch 0") == has_entries);
-                CHECK(contains(text, "head 1") == (asked.size() > 1));
-            };
-            check(run_attn(asked + Words{"-f", "table", "-e", "attention_weights"}, inputs).out);
-            check(run_attn(asked + Words{"--heatmap", "-f", "none"}, inputs).out);
-            REQUIRE(run_attn(asked + Words{"--plot", "p.svg", "-o", "r.json"}, inputs).code == 0);
-            check(read_text("p.svg"));
-            check(run_attn({"plot", "r.json"}).out);
-            REQUIRE(run_attn({"plot", "r.json", "-o", "p.html"}).code == 0);
-            const std::string page = read_text("p.html");
-            CHECK(contains(page, "\"title\":\"batch 0") == has_entries);
-            CHECK(contains(page, "\"name\":\"batch\"") == has_entries);
-        }
-    }
 }
 
 }  // namespace masked_tables_test

@@ -165,24 +165,6 @@ TEST_CASE("names: a format that was given is written under any name that names n
     }
 }
 
-TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix") {
-    const std::string input = data_path("journey.csv");
-    CHECK(run_attn({"self", input, "-o", "/dev/null"}).code == 0);
-    CHECK(run_attn({"self", input, "-o", "/dev/stdout"}).out == run_attn({"self", input}).out);
-    CHECK(run_shell("file=$(mktemp ./tmp.XXXXXXXXqq) && attn self " + input +
-                    " -o $file && attn self $file >/dev/null && rm $file")
-              .err == "");
-    CHECK(run_shell("mkfifo pipe.in && { cat pipe.in >/dev/null & attn self " + input +
-                    " -o pipe.in; } && wait && rm pipe.in")
-              .err == "");
-    write_text("notes.yaml", "kept\n");
-    CHECK(run_attn({"self", input, "-o", "notes.yaml"}).code == 2);
-    CHECK(read_text("notes.yaml") == "kept\n");
-    write_text("empty.svg", "");
-    CHECK(run_attn({"self", input, "-o", "empty.svg"}).code == 2);
-    CHECK(contains(run_attn({"self", input, "-o", "out.svg"}).err, "--plot"));
-}
-
 namespace {
 
 constexpr std::size_t queries = 64, keys = 140000;  // whose weights are above 64 MiB in float64

@@ -89,30 +89,6 @@ TEST_CASE("a result of every generated question is its question, in every format
         check_question(more_questions()[i], formats[i % formats.size()]);
 }
 
-TEST_CASE("repro and explain take results, and check takes those of a batch") {
-    write_more_inputs();
-    const Words question{"causal", "x.csv", "--d-out", "2", "--seed", "5", "--dropout", "0.5"};
-    const auto after_header = [](const std::string& program) {
-        return program.substr(program.find("import"));
-    };
-    const std::string program = after_header(run_attn(Words{"repro"} + question).out);
-    for (const std::string& format : formats) {
-        CAPTURE(format);
-        const std::string result = file_of("r", format);
-        REQUIRE(run_attn(question + Words{"--emit", "all", "-o", result}).code == 0);
-        const Outcome own = run_attn({"repro", result});
-        CAPTURE(own.err);
-        CHECK(contains(own.out, "attn causal --config " + result));
-        CHECK(after_header(own.out) == program);
-        CHECK(run_attn({"explain", "causal", "--config", result, "--token", "with"}).code == 0);
-    }
-    write_text("many.ndjson", R"({"mode":"self","inputs":[[1,2],[3,4]],"emit":["all"]}
-{"id":"b","mode":"sdpa","query":[[1,2]],"key":[[0,1],[2,2]],"value":[[5,6],[0,1]],"emit":["all"]}
-)");
-    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
-    CHECK(run_attn({"check", "results.ndjson", "--against", "results.ndjson"}).code == 0);
-}
-
 TEST_CASE("a result without an operand of its question is refused in one line that names it") {
     write_more_inputs();
     const Words question{"causal",     "x.csv",     "--d-out",      "2",

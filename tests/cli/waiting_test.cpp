@@ -1,10 +1,10 @@
 // Pipes, locks and standard input: nothing waits for ever, and nothing is lost.
-#include <csignal>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
+#include <csignal>
+#include <thread>
 
 #include "io/file/output.hpp"
 #include "tests/support/answers.hpp"
@@ -40,18 +40,6 @@ TEST_CASE("batch: one signal ends any wait") {
         attn.send(SIGTERM);
         CHECK(attn.wait().signal == SIGTERM);
     }
-}
-
-TEST_CASE("batch: a pipe that gets its writer late is read to its end") {
-    fs::remove("late");
-    REQUIRE(::mkfifo("late", 0600) == 0);
-    Process attn({"batch", "late"});
-    std::this_thread::sleep_for(50ms);
-    write_text("late", good_lines);
-    CHECK(attn.read_line().has_value());
-    CHECK(attn.read_line().has_value());
-    CHECK_FALSE(attn.read_line().has_value());
-    CHECK(attn.wait().code == 0);
 }
 
 TEST_CASE("a standard input that does not wait is read to its end by every command") {
