@@ -35,24 +35,9 @@ json only(const json& result, const std::string& name) {
     return {{name, result[name]}};
 }
 
-/// Of arrays of numbers, each multiplied by what `factor` returns.
-template <class Factor>
-json times(const json& array, Factor& factor) {
-    if (array.is_number()) return array.get<double>() * factor();
-    json product = json::array();
-    for (const json& part : array) product.push_back(times(part, factor));
-    return product;
-}
-
-void append_numbers(const json& array, std::vector<double>& numbers) {
-    if (array.is_number()) return numbers.push_back(array);
-    for (const json& part : array) append_numbers(part, numbers);
-}
-
 /// The numbers of an array in order, as one of another shape of three axes.
 json reshaped(const json& array, std::size_t a, std::size_t b, std::size_t c) {
-    std::vector<double> numbers;
-    append_numbers(array, numbers);
+    const std::vector<double> numbers = flat(array);
     REQUIRE(numbers.size() == a * b * c);
     json whole(a, json(b, json(c, 0)));
     for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -147,9 +132,10 @@ TEST_CASE("check: the search reads axes that fit in several orders in each") {
 
 TEST_CASE("check: the search sees dropout that dropped nothing") {
     const Words few = words_in("self --randn 2,4 --d-out 2 --dtype float64");
-    const auto kept = [] { return 1 / (1 - 0.2); };
-    const json report =
-        searched(few, {{"attention_weights", times(answer(few)["attention_weights"], kept)}});
+    const std::vector<double> weights = flat(answer(few)["attention_weights"]);
+    auto at = weights.begin();
+    const json kept = nested({2, 2}, [&] { return *at++ / (1 - 0.2); });
+    const json report = searched(few, {{"attention_weights", kept}});
     CHECK(best_match(report) == "dropout");
     CHECK(report["matches"][0]["changes"][0]["found"] == "p = 0.2");
 }

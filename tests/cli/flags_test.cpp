@@ -131,33 +131,6 @@ TEST_CASE("unknown flags: for those of another command, the error names it") {
     }
 }
 
-TEST_CASE("unknown flags: what others call it is explained by flags that are there") {
-    std::set<std::string> known{"help", "version", "config"};
-    for (const CommandRow* command : attn_program().commands)
-        for (const auto& entry : flags_of(*command)) {
-            known.insert(entry.first);
-            known.insert("no-" + entry.first);
-        }
-    for (const char* name :
-         {"is-causal",  "num-heads", "n-heads",       "nhead",       "bias",         "out",
-          "json",       "tokens",    "dim",           "hidden-size", "head-dim",     "d-model",
-          "attn-mask",  "dropout-p", "softmax-scale", "window-size", "rope-theta",   "manual-seed",
-          "model",      "input-ids", "device",        "verbose",     "need-weights", "float64",
-          "batch-size", "max-len",   "num_kv_heads"})
-        for (const CommandRow* command : attn_program().commands) {
-            if (command->mode == nullptr) continue;
-            const std::string message = unknown(*command, std::string("--") + name);
-            CAPTURE(message);
-            CHECK_FALSE(contains(message, "nearest"));
-            CHECK_FALSE(contains(message, "--help lists"));
-            for (std::string flag : named_in(message)) {
-                flag.erase(flag.find_last_not_of(".,;:") + 1);
-                CAPTURE(flag);
-                CHECK(known.contains(flag));
-            }
-        }
-}
-
 TEST_CASE("words: every command answers missing, empty and odd words with one line") {
     for (const CommandRow* command : attn_program().commands)
         for (const Words& words : {Words{}, Words{""}, Words{"nothing"}, Words{"."}, Words{"-"},

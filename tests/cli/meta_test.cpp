@@ -60,7 +60,9 @@ std::string spread(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("meta: every value is given back as it is, in every format with a head") {
+TEST_CASE(
+    "meta: every value is given back in every format with a head, and read by every command") {
+    Sample sample(4);
     for (const std::string& value : values)
         for (const std::string& written : {value, spread(value)}) {
             CAPTURE(written);
@@ -86,28 +88,20 @@ TEST_CASE("meta: every value is given back as it is, in every format with a head
             }
             REQUIRE(run_attn({"self", "r.json", "--pretty", "-o", "out"}).code == 0);
             CHECK(contains(read_text("out"), "\n  \"meta\": " + value + ",\n"));
+            for (const std::string file : {"result.json", "result.npz", "result.safetensors"}) {
+                if (!sample.takes()) continue;
+                REQUIRE(run_attn({"self", "r.json", "--emit", "all", "-o", file}).code == 0);
+                for (const Words& words : {Words{"explain", file},
+                                           {"plot", file, "-o", "p.svg"},
+                                           {"compare", file, file},
+                                           {"inspect", file}})
+                    CHECK(run_attn(words).code == 0);
+                // The input of the next layer has the id and the meta of the first.
+                const std::string next = run_attn({"causal", file}).out;
+                if (file == "result.json")
+                    CHECK(contains(next, R"("id":7,"meta":)" + value + ",\"mode\""));
+            }
         }
-}
-
-TEST_CASE("meta: results that have one are read by every command") {
-    Sample sample(4);
-    for (const std::string& value : values) {
-        CAPTURE(value);
-        write_text("r.json", request_with(value));
-        for (const std::string file : {"result.json", "result.npz", "result.safetensors"}) {
-            if (!sample.takes()) continue;
-            REQUIRE(run_attn({"self", "r.json", "--emit", "all", "-o", file}).code == 0);
-            for (const Words& words : {Words{"explain", file},
-                                       {"plot", file, "-o", "p.svg"},
-                                       {"compare", file, file},
-                                       {"inspect", file}})
-                CHECK(run_attn(words).code == 0);
-            // The input of the next layer has the id and the meta of the first.
-            const std::string next = run_attn({"causal", file}).out;
-            if (file == "result.json")
-                CHECK(contains(next, R"("id":7,"meta":)" + value + ",\"mode\""));
-        }
-    }
 }
 
 TEST_CASE("meta: a batch gives each record its own, also where it fails") {

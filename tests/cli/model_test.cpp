@@ -1,10 +1,13 @@
-// Layers of published models against an independent float64 computation; see data/README.md.
+// Layers of published models against an independent float64 computation, see data/README.md; the
+// table of families is correct, is in the manual and has a case of each.
+#include "io/model/families.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 
 namespace model_test {
 
 using namespace attn::test;
+using attn::io::Family;
 using nlohmann::json;
 
 namespace {
@@ -44,6 +47,19 @@ Words command_for(const json& c, bool causal) {
         add({"--context", "context.json"});
     }
     return command;
+}
+
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    return text;
+}
+
+/// The row of this family in the manual's table.
+std::string manual_row(const Family& family) {
+    const std::string text = manual_text();
+    const std::size_t from = text.find("\n| `" + std::string(family.name) + "` |");
+    return from == std::string::npos ? "" : text.substr(from, text.find('\n', from + 1) - from);
 }
 
 }  // namespace
@@ -128,6 +144,31 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     CHECK(wide_result["inputs"] == narrow_result["inputs"]);
     CHECK(wide_result["normed_inputs"] != narrow_result["normed_inputs"]);
     check_error(without + eps, "", 2, "requires --pre-norm, --token-ids or norms");
+}
+
+TEST_CASE("families: each is a choice of --family, and is in the manual") {
+    const std::string help = run_attn({"multihead", "--help"}).out;
+    for (const Family* family : attn::io::all_families()) {
+        CAPTURE(family->name);
+        CHECK(contains(help, family->name));
+        CHECK(attn::io::find_family(family->name) == family);
+        const std::string row = manual_row(*family);
+        CHECK(row != "");
+        CHECK(contains(row, family->layers.front().query.weight));
+        for (const std::string_view type : family->types) CHECK(contains(lower(row), type));
+    }
+    CHECK(attn::io::find_family("other") == nullptr);
+}
+
+TEST_CASE("families: each has a case against an independent computation") {
+    const json cases = load_data("models/expected.json")["cases"];
+    for (const Family* family : attn::io::all_families()) {
+        // Those without a config are in layouts_test.cpp.
+        if (family->types.empty() && !family->is_plain) continue;
+        CAPTURE(family->name);
+        CHECK(std::any_of(cases.begin(), cases.end(),
+                          [&](const json& one) { return one["family"] == family->name; }));
+    }
 }
 
 }  // namespace model_test

@@ -226,7 +226,7 @@ TEST_CASE("plot: numbers of other programs' arrays have the digits of their own 
         std::vector<StoredTensor> tensors;
         for (const std::string& type : types) {
             const std::size_t size = type == "F32" ? 4 : 8;
-            const std::string bytes = drawn("a", 8, 0, 1).substr(0, 4 * size);
+            const std::string bytes = attn::test::drawn("a", 8, 0, 1).substr(0, 4 * size);
             tensors.push_back({"a" + std::to_string(tensors.size()), type, {2, 2}, bytes});
         }
         write_text("other.safetensors", safetensors_of(tensors));
