@@ -149,8 +149,9 @@ TEST_CASE("explain page: labels are shown without blanks, and not where they are
             return good({"explain", "causal", "-", "--token", token, "--format", format}, request);
         };
         CHECK(contains(page("0"), "looks at: key 0 at "));
-        CHECK(contains(page("1"), "\"cat\" looks at: "));
-        CHECK_FALSE(contains(page("1"), "\" cat\""));
+        const bool is_html = format == std::string("html");
+        CHECK(contains(page("1"), is_html ? "\u2068cat\u2069" : "\"cat\" looks at: "));
+        CHECK_FALSE(contains(page("1"), is_html ? "\u2068 cat" : "\" cat\""));
     }
 }
 
