@@ -1,18 +1,8 @@
 // Slopes of ALiBi, of any number of heads, and the layers of models that have them. Every form of
 // --alibi-slopes: same_answers.txt.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace alibi_test {
 
@@ -75,7 +65,6 @@ bool are_near(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 TEST_CASE("alibi: slopes by default, by name and in a list") {
-    scratch_folder();
     CHECK(are_near(published(6), {0.25, 0.0625, 1 / 64.0, 1 / 256.0, 0.5, 0.125}));
     const Words words{"sdpa", "-", "--emit", "biased_scores"};
     for (std::size_t heads = 1; heads <= 24; ++heads) {
@@ -93,7 +82,6 @@ TEST_CASE("alibi: slopes by default, by name and in a list") {
 }
 
 TEST_CASE("alibi: a layer of BLOOM or MPT with any number of heads is one of attn multihead") {
-    scratch_folder();
     for (const json& original : model_cases())
         for (std::size_t heads : std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 12}) {
             const std::string name = original["name"];

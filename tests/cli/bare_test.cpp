@@ -1,16 +1,7 @@
 // --bare: the same arrays as without it, and nothing else but the id.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-#include <vector>
-
 #include "core/plan/settings.hpp"
 #include "io/write/output_formats.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace bare_test {
 
@@ -52,7 +43,6 @@ Words command(const Json& request, const Words& more) {
 }  // namespace
 
 TEST_CASE("bare: every format with a head loses the head and keeps each array's bytes") {
-    scratch_folder();
     for (const Json& request : requests()) {
         CAPTURE(request.dump());
         write_text("r.json", request.dump());

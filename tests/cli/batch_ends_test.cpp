@@ -1,17 +1,10 @@
-// `attn batch` with other programs: drivers that write a line and wait, pipes, memory, and how it
-// ends before its records do: signals, closed pipes. Kills and full disks: tests/faults.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
+// `attn batch` with other programs: drivers that write a line and wait, memory, and signals before
+// the records end. Closed pipes: endings_test.cpp. Kills and full disks: tests/faults.py.
 #include <csignal>
-#include <filesystem>
-#include <random>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace batch_ends_test {
 
@@ -22,48 +15,14 @@ namespace {
 
 const std::string requests = "requests.ndjson", results = "results.ndjson";
 
-Outcome batch(const Words& flags) {
-    return run_attn(Words{"batch", requests} + flags);
-}
-
-/// Puts the requests in their place and answers them undisturbed.
-std::string text_answered_to(const std::string& text, const Words& flags = {}) {
-    scratch_folder();
-    write_text(requests, text);
-    std::filesystem::remove(results);
-    return batch(flags).out;
-}
-
-/// Some records that succeed and some that fail, with few bytes of answers.
-const std::string few_requests =
-    "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n\n"
-    "{\"id\": \"a\", \"mode\": \"self\", \"inputs\": \"no\"}\n";
-
 /// The file holds the first of these answers, each of them whole.
 void check_whole_lines(const std::string& text, const std::string& whole) {
     CHECK((text.empty() || text.back() == '\n'));
     CHECK((whole.compare(0, text.size(), text) == 0));
-    answers_of(text);  // throws for text that is not JSON
+    answers_in(text);  // throws for text that is not JSON
 }
 
 }  // namespace
-
-TEST_CASE("batch: --resume goes on after --fail-fast, and counts the failures before") {
-    const std::string whole = text_answered_to(few_requests);
-    const std::string first = lines_of(whole)[0] + "\n", second = lines_of(whole)[1] + "\n";
-    batch({"-o", results, "--fail-fast"});
-    CHECK(read_text(results) == first + second);
-    const Outcome again = batch({"--resume", results, "--fail-fast"});
-    CHECK(again.code == 1);
-    CHECK(read_text(results) == first + second);
-    const Outcome more = batch({"--resume", results, "--max-failures", "2"});
-    CHECK(more.err.starts_with(
-        "attn: 2 of 3 records failed, 1 of them in an earlier run, and the batch "
-        "ended there"));
-    CHECK(read_text(results) == whole);
-    batch({"--resume", results});
-    CHECK(read_text(results) == whole);
-}
 
 TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume completes") {
     make_operands(scratch_folder());
@@ -94,24 +53,14 @@ TEST_CASE("batch: SIGINT and SIGTERM end after the record in hand, and --resume 
             }
 }
 
-TEST_CASE("batch: a signal while --resume waits for the records that were answered loses nothing") {
-    const std::string whole = text_answered_to(quick_requests(10));
-    write_text(results, whole);
-    Process attn({"batch", "--resume", results});
-    attn.write(quick_requests(4));
-    attn.send(SIGTERM);
-    CHECK(attn.wait().signal == SIGTERM);
-    CHECK(read_text(results) == whole);
-}
-
 TEST_CASE("batch: a second batch does not write to the same file") {
-    scratch_folder();
-    const std::string whole = text_answered_to(quick_requests(3));
+    write_text(requests, quick_requests(3));
+    const std::string whole = run_attn({"batch", requests}).out;
     Process first({"batch", "-o", results});
     first.write(quick_requests(3));
     REQUIRE(first.wait_for_size(results, whole.size()));
     for (const std::string flag : {"-o", "--resume"}) {
-        const Outcome second = batch({flag, results});
+        const Outcome second = run_attn({"batch", requests, flag, results});
         CHECK(second.code == 4);
         CHECK(second.err.starts_with("attn: error: " + results + ": is being written"));
         CHECK(read_text(results) == whole);
@@ -119,27 +68,6 @@ TEST_CASE("batch: a second batch does not write to the same file") {
     first.close_input();
     CHECK(first.wait().code == 0);
     CHECK(read_text(results) == whole);
-}
-
-TEST_CASE("batch: a reader that has seen enough ends the batch without an error") {
-    const std::string whole = text_answered_to(quick_requests(5000));
-    for (const std::string jobs : {"1", "2"}) {
-        CAPTURE(jobs);
-        const Outcome outcome = run_shell(std::string("{ attn batch requests.ndjson --jobs ") +
-                                          jobs + "; echo $? >code; } | head -1");
-        CHECK(outcome.out == lines_of(whole)[0] + "\n");
-        CHECK(outcome.err == "");
-        CHECK(read_text("code") == "0\n");
-
-        Process attn({"batch", "--jobs", jobs});
-        attn.write(quick_requests(1));
-        CHECK(attn.read_line().has_value());
-        attn.close_output();
-        attn.write(quick_requests(1));  // its input stays open: the answer finds nobody
-        const Ending ending = attn.wait();
-        CHECK(ending.code == 0);
-        CHECK(ending.err == "");
-    }
 }
 
 TEST_CASE("batch: a driver that has seen a failure with --fail-fast sees the end") {
@@ -190,7 +118,6 @@ TEST_CASE("batch: a driver of a shard waits only for the shard's records") {
 }
 
 TEST_CASE("batch: answers to a file do not wait for the next input") {
-    scratch_folder();
     write_text("first.ndjson", quick_requests(50));
     Process attn({"batch", "first.ndjson", "-", "--jobs", "1"});
     for (int i = 0; i < 50; ++i) REQUIRE(attn.read_line().has_value());
@@ -205,7 +132,6 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     MESSAGE("skipped: the sanitizer keeps what was freed");
     return;
 #endif
-    scratch_folder();
     const auto peak_kib = [](std::size_t lines) {
         write_text("requests.ndjson", quick_requests(lines));
         Process attn(words_in("batch requests.ndjson --jobs 1 -o results.ndjson"));
@@ -218,26 +144,6 @@ TEST_CASE("batch: memory does not grow with the number of records") {
     const long many = peak_kib(50000);
     CHECK(many < few + 4096);
     CHECK(9 * answers_kib > 2 * 4096);  // those more would have been seen
-}
-
-TEST_CASE(
-    "batch: pipes and devices are refused as records, and records do not consume the requests") {
-    scratch_folder();
-    const std::string good = R"({"mode": "self", "inputs": [[1]]})";
-    const Outcome outcome = run_shell(
-        "mkfifo pipe1 pipe2.json; printf '%s\\n' '{\"mode\": \"self\", \"inputs\": \"pipe1\"}' "
-        "'{\"mode\": \"self\", \"inputs\": \"/dev/zero\"}' "
-        "'{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' '" +
-        good + "' | cat | attn batch - pipe2.json /dev/null --jobs 1");
-    CHECK(outcome.err.starts_with(
-        "attn: 4 of 5 records failed; the first: pipe1: is a pipe or device"));
-    CHECK(run_shell("attn batch <&-").code == 4);
-    CHECK(run_shell("echo '" + good + "' | attn batch >&-").code == 4);
-    CHECK(run_shell("attn batch <&- >&-").code == 4);
-    write_text("r.ndjson", good + "\n");
-    CHECK(run_shell("attn batch <r.ndjson -o r.ndjson").code == 2);
-    CHECK(run_shell("attn batch r.ndjson >>r.ndjson").code == 2);
-    CHECK(read_text("r.ndjson") == good + "\n");
 }
 
 }  // namespace batch_ends_test

@@ -1,18 +1,11 @@
 // Files that requests and flags name: never written over, never waited for, and none at all where
 // the caller says so.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <filesystem>
-
-#include "cli/request/request.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include "cli/request/request.hpp"
+#include "tests/support/answers.hpp"
+#include "tests/support/requests.hpp"
 
 namespace batch_files_test {
 
@@ -62,7 +55,6 @@ std::string naming(const FileKey& key, const std::string& path) {
 }
 
 void make_folder() {
-    scratch_folder();
     fs::remove_all("f");
     fs::create_directory("f");
     fs::copy(data_path("models/gpt2"), "f/gpt2");
@@ -105,7 +97,6 @@ TEST_CASE("batch: what flags and requests name is never written over, by any lin
 
 TEST_CASE(
     "batch: a later request from a pipe that names the output ends the batch, and no sooner") {
-    scratch_folder();
     const std::string line = R"({"mode": "self", "inputs": "out.ndjson"})";
     const std::string answers = run_attn({"batch"}, good_lines).out;
     for (const std::string jobs : {"1", "3"}) {
@@ -167,6 +158,10 @@ TEST_CASE("pipes and devices behind a folder or in a request are refused, not wa
             check("attn explain multihead --weights m --token-ids 1");
         }
     }
+    const Outcome of_batch = run_shell(
+        "cd f; mkfifo p.json; echo '{\"mode\": \"self\", \"inputs\": \"/dev/stdin\"}' | cat | "
+        "attn batch - p.json --jobs 1");
+    CHECK(contains(of_batch.err, "2 of 2 records failed; the first: /dev/stdin: is a pipe or"));
     // On the command line they keep working.
     CHECK(run_shell("cd f; mkfifo p; (echo '[[1]]' >p &) ; echo '[[1]]' | "
                     "attn cross --context p --emit inputs")

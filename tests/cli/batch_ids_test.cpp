@@ -1,17 +1,6 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <map>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace batch_ids_test {
 
@@ -262,7 +251,6 @@ bool mend(Batch& batch, Cases& cases) {
 }  // namespace
 
 TEST_CASE("batch: going on with generated ids gives the whole answers, or refuses repeated ids") {
-    scratch_folder();
     Count resumed, retried, moved;
     for (unsigned seed = 0; seed < cases(120); ++seed) {
         CAPTURE(seed);
@@ -278,8 +266,10 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
             REQUIRE(nlohmann::json::parse(lines[k])["id"].dump() == batch.id(batch.answered()[k]));
 
         for (int i = 0; i < 2; ++i)
-            check_resumed(batch, whole.substr(0, cases.below(whole.size() + 1)), whole, false, true,
-                          resumed);
+            check_resumed(batch,
+                          whole.substr(0, cases.below(whole.size() + 1)) +
+                              std::string(cases.chance(30) ? 5000 : 0, '\0'),
+                          whole, false, true, resumed);
         check_resumed(batch, whole, whole, true, true, retried);
         if (batch.first_lines == 0 && !batch.is_piped) {
             Cases moves(1000 + seed);
@@ -308,6 +298,49 @@ TEST_CASE("batch: going on with generated ids gives the whole answers, or refuse
     CHECK(retried.refused > 15);
     CHECK(moved.completed > 10);
     CHECK(moved.refused > 10);
+}
+
+TEST_CASE("batch: --resume refuses what is not its own, a last line among it, and keeps it") {
+    // Good, failed, with a string for an id, without an id, bare.
+    const std::string records =
+        "{\"id\": 7, \"mode\": \"self\", \"inputs\": [[1]], \"emit\": [\"scores\"]}\nbroken\n"
+        "{\"id\": \"a\\\"b\", \"mode\": \"self\", \"inputs\": \"no\"}\n"
+        "{\"mode\": \"self\", \"inputs\": [[2]], \"emit\": [\"scores\"]}\n"
+        "{\"id\": 5, \"bare\": true, \"mode\": \"self\", \"inputs\": [[2]]}\n";
+    write_text("r.ndjson", records);
+    const std::string whole = run_attn({"batch", "r.ndjson"}).out;
+    const auto check_refused = [](const std::string& text) {
+        CAPTURE(text.substr(0, 200));
+        for (const Words& more : {Words{}, Words{"--retry-failed"}}) {
+            write_text(answers, text);
+            const Outcome outcome =
+                run_attn(Words{"batch", "r.ndjson", "--resume", answers} + more);
+            CHECK(outcome.code == 3);
+            CHECK(outcome.err.starts_with("attn: error: " + answers + ":"));
+            CHECK(lines_of(outcome.err).size() == 1);
+            REQUIRE(read_text(answers) == text);
+        }
+    };
+    std::string before;
+    for (const std::string& next : lines_of(whole) + Words{""}) {
+        for (const std::string& torn :
+             Words{R"({"id":3,"inputs":[[1]]})", R"({"id": 7, "mode": "self"})",
+                   R"({"id":99,"error":{"kind":"usage")", R"({"id":5,"mode":"self","inputs)",
+                   R"({"id":5,"scores":{)", R"({"id":"a","error":{"kind":"usage")",
+                   R"({"schema":"attn.result/1","id":99,"mode")",
+                   R"({"schema":"attn.weights/1","config)", R"({"schema":"attn.cost/1","id":7)",
+                   R"({"schema":"attn.result/2")", "[[1, 2]]", std::string("\0\0precious", 10),
+                   "{\"id\":7\r"})
+            check_refused(before + torn);
+        before += next + "\n";
+    }
+    std::string windows;
+    for (const std::string& line : lines_of(whole)) windows += line + "\r\n";
+    for (const std::string& text :
+         {windows, "\xef\xbb\xbf" + whole, " " + whole, "\n" + whole, records, whole + whole,
+          run_attn({"batch", "r.ndjson", "--seed", "1"}).out,
+          run_attn({"batch", "r.ndjson", "--dry-run"}).out})
+        check_refused(text);
 }
 
 }  // namespace batch_ids_test

@@ -1,16 +1,10 @@
 // Records that differ only in ids, seeds and elements: what was found for the ones before must not
 // show in an answer.
-#include <doctest/doctest.h>
-
 #include <functional>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace batch_prepared_test {
 
@@ -104,7 +98,6 @@ std::vector<Change> changes() {
 }  // namespace
 
 TEST_CASE("batch: a record's answer does not depend on the records like it before") {
-    test::scratch_folder();
     BatchRequest batch;
     batch.program = &attn_program();
     batch.defaults.of_batch = true;

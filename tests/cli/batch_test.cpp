@@ -1,13 +1,8 @@
 // `attn batch` through the real binary: the order of answers for all kinds of records. Drivers,
 // pipes and interruptions are in batch_ends_test.cpp; ids, places of errors, line ends and files of
 // records in same_answers.txt.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace batch_test {
 
@@ -16,16 +11,9 @@ using nlohmann::json;
 
 namespace {
 
-json ids_of(const std::vector<json>& answers) {
-    json ids = json::array();
-    for (const json& answer : answers) ids.push_back(answer.at("id"));
-    return ids;
-}
-
 /// The mixed requests in a folder with what they name, and their answers.
 const std::string mixed = "work/mixed.ndjson";
 Outcome answer_mixed(std::size_t lines, const Words& flags) {
-    scratch_folder();
     make_operands("work");
     write_text(mixed, mixed_requests(lines));
     return run_attn(Words{"batch", mixed} + flags);
@@ -36,7 +24,7 @@ Outcome answer_mixed(std::size_t lines, const Words& flags) {
 TEST_CASE("batch: answers come in the order of the requests, and jobs change no byte") {
     const Outcome alone = answer_mixed(330, {"--jobs", "1"});
     CHECK(alone.code == 1);
-    const std::vector<json> answers = answers_of(alone.out);
+    const std::vector<json> answers = answers_in(alone.out);
     std::size_t at = 0, failed = 0, number = 0;
     for (const std::string& line : lines_of(mixed_requests(330))) {
         ++number;
@@ -58,56 +46,6 @@ TEST_CASE("batch: answers come in the order of the requests, and jobs change no 
         CHECK(several.err == alone.err);
         CHECK(several.code == 1);
     }
-}
-
-TEST_CASE("batch: an answer is what the record's own command answers") {
-    // A result's config has the format.
-    const Words lines = lines_of(answer_mixed(16, {"--format", "ndjson"}).out);
-    std::size_t at = 0;
-    for (const std::string& line : lines_of(mixed_requests(16))) {
-        if (line.find('{') == std::string::npos) continue;
-        CAPTURE(line);
-        REQUIRE(at < lines.size());
-        const json answer = json::parse(lines[at++]);
-        const json request = json::parse(line, nullptr, false);
-        if (!request.is_object()) continue;
-        write_text("work/one.json", line);
-        const Outcome one = run_attn({request["mode"], "work/one.json", "--format", "ndjson"});
-        if (answer.contains("error")) {
-            CHECK(one.code > 1);
-            // A person also hears what is there instead of a missing file.
-            const std::string message = answer["error"]["message"];
-            const bool is_missing = message.starts_with("no such file; ");
-            CHECK(contains(one.err, is_missing ? "no such file" : message));
-        } else {
-            CHECK(one.err == "");
-            json expected = json::parse(one.out);
-            expected["id"] = expected["config"]["id"] = answer["id"];
-            CHECK(answer == expected);
-            if (request.contains("id")) CHECK(lines[at - 1] + "\n" == one.out);
-        }
-    }
-    CHECK(at == lines.size());
-}
-
-TEST_CASE("batch: the answers of one batch are the requests of another") {
-    const Outcome first = answer_mixed(32, {});
-    const std::vector<json> between = answers_of(first.out);
-    const Outcome second = run_attn({"batch", "--mode", "self", "--seed", "9"}, first.out);
-    const std::vector<json> answers = answers_of(second.out);
-    CHECK(ids_of(answers) == ids_of(between));
-    std::size_t succeeded = 0;
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-        const std::string kind = answers[i].value(json::json_pointer("/error/kind"), "");
-        if (between[i].contains("context_vectors") && between[i]["mode"] != "multihead") {
-            CHECK(kind == "");
-            CHECK(answers[i]["mode"] == "self");
-            CHECK(answers[i]["config"]["seed"] == 9);
-            ++succeeded;
-        }
-        if (between[i].contains("error")) CHECK(kind == "input");
-    }
-    CHECK(succeeded >= 6);
 }
 
 TEST_CASE("batch: --fail-fast and --max-failures end with that record, whatever the jobs") {

@@ -1,20 +1,9 @@
 // attn check --search, through the real binary: operands of the operator with reshaped axes,
 // numbers that no list has, axes that fit in several orders, and dropout. Other conventions:
 // tests/search_cases.py.
-#include <doctest/doctest.h>
-
-#include <cmath>
 #include <fstream>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/answers.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace check_search_test {
 
@@ -46,24 +35,9 @@ json only(const json& result, const std::string& name) {
     return {{name, result[name]}};
 }
 
-/// Of arrays of numbers, each multiplied by what `factor` returns.
-template <class Factor>
-json times(const json& array, Factor& factor) {
-    if (array.is_number()) return array.get<double>() * factor();
-    json product = json::array();
-    for (const json& part : array) product.push_back(times(part, factor));
-    return product;
-}
-
-void append_numbers(const json& array, std::vector<double>& numbers) {
-    if (array.is_number()) return numbers.push_back(array);
-    for (const json& part : array) append_numbers(part, numbers);
-}
-
 /// The numbers of an array in order, as one of another shape of three axes.
 json reshaped(const json& array, std::size_t a, std::size_t b, std::size_t c) {
-    std::vector<double> numbers;
-    append_numbers(array, numbers);
+    const std::vector<double> numbers = flat(array);
     REQUIRE(numbers.size() == a * b * c);
     json whole(a, json(b, json(c, 0)));
     for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -82,7 +56,6 @@ json exchanged(const json& array) {
 }  // namespace
 
 TEST_CASE("check: the search finds heads and keys that were reshaped in place of transposed") {
-    scratch_folder();
     constexpr std::size_t heads = 3, queries = 4, keys = 5, d = 6;
     const auto drawn = [](std::size_t tokens, double step) {
         std::vector<double> numbers;
@@ -117,7 +90,6 @@ TEST_CASE("check: the search finds heads and keys that were reshaped in place of
 }
 
 TEST_CASE("check: the search fits numbers that no list has") {
-    scratch_folder();
     const Words question{"causal", "--randn", "8,4", "--d-out", "8"};
     for (const std::string type : {"float32", "float64"}) {
         const Words typed = question + Words{"--dtype", type};
@@ -147,7 +119,6 @@ TEST_CASE("check: the search fits numbers that no list has") {
 }
 
 TEST_CASE("check: the search reads axes that fit in several orders in each") {
-    scratch_folder();
     const Words question = words_in("multihead --randn 3,4 --d-out 12 --heads 3");
     const json heads =
         answer(question + Words{"--rope", "interleaved", "--emit", "head_outputs"})["head_outputs"];
@@ -160,17 +131,16 @@ TEST_CASE("check: the search reads axes that fit in several orders in each") {
 }
 
 TEST_CASE("check: the search sees dropout that dropped nothing") {
-    scratch_folder();
     const Words few = words_in("self --randn 2,4 --d-out 2 --dtype float64");
-    const auto kept = [] { return 1 / (1 - 0.2); };
-    const json report =
-        searched(few, {{"attention_weights", times(answer(few)["attention_weights"], kept)}});
+    const std::vector<double> weights = flat(answer(few)["attention_weights"]);
+    auto at = weights.begin();
+    const json kept = nested({2, 2}, [&] { return *at++ / (1 - 0.2); });
+    const json report = searched(few, {{"attention_weights", kept}});
     CHECK(best_match(report) == "dropout");
     CHECK(report["matches"][0]["changes"][0]["found"] == "p = 0.2");
 }
 
 TEST_CASE("check: weights that are all zero are not those of dropout") {
-    scratch_folder();
     const json zeros(6, std::vector<double>(6, 0.0));
     const json report = searched({"self", "--randn", "6,4"}, {{"attention_weights", zeros}});
     REQUIRE(report.contains("matches"));
@@ -179,7 +149,6 @@ TEST_CASE("check: weights that are all zero are not those of dropout") {
 }
 
 TEST_CASE("check: the report has a line for each set of conventions, and what was asked") {
-    scratch_folder();
     std::size_t reports = 0;
     for (const char* const input : {"2,2", "4,2", "6,4"})
         for (const Words& changed : {Words{"--scale", "2"}, Words{"--window", "0"},

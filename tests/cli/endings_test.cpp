@@ -1,17 +1,11 @@
 // What is left where a result cannot go where it should: descriptors that are open already, readers
 // that go away, one file for two outputs, signals. Full disks and other faults: tests/faults.py.
-#include <doctest/doctest.h>
-
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <thread>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace endings_test {
 
@@ -44,7 +38,6 @@ const std::vector<Writer> writers{{"self m.csv -o", ".json"},
                                   {"self m.csv --format none --save-weights", ".safetensors"}};
 
 void write_inputs() {
-    scratch_folder();
     write_text("m.csv", matrix);
     write_text("q.ndjson", "{\"mode\": \"self\", \"inputs\": [[1, 2]]}\n[]\n");
     write_text("r.json", run_attn({"self", "m.csv", "--emit", "all"}).out);
@@ -119,6 +112,8 @@ TEST_CASE("descriptors: what cannot be written to is refused, and nothing is tou
           std::string("attn batch q.ndjson -o /dev/fd/3 3>&- 4>&-"),  // its own
           std::string("attn batch q.ndjson -o /dev/fd/4 3>&- 4>&-"),
           std::string("attn batch q.ndjson --resume /dev/stdout >>kept"),
+          std::string("attn batch <&-"), std::string("attn batch q.ndjson >&-"),
+          std::string("attn batch <&- >&-"),
           std::string("attn batch q.ndjson --resume kept >>kept"),
           "exec 6>>kept; sh -c 'exec 6>&-; " + asked + "/proc/$PPID/fd/6; exit $?'"}) {
         CAPTURE(line);
@@ -190,8 +185,10 @@ TEST_CASE(
     for (const Words& words : {Words{"inspect"}, Words{"explain", "self"}, Words{"plot"}})
         CHECK(run(words, words[0] == "explain" ? matrix : same).code == 0);
     // Failures among the answers so far are reported.
-    CHECK(run({"batch", "--jobs", "1"}, "[]\n").code == 1);
-    CHECK(run({"batch", "--jobs", "1", "--mode", "self"}, "[[1]]\n").code == 0);
+    for (const std::string jobs : {"1", "2"}) {
+        CHECK(run({"batch", "--jobs", jobs}, "[]\n").code == 1);
+        CHECK(run({"batch", "--jobs", jobs, "--mode", "self"}, "[[1]]\n[[2]]\n").err == "");
+    }
 }
 
 namespace {
@@ -217,7 +214,6 @@ TEST_CASE("signals: those that were ignored at the start stay ignored") {
 }
 
 TEST_CASE("signals: a second one ends --retry-failed at once, and nothing is left") {
-    scratch_folder();
     empty_folder();
     std::string text;
     for (int word = 0; word < 1500 / part; ++word) text += "w" + std::to_string(word) + " ";

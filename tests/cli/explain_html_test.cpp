@@ -1,11 +1,5 @@
 // The walk as an HTML page: the words of the text, pictures, and nothing that a label could open.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_html_test {
@@ -65,7 +59,6 @@ std::string words_of(const std::string& page) {
 }  // namespace
 
 TEST_CASE("explain html: a page of its own, with the words of the text and pictures") {
-    scratch_folder();
     for (const Words& ask : std::vector<Words>{
              {"self", "--example", "journey"},
              words_in("causal --example journey --dropout 0.5 --sink 1"),
@@ -120,7 +113,6 @@ Words maps_of(const std::string& page) {
 }
 
 TEST_CASE("explain html: a result's weights are drawn as its question's are, masked keys too") {
-    scratch_folder();
     for (const Words& ask :
          std::vector<Words>{{"self", "--example", "journey"},
                             {"causal", "--example", "journey"},

@@ -1,19 +1,8 @@
 // The explanation of a result: its claims are those of the question that made it, and results whose
 // final arrays are not those of their question are refused.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <random>
-#include <string>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/linear_question.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_result_test {
@@ -97,7 +86,6 @@ json rows(linear::Dice& dice, std::size_t rows, std::size_t columns, double low,
 }  // namespace
 
 TEST_CASE("explain result: for every question, claims equal those of its own explanation") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(21, true);
     std::size_t count = 0;
@@ -135,7 +123,6 @@ TEST_CASE("explain result: for every question, claims equal those of its own exp
 }
 
 TEST_CASE("explain result: final arrays that the question does not have are refused") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     const auto outcome_of = [](const json& result) {
         return run_attn({"explain", "-", "--token", "2"}, result.dump());
@@ -174,7 +161,6 @@ TEST_CASE("explain result: final arrays that the question does not have are refu
 }
 
 TEST_CASE("explain result: an incomplete one shows its own arrays, and says what it lacks") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     const std::string scores = "attention_weights,biased_scores,context_vectors";
     const json result = json::parse(good({"causal", "x.csv", "--emit", scores}));
@@ -209,7 +195,6 @@ TEST_CASE("explain result: an incomplete one shows its own arrays, and says what
 }
 
 TEST_CASE("explain result: changed anywhere, it is explained or refused, never an internal error") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(22, true);
     std::mt19937 draw(3);
@@ -241,7 +226,6 @@ TEST_CASE("explain result: changed anywhere, it is explained or refused, never a
 }
 
 TEST_CASE("explain result: a step of linear attention is that of the question's explanation") {
-    scratch_folder();
     for (std::uint32_t seed = 0; seed < cases(60); ++seed) {
         linear::Dice dice(seed);
         const std::size_t tokens = dice.among<std::size_t>({1, 2, 5});

@@ -1,19 +1,9 @@
 // The numbers in the sentences of a walk, held against what the settings and the mode's own arrays
 // say, for settings drawn at random.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <random>
-#include <sstream>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 #include "tests/support/walk_text.hpp"
 
 namespace explain_words_test {
@@ -105,10 +95,14 @@ void check_steps(const Walked& w) {
 void check_masks(const Walked& w) {
     const auto mask = w.of("mask");
     const std::size_t masked = counted(mask, 0);
-    if (masked == 0) {
-        CHECK(!says(w.page, "It masks every key"));
-        CHECK(!says(w.page, "Masked keys get the score"));
+    if (masked != mask.size()) CHECK(!says(w.page, "It masks every key"));
+    if (masked == 0) CHECK(!says(w.page, "Masked keys get the score"));
+    std::vector<double> allowed(mask.size(), 1);
+    for (const char* rule : {"causal", "window", "kv_lengths"}) {
+        const std::vector<double> row = table_row(w.page, std::string("allowed_by_") + rule);
+        for (std::size_t key = 0; key < row.size(); ++key) allowed[key] *= row[key];
     }
+    if (masked != 0) CHECK(allowed == mask);
     if (w.config().value("causal", false)) {
         const std::size_t from = w.page.find("key j is seen where j <= p");
         REQUIRE(from != std::string::npos);
@@ -276,7 +270,6 @@ std::vector<double> keys_with_bars(const std::string& page) {
 }  // namespace
 
 TEST_CASE("explain: every number in words is what the settings and the arrays make it") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(20);
     std::size_t walked = 0;
@@ -314,7 +307,6 @@ TEST_CASE("explain: every number in words is what the settings and the arrays ma
 
 TEST_CASE(
     "explain: of many keys those with the largest weights are shown, and the rest is counted") {
-    scratch_folder();
     std::mt19937 draw(7);
     std::normal_distribution<double> normal(0, 2);
     for (const std::size_t count : {13u, 40u, 120u}) {
@@ -336,6 +328,18 @@ TEST_CASE(
                 const std::vector<double> shown = table_row(page, "attention_weights"),
                                           keys = keys_with_bars(page);
                 REQUIRE(shown.size() == 12);
+                // Sums have the terms of these keys, and one of all others.
+                std::string sum = page.substr(page.find("    softmax_denominator["));
+                sum = sum.substr(0, sum.find('\n'));
+                sum =
+                    sum.substr(sum.find(" = ") + 3, sum.rfind(" = ") - sum.find(" = ") - 3) + " + ";
+                std::vector<double> terms, powers = table_row(page, "exp_scores");
+                for (std::size_t end; (end = sum.find(" + ")) != std::string::npos;
+                     sum.erase(0, end + 3))
+                    if (!contains(sum.substr(0, end), " (the "))
+                        terms.push_back(numbers_in(sum.substr(0, end)).at(0));
+                for (std::vector<double>* numbers : {&terms, &powers}) std::erase(*numbers, 0.0);
+                CHECK(terms == powers);
                 CHECK(std::is_sorted(keys.begin(), keys.end()));
                 CHECK(std::count(keys.begin(), keys.end(), token) == 1);
                 double rest = std::accumulate(weights.begin(), weights.end(), 0.0), least = 1;

@@ -1,12 +1,4 @@
 // Flags that are unknown, given twice, or in a file; and the pages of help.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <sstream>
-
 #include "cli/args/args.hpp"
 #include "cli/args/names.hpp"
 #include "cli/commands.hpp"
@@ -15,9 +7,7 @@
 #include "cli/request/request_builder.hpp"
 #include "core/base/did_you_mean.hpp"
 #include "io/text/text.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace flags_test {
 
@@ -141,35 +131,7 @@ TEST_CASE("unknown flags: for those of another command, the error names it") {
     }
 }
 
-TEST_CASE("unknown flags: what others call it is explained by flags that are there") {
-    std::set<std::string> known{"help", "version", "config"};
-    for (const CommandRow* command : attn_program().commands)
-        for (const auto& entry : flags_of(*command)) {
-            known.insert(entry.first);
-            known.insert("no-" + entry.first);
-        }
-    for (const char* name :
-         {"is-causal",  "num-heads", "n-heads",       "nhead",       "bias",         "out",
-          "json",       "tokens",    "dim",           "hidden-size", "head-dim",     "d-model",
-          "attn-mask",  "dropout-p", "softmax-scale", "window-size", "rope-theta",   "manual-seed",
-          "model",      "input-ids", "device",        "verbose",     "need-weights", "float64",
-          "batch-size", "max-len",   "num_kv_heads"})
-        for (const CommandRow* command : attn_program().commands) {
-            if (command->mode == nullptr) continue;
-            const std::string message = unknown(*command, std::string("--") + name);
-            CAPTURE(message);
-            CHECK_FALSE(contains(message, "nearest"));
-            CHECK_FALSE(contains(message, "--help lists"));
-            for (std::string flag : named_in(message)) {
-                flag.erase(flag.find_last_not_of(".,;:") + 1);
-                CAPTURE(flag);
-                CHECK(known.contains(flag));
-            }
-        }
-}
-
 TEST_CASE("words: every command answers missing, empty and odd words with one line") {
-    test::scratch_folder();
     for (const CommandRow* command : attn_program().commands)
         for (const Words& words : {Words{}, Words{""}, Words{"nothing"}, Words{"."}, Words{"-"},
                                    Words{"nothing", "nothing"}, Words{"", ""}, Words{"-", "-"}}) {
@@ -211,7 +173,6 @@ TEST_CASE("flags: the last of those that are given twice wins, unless each adds 
 }
 
 TEST_CASE("flags: of --x and --no-x the last wins, and one is the default, in every mode") {
-    test::scratch_folder();
     write_text("context.csv", "1,2,3,4\n5,6,7,8\n");
     const auto are_equal = [](const test::Outcome& a, const test::Outcome& b) {
         return a.code == b.code && a.out == b.out && a.err == b.err;
@@ -245,7 +206,6 @@ TEST_CASE("flags: of --x and --no-x the last wins, and one is the default, in ev
 }
 
 TEST_CASE("flags: every flag of a command is allowed in its file") {
-    test::scratch_folder();
     for (const CommandRow* command : attn_program().commands)
         for (const auto& entry : flags_of(*command)) {
             if (command->explains_flags) continue;

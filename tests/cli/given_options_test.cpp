@@ -1,12 +1,5 @@
 // What matters is whether an option was given, by flag or by key, not that its value differs from
 // the default; and config has only keys that a request may have.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <map>
-#include <sstream>
-
 #include "cli/args/args.hpp"
 #include "cli/commands.hpp"
 #include "cli/output/output.hpp"
@@ -15,10 +8,7 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/layer/layer.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace given_options_test {
 
@@ -126,7 +116,6 @@ Words as_words(Mode mode, const Asked& question, json members = json::object()) 
 }  // namespace
 
 TEST_CASE("options: one that needs another is refused with its default as with any other value") {
-    test::scratch_folder();
     std::map<std::string, std::size_t> refused;  // by option
     test::Sample sample;
     for (const Mode mode : all_modes)
@@ -165,7 +154,6 @@ TEST_CASE("options: one that needs another is refused with its default as with a
 
 TEST_CASE(
     "options: the config of any accepted setting is accepted again and gives the same config") {
-    test::scratch_folder();
     std::size_t accepted = 0;
     test::Sample sample;
     for (const Mode mode : all_modes)

@@ -1,21 +1,10 @@
 // Every case of real PyTorch, through the real binary, and inputs that are drawn: --rand and
 // --randn are PyTorch's numbers, and so are the parameters that are drawn after them. What the
 // notebooks print: manual_test.cpp.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include <bit>
-#include <cmath>
-#include <cstdint>
-#include <string>
 
 #include "tests/support/answers.hpp"
-#include "tests/support/contains.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/walk_text.hpp"
-#include "tests/support/words.hpp"
 
 namespace golden_test {
 
@@ -135,22 +124,6 @@ TEST_CASE("drawn input: torch.rand, torch.randn and the weights after them, of e
         ++count;
     }
     CHECK(count == 172);
-}
-
-TEST_CASE("drawn input: labels are those that are given, costs and pages name it") {
-    const json result = answer({"self", "--randn", "3,2", "--tokens", "a,b,c"});
-    CHECK(result["tokens"] == json({"a", "b", "c"}));
-    const json cost =
-        answer({"batch", "--dry-run"}, R"({"mode":"self","rand":[1000,64],"emit":["inputs"]})");
-    CHECK(cost["memory_bytes"] >= 2 * 4 * 64000);
-    CHECK(cost["output_numbers"] == 64000);
-    const Outcome page = run_attn(words_in("explain self --randn 3,2 --seed 5"));
-    CHECK(page.err == "");
-    CHECK(contains(in_one_line(page.out),
-                   "drawn at random, from a standard normal distribution (--randn 3,2;"));
-    CHECK(contains(in_one_line(page.out), "The parameters and the input are random numbers"));
-    CHECK(contains(in_one_line(run_attn(words_in("explain self --rand 3,2 --init none")).out),
-                   "The input consists of random numbers"));
 }
 
 }  // namespace golden_test

@@ -1,16 +1,10 @@
 // Inputs in gzip files: the lines inside, and errors at their places. That answers are those of the
 // files inside: same_answers.txt.
-#include <doctest/doctest.h>
 #include <zlib.h>
 
-#include <string>
-
 #include "io/file/source.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace gzip_test {
 
@@ -55,7 +49,6 @@ std::pair<Words, std::string> lines_in(const std::string& path) {
 }  // namespace
 
 TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zeros") {
-    scratch_folder();
     std::string text;
     for (std::size_t i = 0; i < 3000; ++i)
         text += std::string(i * 7 % 211, char('a' + i % 26)) + "\n";
@@ -79,7 +72,6 @@ TEST_CASE("gzip: any members hold the lines of the text, whatever follows in zer
 }
 
 TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the error has the line") {
-    scratch_folder();
     std::string text;
     for (int i = 0; i < 40; ++i) text += "line " + std::to_string(i * i) + "\n";
     write_text("plain", text);
@@ -124,7 +116,6 @@ TEST_CASE("gzip: cut or damaged anywhere, the lines before are whole and the err
 }
 
 TEST_CASE("gzip: a batch answers what comes before damage, and ends with an error of its line") {
-    scratch_folder();
     const std::string requests = quick_requests(500);
     const std::string bytes = in_members(requests, 3000);
     write_text("r.ndjson.gz", bytes.substr(0, bytes.size() - 9));
@@ -135,26 +126,6 @@ TEST_CASE("gzip: a batch answers what comes before damage, and ends with an erro
     CHECK(cut.err.starts_with("attn: error: r.ndjson.gz:" + std::to_string(answers.size() + 1) +
                               ": the gzip data end here, cut off"));
     CHECK(run_attn({"batch", "--jobs", "1"}, requests).out.starts_with(cut.out));
-}
-
-TEST_CASE("gzip: every reader refuses a file that is cut off") {
-    scratch_folder();
-    write_text("m.csv", read_text(data_path("journey.csv")));
-    for (const char* suffix : {".npz", ".npy", ".safetensors"})
-        REQUIRE(run_attn({"self", "m.csv", "-o", std::string("r") + suffix}).code == 0);
-    const std::string bytes = compressed(read_text("m.csv"));
-    write_text("cut.csv.gz", bytes.substr(0, bytes.size() - 9));
-    const Outcome cut = run_attn({"self", "cut.csv.gz"});
-    CHECK(cut.code == 3);
-    CHECK(cut.err.starts_with("attn: error: cut.csv.gz:"));
-    CHECK(contains(cut.err, ": the gzip data end here, cut off"));
-    for (const char* name : {"r.npz", "r.npy", "r.safetensors"}) {
-        const std::string binary = compressed(read_text(name));
-        write_text("cut.gz", binary.substr(0, binary.size() - 9));
-        for (const char* command : {"self", "inspect", "plot"})
-            CHECK(run_attn({command, "cut.gz"})
-                      .err.starts_with("attn: error: cut.gz: the gzip data end here, cut off"));
-    }
 }
 
 }  // namespace gzip_test

@@ -1,23 +1,12 @@
 // Headers of C and words of $readmemh as inputs: what attn does not write is refused. That their
 // numbers are those that were written: same_answers.txt.
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <string>
-#include <vector>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace hardware_input_test {
 
 using namespace attn::test;
 
 TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read or refused") {
-    scratch_folder();
     Sample sample;
     for (const std::string file : {"g.h", "g.memh"}) {
         const Words question = words_in(
@@ -41,7 +30,6 @@ TEST_CASE("hardware input: a truncated file, or one with a changed byte, is read
 }
 
 TEST_CASE("hardware input: each brace and comma of a header counts, and each name") {
-    scratch_folder();
     REQUIRE_EQ(run_attn(words_in("multihead --example pair --heads 2 --d-out 4 --emit "
                                  "attention_weights,context_vectors,logsumexp -o g.h"))
                    .code,

@@ -1,18 +1,10 @@
 // attn inspect, through the real binary: what it shows of a file is what the file was made of.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <sstream>
-
-#include <nlohmann/json.hpp>
-
 #include "io/file/bytes.hpp"
 #include "io/text/text.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/support.hpp"
 
 namespace inspect_test {
 
@@ -86,7 +78,6 @@ TEST_CASE("inspect: every file of data/arrays has the shapes and types that NumP
 }
 
 TEST_CASE("inspect: a result has the same arrays, shapes and settings in every format") {
-    scratch_folder();
     for (const Words& mode : {Words{"self", data_path("journey.csv")},
                               {"multihead", data_path("journey_twice.json"), "--heads", "3"}})
         for (const std::string format : {"json", "ndjson", "npz", "safetensors"})
@@ -116,7 +107,6 @@ TEST_CASE("inspect: a result has the same arrays, shapes and settings in every f
 }
 
 TEST_CASE("inspect: every kind of file is recognised") {
-    scratch_folder();
     run_shell("attn causal --example journey --save-weights weights.npz -o result.json");
     run_shell("attn compare result.json result.json --format json > comparison.json");
     run_shell("attn inspect result.json --format json > inspection.json");
@@ -205,7 +195,6 @@ TEST_CASE("inspect: a model's heads, norms and positions are those of its librar
 }
 
 TEST_CASE("inspect: the command that it shows runs, of every model and of what attn saves") {
-    scratch_folder();
     std::size_t ran = 0;
     const auto check = [&](const std::string& path) {
         CAPTURE(path);
@@ -252,7 +241,6 @@ TEST_CASE("inspect: the command that it shows runs, of every model and of what a
 }
 
 TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it with") {
-    scratch_folder();
     for (const std::string model : {"gpt2", "llama", "bert", "neox"}) {
         CAPTURE(model);
         std::filesystem::remove_all("m");
@@ -287,7 +275,6 @@ TEST_CASE("inspect: what --weights refuses shows as the line that it refuses it 
 }
 
 TEST_CASE("inspect: a file of 100 GB is looked at in little memory") {
-    scratch_folder();
     json shapes;
     for (int i = 0; i < 32; ++i)
         for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
@@ -310,7 +297,6 @@ TEST_CASE("inspect: a file of 100 GB is looked at in little memory") {
 }
 
 TEST_CASE("inspect: the page is as wide as the place, whatever the names") {
-    scratch_folder();
     write_text("names.json",
                json{{std::string(300, 'n'), {{1, 2}}},
                     {"日本語の名前がとても長い場合でも表は崩れないはずです日本語の名前", {{1, 2}}},

@@ -1,11 +1,5 @@
 // Labels of queries and keys, from every source to every way out.
-#include <doctest/doctest.h>
-
-#include <nlohmann/json.hpp>
-
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace labels_test {
 
@@ -124,7 +118,6 @@ std::vector<Case> cases() {
 }  // namespace
 
 TEST_CASE("labels: in every mode a table and pictures name queries and keys, now and read back") {
-    scratch_folder();
     for (const Case& one : cases()) {
         CAPTURE(one.request.dump());
         const std::string question = one.request.dump();
@@ -153,7 +146,6 @@ TEST_CASE("labels: in every mode a table and pictures name queries and keys, now
 }
 
 TEST_CASE("labels: files name queries and keys in every format, and flags win") {
-    scratch_folder();
     const json a = matrix(4, 2, 1), b = matrix(3, 2, 5);
     const Words qs = labels("q", 4), ks = labels("k", 3);
     // A result whose inputs, and an object whose arrays, are these rows.

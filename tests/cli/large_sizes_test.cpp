@@ -1,20 +1,9 @@
-// Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode; every mode
-// has a dry run.
-#include <doctest/doctest.h>
-
+// Sizes beyond any machine, or a limit of the shell, are refused at once, in every mode.
 #include <chrono>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/process.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace large_sizes_test {
 
@@ -67,7 +56,6 @@ int run_quickly(const Words& words) {
 }  // namespace
 
 TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every mode") {
-    scratch_folder();
     write_text("x.json", "[[1,2],[3,4]]");
     std::size_t runs = 0, refused = 0;
     const std::string large = "1000000000";
@@ -122,28 +110,8 @@ TEST_CASE("sizes: one of a thousand million is refused within 200 MB, in every m
     if (one_in == 1) CHECK(refused > runs / 2);
 }
 
-TEST_CASE("dry run: every mode states the cost of its result, as a batch does") {
-    scratch_folder();
-    write_text("x.json", "[[1,2],[3,4]]");
-    for (const Mode& mode : modes()) {
-        CAPTURE(mode.name);
-        const Words words = Words{mode.name} + mode.input;
-        const std::string result = run_attn(words).out;
-        CHECK(run_attn(words + Words{"--dry-run", "--no-dry-run"}).out == result);
-        CHECK(run_attn(words + Words{"--dry-run", "-o", "cost.json"}).out.empty());
-        const json cost = json::parse(read_text("cost.json"));
-        CHECK(cost["mode"] == mode.name);
-        CHECK(cost["shapes"] == json::parse(result)["shapes"]);
-        if (std::string(mode.name) != "self") continue;
-        const json record = json::parse(
-            run_attn({"batch", "--dry-run"}, R"({"mode": "self", "inputs": [[1,2],[3,4]]})").out);
-        for (const char* key : {"flops", "shapes"}) CHECK(record[key] == cost[key]);
-    }
-}
-
 #ifndef ATTN_SANITIZED  // which needs more addresses than any limit
 TEST_CASE("memory: what exceeds a limit is refused before it begins, and the rest continues") {
-    scratch_folder();
     const std::string large = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 40000000})",
                       small = R"({"mode": "self", "inputs": [[1, 2]], "d_out": 2})";
     write_text("requests.ndjson", small + "\n" + large + "\n" + small + "\n");

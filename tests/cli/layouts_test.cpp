@@ -1,14 +1,8 @@
 // Layers without a config: with all that the tensors do not show as flags the numbers are those of
 // a plain formula, for every style of names; without one of the flags there is an error that names
 // it.
-#include <doctest/doctest.h>
-
-#include <random>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace layouts_test {
 
@@ -179,7 +173,6 @@ void check_missing(const Question& q, const Layer& layer) {
 }  // namespace
 
 TEST_CASE("layouts: under all names a layer is that of separate projections, by all flags") {
-    scratch_folder();
     std::mt19937 random(7);
     Sample sample(3);
     for (const Question& q : questions(random)) {
@@ -199,7 +192,6 @@ TEST_CASE("layouts: under all names a layer is that of separate projections, by 
 }
 
 TEST_CASE("layouts: norms of heads are not lost") {
-    scratch_folder();
     std::mt19937 random(8);
     Question q{&layouts[2], 2, 1};
     q.causal = true;
@@ -221,7 +213,6 @@ TEST_CASE("layouts: norms of heads are not lost") {
 }
 
 TEST_CASE("layouts: bias_k and bias_v are a key and a value that all queries see") {
-    scratch_folder();
     std::mt19937 random(9);
     const Layer layer({&layouts[4], 2, 2, true}, random);
     const json joined = layer.tensors();

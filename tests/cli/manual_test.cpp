@@ -1,19 +1,7 @@
 // The manual's commands run as they are written, README's first screen is what they print.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <sstream>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/commands.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/screens.hpp"
-#include "tests/support/support.hpp"
 
 namespace manual_test {
 
@@ -58,7 +46,6 @@ bool is_near(const std::vector<double>& printed, const std::vector<double>& expe
 }  // namespace
 
 TEST_CASE("manual: every command runs") {
-    scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const Words commands = commands_of(manual_text());
     CHECK(commands.size() >= 50);
@@ -74,7 +61,6 @@ TEST_CASE("manual: every command runs") {
 }
 
 TEST_CASE("manual: the programs that read golden vectors agree with them, where there are tools") {
-    scratch_folder();
     const std::string page = read_text(data_path("../cli/manual/golden.md"));
     for (const std::string& command : commands_of(page)) CHECK(run_shell(command).code == 0);
     const auto check = [](const std::string& tool, const std::string& file,
@@ -98,7 +84,6 @@ TEST_CASE("manual: the programs that read golden vectors agree with them, where 
 }
 
 TEST_CASE("manual: the notebooks' commands give the notebooks' numbers, all of them") {
-    scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     std::vector<nlohmann::json> results;
     const std::string page = read_text(data_path("../cli/manual/notebooks.md"));
@@ -125,7 +110,6 @@ TEST_CASE("manual: the notebooks' commands give the notebooks' numbers, all of t
 
 TEST_CASE("readme: each screen is what its command prints") {
     const std::string text = read_text(data_path("../README.md"));
-    scratch_folder();
     std::filesystem::create_directory_symlink(data_path(""), "data");
     const std::size_t count =
         for_each_screen(text, [](const std::string& command, const std::string& printed) {
@@ -137,7 +121,6 @@ TEST_CASE("readme: each screen is what its command prints") {
 }
 
 TEST_CASE("readme: the picture is what its command draws") {
-    scratch_folder();
     const Outcome outcome = run_attn({"causal", data_path("journey.csv"), "--d-out", "2", "--seed",
                                       "789", "--plot", "journey.svg", "--format", "none"});
     CHECK(outcome.err == "");

@@ -1,10 +1,5 @@
 // Which cells pictures show as masked: those that every head which is drawn blocks, and no others.
-#include <algorithm>
-#include <random>
-
 #include "tests/support/answers.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace masked_cells_test {
 
@@ -137,7 +132,6 @@ void check_pictures(const Words& command, const std::string& flag, const Maps& e
 }  // namespace
 
 TEST_CASE("pictures: masked cells are those that every head drawn masks") {
-    scratch_folder();
     for (unsigned seed = 0; seed < cases(12); ++seed) {
         CAPTURE(seed);
         Generator generator(seed);
@@ -171,7 +165,6 @@ TEST_CASE("pictures: masked cells are those that every head drawn masks") {
 }
 
 TEST_CASE("pictures: in layers each result masks its own cells") {
-    scratch_folder();
     for (unsigned seed = 0; seed < cases(15); ++seed) {
         CAPTURE(seed);
         Generator generator(1000 + seed);

@@ -1,15 +1,5 @@
 // Tokens of a layer's input that a mask hides from every query may hold NaN and infinities.
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace masked_inputs_test {
 

@@ -1,19 +1,9 @@
-// Tables show a masked cell as a dot, by the mask and never by the number; headings leave out the
-// only entry of a batch.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
+// Tables show a masked cell as a dot, by the mask and never by the number.
 #include <array>
 #include <cstdio>
-#include <string>
 
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace masked_tables_test {
 
@@ -94,7 +84,6 @@ std::vector<Words> tables_in(const std::string& text) {
 }  // namespace
 
 TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its number") {
-    scratch_folder();
     RandomQuestions::write_inputs();
     RandomQuestions questions(31, true);
     std::size_t dots = 0, zeros = 0;
@@ -134,61 +123,6 @@ TEST_CASE("tables: a cell is a dot where the mask excludes the key, and else its
     }
     if (one_in == 1) CHECK(dots > 1000);
     if (one_in == 1) CHECK(zeros > 100);
-}
-
-TEST_CASE("explain: after the mask masked keys are dots in tables, in each mask method") {
-    scratch_folder();
-    const Words names{"scores",           "mask",          "exp_scores", "scores_left",
-                      "unmasked_weights", "masked_weights"};
-    for (const std::string method : {"neg-inf", "renormalize"})
-        for (const std::size_t query : {0U, 2U, 5U}) {
-            CAPTURE(method);
-            CAPTURE(query);
-            const std::string page =
-                good({"explain", "causal", "--example", "journey", "--dropout", "0.5",
-                      "--mask-method", method, "--token", std::to_string(query)});
-            const std::size_t masked = 5 - query;
-            for (const std::string& name : names) {
-                CAPTURE(name);
-                std::size_t dots = 0;
-                for (const std::string& line : lines_of(page))
-                    if (const Words cells = words_in(line); line.starts_with("    " + name + " "))
-                        dots +=
-                            static_cast<std::size_t>(std::count(cells.begin(), cells.end(), "."));
-                const bool is_after = method == "neg-inf"
-                                          ? name == "exp_scores" || name == "scores_left"
-                                          : name == "masked_weights";
-                CHECK(dots == (is_after ? masked : 0));
-            }
-        }
-}
-
-TEST_CASE("headings: batch 0 appears only if the batch has other entries") {
-    scratch_folder();
-    const std::string one = "[[[0.4, 0.1], [0.5, 0.8]]]", two =
-                                                              "[[[0.4, 0.1], [0.5, 0.8]],"
-                                                              "[[0.2, 0.3], [0.1, 0.9]]]";
-    for (const std::string& inputs : {one, two}) {
-        const bool has_entries = inputs == two;
-        for (const char* mode : {"self", "multihead"}) {
-            CAPTURE(mode);
-            const Words asked =
-                mode == std::string("self") ? Words{mode} : Words{mode, "--heads", "2"};
-            const auto check = [&](const std::string& text) {
-                CHECK(contains(text, "batch 0") == has_entries);
-                CHECK(contains(text, "head 1") == (asked.size() > 1));
-            };
-            check(run_attn(asked + Words{"-f", "table", "-e", "attention_weights"}, inputs).out);
-            check(run_attn(asked + Words{"--heatmap", "-f", "none"}, inputs).out);
-            REQUIRE(run_attn(asked + Words{"--plot", "p.svg", "-o", "r.json"}, inputs).code == 0);
-            check(read_text("p.svg"));
-            check(run_attn({"plot", "r.json"}).out);
-            REQUIRE(run_attn({"plot", "r.json", "-o", "p.html"}).code == 0);
-            const std::string page = read_text("p.html");
-            CHECK(contains(page, "\"title\":\"batch 0") == has_entries);
-            CHECK(contains(page, "\"name\":\"batch\"") == has_entries);
-        }
-    }
 }
 
 }  // namespace masked_tables_test

@@ -1,16 +1,6 @@
 // "meta" of a request: any JSON value, given back as it is written.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-#include <vector>
-
 #include "io/write/output_formats.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace meta_test {
 
@@ -70,8 +60,9 @@ std::string spread(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("meta: every value is given back as it is, in every format with a head") {
-    scratch_folder();
+TEST_CASE(
+    "meta: every value is given back in every format with a head, and read by every command") {
+    Sample sample(4);
     for (const std::string& value : values)
         for (const std::string& written : {value, spread(value)}) {
             CAPTURE(written);
@@ -97,33 +88,23 @@ TEST_CASE("meta: every value is given back as it is, in every format with a head
             }
             REQUIRE(run_attn({"self", "r.json", "--pretty", "-o", "out"}).code == 0);
             CHECK(contains(read_text("out"), "\n  \"meta\": " + value + ",\n"));
+            for (const std::string file : {"result.json", "result.npz", "result.safetensors"}) {
+                if (!sample.takes()) continue;
+                REQUIRE(run_attn({"self", "r.json", "--emit", "all", "-o", file}).code == 0);
+                for (const Words& words : {Words{"explain", file},
+                                           {"plot", file, "-o", "p.svg"},
+                                           {"compare", file, file},
+                                           {"inspect", file}})
+                    CHECK(run_attn(words).code == 0);
+                // The input of the next layer has the id and the meta of the first.
+                const std::string next = run_attn({"causal", file}).out;
+                if (file == "result.json")
+                    CHECK(contains(next, R"("id":7,"meta":)" + value + ",\"mode\""));
+            }
         }
-}
-
-TEST_CASE("meta: results that have one are read by every command") {
-    scratch_folder();
-    Sample sample(4);
-    for (const std::string& value : values) {
-        CAPTURE(value);
-        write_text("r.json", request_with(value));
-        for (const std::string file : {"result.json", "result.npz", "result.safetensors"}) {
-            if (!sample.takes()) continue;
-            REQUIRE(run_attn({"self", "r.json", "--emit", "all", "-o", file}).code == 0);
-            for (const Words& words : {Words{"explain", file},
-                                       {"plot", file, "-o", "p.svg"},
-                                       {"compare", file, file},
-                                       {"inspect", file}})
-                CHECK(run_attn(words).code == 0);
-            // The input of the next layer has the id and the meta of the first.
-            const std::string next = run_attn({"causal", file}).out;
-            if (file == "result.json")
-                CHECK(contains(next, R"("id":7,"meta":)" + value + ",\"mode\""));
-        }
-    }
 }
 
 TEST_CASE("meta: a batch gives each record its own, also where it fails") {
-    scratch_folder();
     for (const char* more : {"", R"(, "bare": true)", R"(, "d_out": 0)"}) {
         std::string lines;
         for (const std::string& value : values) lines += request_with(value, more) + "\n";
@@ -137,7 +118,6 @@ TEST_CASE("meta: a batch gives each record its own, also where it fails") {
 }
 
 TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have one") {
-    scratch_folder();
     const auto write_requests = [](const std::string& last) {
         write_text("r.ndjson",
                    R"({"id": 1, "mode": "self", "inputs": [[1, 2]], "meta": {"a": 1.0}})"
@@ -163,7 +143,6 @@ TEST_CASE("meta: a resumed batch compares it, and an answer of --bare may have o
 }
 
 TEST_CASE("meta: invalid JSON is an error at its place, and is quoted only if it is text") {
-    scratch_folder();
     const Words wrong = lines_of(
         "tru\nnul\n01\n1.\n.5\n+1\n1e\n0x1\nNaN\nInfinity\n-\n[1,]\n{\"a\"}\n{\"a\":}\n{1:2}\n"
         "[1 2]\n[\"a\" \"b\"]\n\"\\x\"\n\"\\u12g4\"\n\"\x01\"\n[1,,2]\n{,}\n[}\n'a'\n1 2\n[01]\n"

@@ -1,14 +1,6 @@
 // Mistakes, and the one line of error that each gets: a table to be read by eye, held
 // word for word. Its columns are the exit code, the message, and the line of shell.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <set>
-#include <sstream>
-
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/answers.hpp"
 
 namespace mistakes_test {
 

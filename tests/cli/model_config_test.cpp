@@ -1,20 +1,8 @@
 // Keys of models' config.json: each gives what transformers computes from it, changes nothing, or
 // is refused by its name; see data/README.md.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <sstream>
-
-#include <nlohmann/json.hpp>
-
+#include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_config_test {
 
@@ -48,7 +36,6 @@ const Words types{"gpt2", "llama", "mistral", "qwen2", "bert", "neox"};
 }  // namespace
 
 TEST_CASE("config.json: every key that transformers writes, in versions 4 and 5, is accepted") {
-    scratch_folder();
     const json keys = load_data("models/config_keys.json");
     for (const std::string& model : types) {
         const json config = config_of(model);
@@ -67,7 +54,6 @@ TEST_CASE("config.json: every key that transformers writes, in versions 4 and 5,
 }
 
 TEST_CASE("config.json: a key that may concern attention and is not known is refused, when on") {
-    scratch_folder();
     const Words words = words_in(
         "attn attention rope rotary head heads sliding window softcap qk_norm mrope alibi sink "
         "scale "
@@ -118,7 +104,6 @@ bool names_change(const std::string& error, const json& path) {
 
 TEST_CASE(
     "config.json: changed keys of each family give what transformers computes, or are refused") {
-    scratch_folder();
     std::map<std::string, json> models;
     for (json& c : model_cases()) {
         const std::string name = c["name"];

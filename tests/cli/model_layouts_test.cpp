@@ -1,16 +1,7 @@
 // Layers of models by `multihead`, and whole models without a config.json.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_layouts_test {
 

@@ -1,17 +1,5 @@
 // Requests of mode model: the same by flags, in a file and in a batch; layers and costs.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <random>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
-#include "tests/support/requests.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_records_test {
 
@@ -107,10 +95,11 @@ std::size_t numbers_in(const json& result) {
 }  // namespace
 
 TEST_CASE("model requests: flags, a request file, a config and a record give one result") {
-    scratch_folder();
     std::mt19937 random(7);
+    std::string requests, answers;
     for (int trial = 0; trial < 40; ++trial) {
         const json request = drawn_request(random);
+        requests += request.dump() + "\n[]\n";
         CAPTURE(request.dump());
         const std::string by_flags = answer_of(flags_of(request));
         write_text("request.json", request.dump());
@@ -118,51 +107,25 @@ TEST_CASE("model requests: flags, a request file, a config and a record give one
         CHECK_EQ(answer_of({"model", "-"}, request.dump()), by_flags);
         const json record = result_of({"batch", "--threads", "2"}, request.dump());
         CHECK_EQ(without_id(record), json::parse(by_flags));
+        answers += by_flags;
         if (request.contains("bare")) continue;
         write_text("result.json", by_flags);
         CHECK_EQ(answer_of({"model", "--config", "result.json"}), by_flags);
         write_text("asked.json", json::parse(by_flags)["config"].dump());
         CHECK_EQ(answer_of({"model", "asked.json"}), by_flags);
     }
-}
-
-TEST_CASE("model requests: an array in a request is that of a file") {
-    scratch_folder();
-    const std::string gpt2 = data_path("models/gpt2");
-    const json states{std::vector<int>(12, 1), {2, 1, 0, 2, 1, 0, 2, 1, 0, 2, 1, 0}};
-    write_text("states.json", states.dump());
-    const std::string by_file = answer_of({"model", gpt2, "--hidden-states", "states.json"});
-    for (const json& given : {states, json("states.json")}) {
-        write_text("request.json",
-                   json{{"mode", "model"}, {"model", gpt2}, {"hidden_states", given}}.dump());
-        CHECK_EQ(answer_of({"model", "request.json"}), by_file);
-    }
-}
-
-TEST_CASE("model records: any number of jobs gives the same bytes, and a failure is one answer") {
-    scratch_folder();
-    std::mt19937 random(11);
-    std::string requests;
-    for (int i = 0; i < 24; ++i) {
-        json request = drawn_request(random);
-        request["id"] = i;
-        if (i % 4 == 1) request["token_ids"] = {1, 999999};
-        if (i % 4 == 3) request["layrs"] = 1;
-        requests += request.dump() + "\n";
-    }
-    const Outcome one = run_attn({"batch", "--jobs", "1"}, requests);
-    CHECK_EQ(one.code, 1);
-    CHECK_EQ(run_attn({"batch", "--jobs", "3"}, requests).out, one.out);
-    const std::vector<json> answers = answers_of(one.out);
-    REQUIRE_EQ(answers.size(), 24);
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-        CHECK_EQ(answers[i]["id"], i);
-        CHECK_EQ(answers[i].contains("error"), i % 2 == 1);
-    }
+    const Outcome batch = run_attn({"batch", "--jobs", "3"}, requests);
+    CHECK_EQ(batch.code, 1);
+    const std::vector<json> expected = answers_in(answers), found = answers_in(batch.out);
+    REQUIRE_EQ(found.size(), 2 * expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+        if (i % 2 == 0)
+            CHECK_EQ(without_id(found[i]), expected[i / 2]);
+        else
+            CHECK(found[i].contains("error"));
 }
 
 TEST_CASE("model results: layers have the heads, the shapes and the axes of their arrays") {
-    scratch_folder();
     for (const char* model : models) {
         CAPTURE(model);
         const std::string path = data_path(std::string("models/") + model);
@@ -197,7 +160,6 @@ TEST_CASE("model results: layers have the heads, the shapes and the axes of thei
 }
 
 TEST_CASE("model costs: the elements are those of the result, the operations those of products") {
-    scratch_folder();
     std::mt19937 random(3);
     for (int trial = 0; trial < 30; ++trial) {
         json request = drawn_request(random);

@@ -1,18 +1,11 @@
 // compare, plot and explain of results of attn model, for families with GQA, linear layers and
 // layers of different widths, against the lists of the JSON form.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <array>
 #include <cstdio>
-
-#include <nlohmann/json.hpp>
 
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_result_test {
 
@@ -213,25 +206,6 @@ TEST_CASE("model results: the page has all layers and heads") {
                         "no attention_weights in layer " + number);
 }
 
-TEST_CASE("model results: a saved result is drawn as when it was computed") {
-    scratch_folder();
-    for (const std::string& name : Words{"bert", "gpt2", "llama", "mistral", "qwen2", "neox"})
-        for (const std::string& result : Words{"r.json", "r.npz", "r.safetensors"})
-            for (const Words& more :
-                 {Words{}, Words{"--attention-mask", "0,1,1"}, Words{"--head", "1"}}) {
-                CAPTURE(name);
-                CAPTURE(result);
-                CAPTURE(more);
-                const Outcome outcome = run_attn(
-                    Words{"model", data_path("models/" + name), "--token-ids", "3,1,4", "--emit",
-                          "attention_weights,scores", "--plot", "asked.html", "-o", result} +
-                    more);
-                REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-                REQUIRE_EQ(run_attn({"plot", result, "-o", "read.html"}).code, 0);
-                CHECK((read_text("asked.html") == read_text("read.html")));
-            }
-}
-
 TEST_CASE("model results: explain shows the weights of each layer and head") {
     for (const std::string family : families) {
         CAPTURE(family);
@@ -262,23 +236,6 @@ TEST_CASE("model results: explain shows the weights of each layer and head") {
     }
     write_results("gpt2");
     check_error({"explain", "r.json"}, "", 2, "attention_weights.0, attention_weights.1");
-}
-
-TEST_CASE("model results: damaged lists are errors") {
-    const json result = write_results("gpt2", {"--emit", "attention_weights"});
-    const auto refused = [&](const json& changed, const std::string& words) {
-        write_text("bad.json", changed.dump());
-        check_error({"plot", "bad.json"}, "", 3, words);
-        check_error({"explain", "bad.json", "--layer", "0"}, "", 3, words);
-    };
-    json changed = result;
-    changed["layer_numbers"] = {0, 2, 1};
-    refused(changed, "layer_numbers is [0,2,1]; expected a list of layers, ascending from 0");
-    changed["layer_numbers"] = {0};
-    refused(changed, "entries; expected one for each of the 1 layers");
-    changed = result;
-    changed["attention_weights"][0][0][0].push_back(1);
-    refused(changed, "expected");
 }
 
 }  // namespace model_result_test

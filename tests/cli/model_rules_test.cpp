@@ -1,15 +1,7 @@
 // Files of models with something more in them: each tensor and each key of a config changes the
 // result rightly, is known to change nothing, or is refused by its name.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-
-#include <nlohmann/json.hpp>
-
-#include "tests/support/run_attn.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/small_models.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_rules_test {
 
@@ -58,7 +50,6 @@ const Words extras{"q_norm.weight",
 }  // namespace
 
 TEST_CASE("models: what is in the attention's module and not used is refused by its whole name") {
-    scratch_folder();
     for (const Model& model : models()) {
         CAPTURE(model.name);
         const json weights = weights_of(model);
@@ -100,7 +91,6 @@ TEST_CASE("models: what is in the attention's module and not used is refused by 
 }
 
 TEST_CASE("models: a mask in the file is ignored only if it is the causal one") {
-    scratch_folder();
     const Words lower{"[[1]]", "[[1,0],[1,1]]", "[[2,0],[-1,0.5]]",
                       "[[[[1,0,0],[1,1,0],[1,1,1]]]]"};
     const Words upper{"[[0]]", "[[0,1],[0,0]]", "[[0,-1e9],[0,0]]",
@@ -134,7 +124,6 @@ TEST_CASE("models: a mask in the file is ignored only if it is the causal one") 
 }
 
 TEST_CASE("models: the norm and the embedding that are asked for use all of their tensors") {
-    scratch_folder();
     for (const Model& model : models()) {
         CAPTURE(model.name);
         const json weights = weights_of(model);
@@ -172,7 +161,6 @@ TEST_CASE("models: the norm and the embedding that are asked for use all of thei
 }
 
 TEST_CASE("models: frequencies in the file must be those of the rotary embedding") {
-    scratch_folder();
     for (const Model& model : models()) {
         if (std::find(model.harmless.begin(), model.harmless.end(), "rotary_emb.inv_freq") ==
             model.harmless.end())
@@ -209,7 +197,6 @@ TEST_CASE("models: frequencies in the file must be those of the rotary embedding
 }
 
 TEST_CASE("models: a wrapper's output projection multiplies the joined heads, and is kept") {
-    scratch_folder();
     for (const Model& model : models()) {
         if (!model.name.starts_with("wrapper with output")) continue;
         CAPTURE(model.name);

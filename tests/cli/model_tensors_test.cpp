@@ -1,19 +1,8 @@
 // Tensors that a family has or has not, and padding, against what the classes of transformers do
 // with them.
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
 #include "tests/support/model_cases.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_tensors_test {
 

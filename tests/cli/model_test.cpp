@@ -1,15 +1,13 @@
-// Layers of published models against an independent float64 computation; see data/README.md.
-#include <doctest/doctest.h>
-
-#include <nlohmann/json.hpp>
-
+// Layers of published models against an independent float64 computation, see data/README.md; the
+// table of families is correct, is in the manual and has a case of each.
+#include "io/model/families.hpp"
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/support.hpp"
 
 namespace model_test {
 
 using namespace attn::test;
+using attn::io::Family;
 using nlohmann::json;
 
 namespace {
@@ -51,10 +49,22 @@ Words command_for(const json& c, bool causal) {
     return command;
 }
 
+std::string lower(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    return text;
+}
+
+/// The row of this family in the manual's table.
+std::string manual_row(const Family& family) {
+    const std::string text = manual_text();
+    const std::size_t from = text.find("\n| `" + std::string(family.name) + "` |");
+    return from == std::string::npos ? "" : text.substr(from, text.find('\n', from + 1) - from);
+}
+
 }  // namespace
 
 TEST_CASE("models: every family, by the names in its file, gives the independent answer") {
-    scratch_folder();
     const json all = load_data("models/expected.json")["cases"];
     CHECK(all.size() >= 20);
     for (const json& one : all) {
@@ -79,7 +89,6 @@ TEST_CASE("models: every family, by the names in its file, gives the independent
 }
 
 TEST_CASE("models: config echoes the family, the layer and the shapes, and is a request") {
-    scratch_folder();
     const json result = result_of({"multihead", "--weights", data_path("models/gpt2"), "--layer",
                                    "1", "--example", "sentence", "--embed-dim", "12"});
     const json& config = result["config"];
@@ -97,7 +106,6 @@ TEST_CASE("models: config echoes the family, the layer and the shapes, and is a 
 }
 
 TEST_CASE("models: a flag overrules its own setting of the model's config and no other") {
-    scratch_folder();
     const std::string input = "[[1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8]]";
     const auto config = [&](const std::string& model, const Words& flags) {
         const Words words{"multihead", "-", "--weights", data_path("models/" + model)};
@@ -126,7 +134,6 @@ TEST_CASE("models: a flag overrules its own setting of the model's config and no
 }
 
 TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused without a norm") {
-    scratch_folder();
     const std::string hidden = data_path("models/hidden.csv"), gpt2 = data_path("models/gpt2");
     const Words without{"multihead", hidden,   "--weights", gpt2,      "--layer",
                         "1",         "--emit", "all",       "--dtype", "float64"},
@@ -139,60 +146,29 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
     check_error(without + eps, "", 2, "requires --pre-norm, --token-ids or norms");
 }
 
-TEST_CASE("save-weights: a file of attn records its settings, and converts") {
-    scratch_folder();
-    std::remove("config.json");  // another test's, which would describe these weights
-    const Words drawn{"multihead", "--text",      "a b c d",   "--embed-dim", "8",      "--heads",
-                      "2",         "--no-causal", "--softcap", "3",           "--seed", "3"};
-    for (const std::string family : {"llama", "bert", "notebook"}) {
-        const json first = result_of(drawn + Words{"--save-weights", "w.safetensors",
-                                                   "--save-family", family})["context_vectors"];
-        Words load{"multihead", "--text",    "a b c d",      "--embed-dim",
-                   "8",         "--weights", "w.safetensors"};
-        CHECK(result_of(load)["context_vectors"] == first);
-        const Words convert = load + Words{"--save-weights", "v.npz", "--save-family", "mha"};
-        CHECK(result_of(convert)["context_vectors"] == first);
-        load.back() = "v.npz";
-        CHECK(result_of(load)["config"]["family"] == "mha");
-        CHECK(result_of(load)["context_vectors"] == first);
+TEST_CASE("families: each is a choice of --family, and is in the manual") {
+    const std::string help = run_attn({"multihead", "--help"}).out;
+    for (const Family* family : attn::io::all_families()) {
+        CAPTURE(family->name);
+        CHECK(contains(help, family->name));
+        CHECK(attn::io::find_family(family->name) == family);
+        const std::string row = manual_row(*family);
+        CHECK(row != "");
+        CHECK(contains(row, family->layers.front().query.weight));
+        for (const std::string_view type : family->types) CHECK(contains(lower(row), type));
     }
-    CHECK(run_attn({"self", "-", "--save-family", "mha"}, "[[1]]").code == 2);
-    CHECK(run_attn({"self", "-", "-o", "one.npz", "--save-weights", "./one.npz"}, "[[1]]").code ==
-          2);
+    CHECK(attn::io::find_family("other") == nullptr);
 }
 
-TEST_CASE("save-weights: in every family's names the parameters come back to the bit") {
-    scratch_folder();
-    const Words drawn{"multihead", "--text", "a b c d", "--embed-dim",    "8", "--heads", "2",
-                      "--seed",    "3",      "--emit",  "context_vectors"};
-    for (const std::string init : {"linear", "rand", "mha", "xavier"})
-        for (const std::string family : {"notebook", "gpt2", "llama", "bert", "neox", "mha"})
-            for (const std::string suffix : {"safetensors", "npz", "json"}) {
-                CAPTURE(init + " " + family + " " + suffix);
-                const std::string file = "saved." + suffix;
-                // These families turn queries and keys, which drawn layers do not.
-                const bool turns = family == "llama" || family == "neox";
-                const Words words = turns ? drawn + Words{"--rope", "half"} : drawn;
-                const json first = result_of(words + Words{"--qkv-bias", "--init", init, "--family",
-                                                           family, "--save-weights", file});
-                const json again = result_of(words + Words{"--weights", file, "--causal"});
-                CHECK(again["context_vectors"] == first["context_vectors"]);
-            }
-}
-
-TEST_CASE("save-weights: independent heads, one head and golden files come back too") {
-    scratch_folder();
-    const auto context_of = [](const Words& words) { return result_of(words)["context_vectors"]; };
-    const Words layer{"multihead", "--example", "journey"};
-    const json drawn = context_of(layer + Words{"--d-out", "2", "--heads", "2", "--style",
-                                                "wrapper", "--save-weights", "heads.npz"});
-    CHECK(drawn == context_of(layer + Words{"--weights", "heads.npz"}));
-    for (const std::string init : {"linear", "rand"})
-        for (const std::string file : {"golden.safetensors", "golden.npz", "golden.json"}) {
-            const Words words{"self", "--example", "journey", "--d-out", "3", "--init", init};
-            CHECK(run_attn(words + Words{"--emit", "all", "-o", file}).err == "");
-            CHECK(context_of({"self", file + ":inputs", "--weights", file}) == context_of(words));
-        }
+TEST_CASE("families: each has a case against an independent computation") {
+    const json cases = load_data("models/expected.json")["cases"];
+    for (const Family* family : attn::io::all_families()) {
+        // Those without a config are in layouts_test.cpp.
+        if (family->types.empty() && !family->is_plain) continue;
+        CAPTURE(family->name);
+        CHECK(std::any_of(cases.begin(), cases.end(),
+                          [&](const json& one) { return one["family"] == family->name; }));
+    }
 }
 
 }  // namespace model_test

@@ -1,14 +1,5 @@
 // Notes on standard error: where what was asked is probably not what was meant, and nowhere else.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
-#include <nlohmann/json.hpp>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace notes_test {
 
@@ -68,7 +59,6 @@ json packed(const json& x) {
 }  // namespace
 
 TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
-    scratch_folder();
     for (const std::string model : {"gpt2", "gpt2_prefixed", "llama", "neox", "bert"}) {
         const bool has_norm = model != "bert";
         const std::string norm =
@@ -91,7 +81,6 @@ TEST_CASE("notes: hidden states for a layer without a flag for its norm") {
 }
 
 TEST_CASE("notes: a result that is taken for its inputs") {
-    scratch_folder();
     const std::string part = ":inputs takes its inputs again";
     for (const std::string name : {"r.json", "r.npz", "r.safetensors"})
         for (const std::string emit : {"inputs,context_vectors", "context_vectors"}) {
@@ -110,7 +99,6 @@ TEST_CASE("notes: a result that is taken for its inputs") {
 }
 
 TEST_CASE("notes: on a terminal, which line and column of CSV are not among the numbers") {
-    scratch_folder();
     struct Case {
         std::string text, note;
         Words flags;

@@ -1,18 +1,8 @@
 // ONNX's own conformance cases of its Attention and LinearAttention operators, every array that
 // they print, by the reference and by every fused kernel. See tests/make_onnx_golden.py.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "core/kernels/dispatch.hpp"
 #include "io/read/result_view.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/requests.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace onnx_test {
 
@@ -82,7 +72,7 @@ void check_cases(const std::string& file, std::size_t count) {
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
 
-    const std::vector<json> answers = test::answers_of(outcome.out);
+    const std::vector<json> answers = test::answers_in(outcome.out);
     REQUIRE(answers.size() == asked.size());
     for (std::size_t i = 0; i < asked.size(); ++i)
         for (const auto& item : asked[i].second["expected"].items()) {

@@ -1,20 +1,11 @@
 // Files through the real binary: names that specify a format, and results too large for memory.
-#include <doctest/doctest.h>
-
-#include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <filesystem>
-#include <map>
 
 #include "core/layer/layer.hpp"
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/decode.hpp"
 #include "tests/support/planned.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
 
 namespace output_files_test {
 
@@ -109,7 +100,6 @@ std::string in_case(std::string text, int kind) {
 }  // namespace
 
 TEST_CASE("names: each command writes what a suffix names, in any case, or nothing") {
-    scratch_folder();
     std::filesystem::create_directories("a.b");
     Sample is_taken;
     for (const Writer& writer : writers()) {
@@ -146,7 +136,6 @@ TEST_CASE("names: each command writes what a suffix names, in any case, or nothi
 }
 
 TEST_CASE("names: a format that was given is written under any name that names no other") {
-    scratch_folder();
     const std::string input = data_path("journey.csv");
     const Words formats = writers().front().formats;
     Sample is_taken;
@@ -176,41 +165,6 @@ TEST_CASE("names: a format that was given is written under any name that names n
     }
 }
 
-TEST_CASE("names: -o overrides the format of a request") {
-    scratch_folder();
-    for (const std::string given : {"json", "csv", "npz"})
-        for (const std::string path : {"k.tsv", "k.safetensors", "k.ndjson", "k", "k.log"}) {
-            write_text("request.json", R"({"inputs": [[1, 2], [3, 4]], "emit": "context_vectors",
-                                           "format": ")" +
-                                           given + "\"}");
-            CAPTURE(given + " " + path);
-            CHECK(run_attn({"self", "request.json", "-o", path}).err == "");
-            const auto named =
-                named_formats.find(path.substr(std::min(path.size(), std::size_t{2})));
-            CHECK(agree(named == named_formats.end() ? given : named->second, content_of(path)));
-            std::filesystem::remove(path);
-        }
-}
-
-TEST_CASE("names: devices, pipes and files that wait to be filled need no suffix") {
-    scratch_folder();
-    const std::string input = data_path("journey.csv");
-    CHECK(run_attn({"self", input, "-o", "/dev/null"}).code == 0);
-    CHECK(run_attn({"self", input, "-o", "/dev/stdout"}).out == run_attn({"self", input}).out);
-    CHECK(run_shell("file=$(mktemp ./tmp.XXXXXXXXqq) && attn self " + input +
-                    " -o $file && attn self $file >/dev/null && rm $file")
-              .err == "");
-    CHECK(run_shell("mkfifo pipe.in && { cat pipe.in >/dev/null & attn self " + input +
-                    " -o pipe.in; } && wait && rm pipe.in")
-              .err == "");
-    write_text("notes.yaml", "kept\n");
-    CHECK(run_attn({"self", input, "-o", "notes.yaml"}).code == 2);
-    CHECK(read_text("notes.yaml") == "kept\n");
-    write_text("empty.svg", "");
-    CHECK(run_attn({"self", input, "-o", "empty.svg"}).code == 2);
-    CHECK(contains(run_attn({"self", input, "-o", "out.svg"}).err, "--plot"));
-}
-
 namespace {
 
 constexpr std::size_t queries = 64, keys = 140000;  // whose weights are above 64 MiB in float64
@@ -225,7 +179,6 @@ void check_array(const Decoded& read, const Array<double>& values) {
 }  // namespace
 
 TEST_CASE("files: streamed weights and scores are those of memory, to the bit") {
-    scratch_folder();
     std::map<std::string, Array<double>> operands;
     for (const auto& [name, rows] : {std::pair("query", queries), {"key", keys}}) {
         Array<double>& values = operands[name] = Array<double>::from_shape({rows, 2});

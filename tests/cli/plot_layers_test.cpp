@@ -1,17 +1,8 @@
 // attn plot of several results, of statistics, and of what other programs wrote: layers, axes,
 // words and heads; pieces of words in pictures.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include <nlohmann/json.hpp>
-
 #include "cli/output/output.hpp"
 #include "tests/support/answers.hpp"
-#include "tests/support/support.hpp"
+#include "tests/support/drawn_model.hpp"
 
 namespace plot_layers_test {
 
@@ -29,7 +20,6 @@ void write_counted(const std::string& path, const std::vector<std::size_t>& shap
 
 /// Three results of the same question with different seeds, in each format.
 void write_layers(const Words& more = {}) {
-    scratch_folder();
     for (const char* seed : {"1", "2", "3"})
         for (const char* suffix : {".json", ".npz", ".safetensors"}) {
             const Words words{
@@ -95,64 +85,7 @@ TEST_CASE("layers: each cell is that of its own result, in every format and as l
         "the same --emit\n");
 }
 
-TEST_CASE("layers: they are called by their number, their id or their file") {
-    write_layers();
-    const json result = json::parse(read_text("seed1.json"));
-    const auto drawn = [&](const json& a, const json& b) {
-        json first = result, second = result;
-        first.update(a, true);
-        second.update(b, true);
-        return run_attn({"plot"}, first.dump() + "\n" + second.dump() + "\n").out;
-    };
-    const json layer3{{"config", {{"layer", 3}}}}, layer7{{"config", {{"layer", 7}}}};
-    CHECK(contains(drawn(layer3, layer7), "layer 7, head 2"));
-    CHECK(contains(drawn({{"id", "x"}}, {{"id", "y"}}), "y, head 2"));
-    CHECK(contains(drawn({{"id", "x"}}, {{"id", "x"}}), "<stdin>:2, head 2"));
-    CHECK(contains(drawn(layer3, layer3), "<stdin>:2, head 2"));
-}
-
-TEST_CASE("layers: arrays of other programs are drawn by the axes that are named") {
-    scratch_folder();
-    write_counted("five.json", {2, 1, 3, 2, 2});
-    const Outcome all = drawn({"five.json"});
-    CHECK(contains(all.out, "layer 1, head 2"));
-    CHECK(contains(all.err, "layer 2, batch 1, heads 3, row 2, column 2"));
-    const json four = nested({2, 3, 2, 2}, [] { return 0.25; });
-    write_text("four.json", json{{"attentions", four}, {"tokens", {"ab", "cd"}}}.dump());
-    const Outcome named = drawn({"four.json:attentions", "--axes", "layer,head,q_len,kv_len"});
-    CHECK(named.err == "");
-    CHECK(contains(named.out, "layer 1, head 2"));
-    CHECK(contains(named.out, "ab"));
-    CHECK(contains(drawn({"four.json:attentions"}).out, "batch 1, head 2"));
-    write_text("a.json", four[0].dump());
-    write_text("b.json", four[1].dump());
-    const Outcome files = drawn({"a.json", "b.json", "--axes", "head,query,key"});
-    CHECK(files.err == "");
-    CHECK(contains(files.out, "b.json, head 2"));
-}
-
-TEST_CASE("layers: selected arrays of other programs, and of files that hold one") {
-    scratch_folder();
-    write_text("a.json", R"({"x": [[1, 0], [0.5, 0.5]], "y": [[0.25, 0.75], [0, 1]]})");
-    write_text("b.json", R"({"x": [[0, 1], [1, 0]]})");
-    write_text("c.csv", "0.1,0.9\n0.2,0.8\n");
-    for (const auto& [inputs, part] :
-         {std::pair(Words{"a.json:x", "a.json:y"}, "x, y (2, 2, 2)"),
-          {{"a.json:x", "b.json:x"}, "b.json"},
-          {{"a.json:y", "b.json:x"}, "y, x (2, 2, 2)"},
-          {{"a.json:x", "b.json:x", "a.json:y"}, "b.json:x"},
-          {{"a.json:x", "c.csv"}, "x, array (2, 2, 2)"},
-          {{"c.csv", "a.json:y"}, "array, y (2, 2, 2)"},
-          {{"a.json:x", "a.json:x"}, "layer 1"},
-          {{"a.json:x", "a.json:y", "b.json:x", "a.json:y"}, "x, ..., y (4, 2, 2)"}}) {
-        const Outcome outcome = drawn(inputs + Words{"--axes", "query,key"});
-        CHECK(outcome.err == "");
-        CHECK(contains(outcome.out, part));
-    }
-}
-
 TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alone") {
-    scratch_folder();
     struct Form {
         std::string axes;
         std::vector<std::size_t> layer;
@@ -186,7 +119,6 @@ TEST_CASE("plot --layer: layers of an array are drawn as the same part of it alo
 
 TEST_CASE(
     "plot --layer: each layer is drawn once, in the order of the layers, whatever the input") {
-    scratch_folder();
     write_text("x.json", "[[1,0],[0,1],[1,1]]");
     for (const std::string seed : {"0", "1", "2"})
         CHECK_EQ(run_attn({"causal", "x.json", "--seed", seed, "-o", seed + ".json"}).code, 0);
@@ -210,7 +142,6 @@ TEST_CASE(
 
 TEST_CASE(
     "plot: axes of plain arrays are rows and columns, or as given; only weights are called so") {
-    scratch_folder();
     const std::vector<std::vector<std::size_t>> shapes{
         {4, 5}, {3, 4, 5}, {2, 3, 4, 5}, {2, 2, 3, 4, 5}};
     const Words axes{"query,key", "head,query,key", "batch,head,query,key",
@@ -237,7 +168,6 @@ TEST_CASE(
 }
 
 TEST_CASE("plot: given words label rows and columns") {
-    scratch_folder();
     const Words words{"aa", "bb", "cc", "dd"};
     const std::string list = "aa,bb,cc,dd";
     // Whether a line has these words, in their order.
@@ -265,7 +195,6 @@ TEST_CASE("plot: given words label rows and columns") {
 }
 
 TEST_CASE("plot: --head draws these heads as they are drawn among all, and --title heads them") {
-    scratch_folder();
     for (const Words& more : std::vector<Words>{{}, {"--kv-heads", "2", "--emit", "all"}}) {
         REQUIRE(run_attn(Words{"multihead", data_path("journey.csv"), "--heads", "4", "--d-out",
                                "4", "-o", "r.npz"} +
@@ -291,18 +220,25 @@ TEST_CASE("plot: --head draws these heads as they are drawn among all, and --tit
     }
 }
 
-TEST_CASE("plot: statistics that are never negative have colours from 0 up to the largest") {
-    scratch_folder();
-    write_text("s.json", R"({"schema":"attn.stats/1","mode":"scan","config":{"layers":"all"},
-"entropy":[[0.39,0.95,1.5],[0.1,0.2,0.3]],"sink":[[0.39,0.95,0.2],[0.1,0.2,0.3]]})");
-    const Outcome entropy = run_attn({"plot", "s.json", "--array", "entropy"});
-    REQUIRE_MESSAGE(entropy.code == 0, entropy.err);
-    CHECK(contains(entropy.out, "full colour: 1.5"));
-    CHECK(!contains(entropy.out, "-1"));
-    const Outcome sink = run_attn({"plot", "s.json", "--array", "sink"});
-    CHECK(contains(sink.out, "full colour: 0.95"));
-    CHECK(!contains(sink.out, "and more"));
-    CHECK_EQ(run_attn({"plot", "s.json", "--array", "sink", "--layer", "1"}).code, 0);
+TEST_CASE("plot: numbers of other programs' arrays have the digits of their own type") {
+    for (const Words& types : {Words{"F32"}, Words{"F64"}, Words{"F32", "F32"}, Words{"F32", "F64"},
+                               Words{"F64", "F32"}, Words{"F64", "F64"}}) {
+        std::vector<StoredTensor> tensors;
+        for (const std::string& type : types) {
+            const std::size_t size = type == "F32" ? 4 : 8;
+            const std::string bytes = attn::test::drawn("a", 8, 0, 1).substr(0, 4 * size);
+            tensors.push_back({"a" + std::to_string(tensors.size()), type, {2, 2}, bytes});
+        }
+        write_text("other.safetensors", safetensors_of(tensors));
+        REQUIRE(run_attn(words_in("plot other.safetensors --array all -o page.html")).code == 0);
+        const std::string page = read_text("page.html");
+        for (std::size_t i = 0; i < types.size(); ++i) {
+            CAPTURE(types[i]);
+            const std::size_t map = page.find("id=\"map-" + std::to_string(i) + "\"");
+            const std::size_t said = page.find("\"float32\":", map);
+            CHECK(page.compare(said + 10, 5, types[i] == "F32" ? "true," : "false") == 0);
+        }
+    }
 }
 
 TEST_CASE("pieces of words are shown as they read") {

@@ -1,13 +1,9 @@
 // Tooltips of an SVG for rows and pooled cells, against every element.
-#include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 
 #include "tests/support/answers.hpp"
 #include "tests/support/drawn_model.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace pooled_cells_test {
 
@@ -99,7 +95,6 @@ void check_tooltip(const std::string& text, const float* matrix, const Shape& sh
 }  // namespace
 
 TEST_CASE("pictures: tooltips of rows and of pooled cells give the element of largest magnitude") {
-    scratch_folder();
     constexpr Shape shapes[]{{1, 1500, 1030},    {1, 2100, 20},     {1, 20, 2100}, {2, 60, 257},
                              {3, 300, 30},       {90, 70, 70},      {300, 33, 50}, {2, 12, 9},
                              {70, 100, 9, true}, {250, 35, 4, true}};

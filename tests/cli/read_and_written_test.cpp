@@ -1,14 +1,5 @@
 // No command replaces a file that it has read, by whatever name.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace read_and_written_test {
 
@@ -57,6 +48,8 @@ const std::vector<Reader>& readers() {
         {"attn batch many.ndjson -o OUT",
          ".ndjson",
          {"many.ndjson", "x.csv", "gpt2/model.safetensors", "gpt2/config.json"}},
+        {"attn batch -o OUT < many.ndjson", ".ndjson", {"many.ndjson"}},
+        {"attn batch many.ndjson >> OUT", ".ndjson", {"many.ndjson", "x.csv"}},
         {"attn batch one.ndjson --weights gpt2 --mode multihead -o OUT",
          ".ndjson",
          {"one.ndjson", "gpt2/model.safetensors"}},
@@ -95,7 +88,6 @@ const std::vector<Reader>& readers() {
 }
 
 void write_files() {
-    scratch_folder();
     write_text("x.csv", "1,2\n0.5,3\n");
     write_text("c.csv", "1,2\n0.5,-1\n0,1\n");
     write_text("past.csv", "1,2\n0,1\n1,1\n");

@@ -1,17 +1,9 @@
-// Statistics of the weights, and --rows: those of the whole weights, by the definitions.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
+// The keys of the largest weights are those of the whole weights. Other statistics and rows:
+// evaluate_test.cpp and fused_statistics_test.cpp.
 #include <limits>
-#include <string>
-#include <vector>
 
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
 
 namespace row_statistics_test {
 
@@ -26,24 +18,13 @@ double number(const Json& value) {
     return value.is_string() ? -std::numeric_limits<double>::infinity() : value.get<double>();
 }
 
-/// What the statistics are by their definitions, from all scores and weights of one head.
-Json expected_of(const Json& scores, const Json& mask, const Json& weights, std::ptrdiff_t offset) {
-    const std::size_t keys = weights[0].size();
+/// The keys of the largest scores of each query of one head, and their weights.
+Json expected_of(const Json& scores, const Json& mask, const Json& weights) {
     Json all;
-    std::vector<double> mass(keys), most(keys);
     for (std::size_t q = 0; q < weights.size(); ++q) {
-        double peak = -std::numeric_limits<double>::infinity(), entropy = 0, distance = 0;
         std::vector<std::size_t> order;
-        for (std::size_t k = 0; k < keys; ++k) {
-            const double w = number(weights[q][k]);
-            mass[k] += w;
-            most[k] = std::max(most[k], w);
-            if (number(mask[q][k]) == 0) continue;
-            order.push_back(k);
-            peak = std::max(peak, number(scores[q][k]));
-            if (w > 0) entropy -= w * std::log(w);
-            distance += w * std::abs(double(k) - double(std::ptrdiff_t(q) + offset));
-        }
+        for (std::size_t k = 0; k < weights[q].size(); ++k)
+            if (number(mask[q][k]) != 0) order.push_back(k);
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
             return number(scores[q][a]) > number(scores[q][b]);
         });
@@ -52,15 +33,10 @@ Json expected_of(const Json& scores, const Json& mask, const Json& weights, std:
             listed.push_back(i < order.size() ? double(order[i]) : -1);
             of_listed.push_back(i < order.size() ? number(weights[q][order[i]]) : 0);
         }
-        all["max_score"].push_back(std::isinf(peak) ? Json("-Infinity") : Json(peak));
-        all["entropy"].push_back(entropy);
-        all["mean_distance"].push_back(distance);
         all["argmax_key"].push_back(listed[0]);
         all["top_keys"].push_back(listed);
         all["top_weights"].push_back(of_listed);
     }
-    all["key_mass"] = mass;
-    all["key_max"] = most;
     return all;
 }
 
@@ -73,9 +49,6 @@ void check_near(const Json& found, const Json& expected, double most) {
     REQUIRE(found.size() == expected.size());
     for (std::size_t i = 0; i < found.size(); ++i) check_near(found[i], expected[i], most);
 }
-
-const Words names{"max_score", "entropy",     "mean_distance", "argmax_key",
-                  "top_keys",  "top_weights", "key_mass",      "key_max"};
 
 /// Numbers of this shape that look drawn.
 std::string array_text(const std::vector<std::size_t>& shape) {
@@ -96,8 +69,7 @@ const Json& part_of(const Json& result, const std::string& name, std::size_t bat
 
 }  // namespace
 
-TEST_CASE("statistics are those of the whole weights, with every option and kernel") {
-    scratch_folder();
+TEST_CASE("top keys are those of the whole weights, with every option and kernel") {
     RandomQuestions::write_inputs();
     write_text("batch.json", array_text({2, 37, 4}));
     RandomQuestions questions(4, true);
@@ -115,16 +87,12 @@ TEST_CASE("statistics are those of the whole weights, with every option and kern
         REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
         ++answered;
         const Json whole = Json::parse(outcome.out);
-        // All, or those by key alone, for which the rows' sums have their own path.
-        const Words asked = number % 2 == 0 ? names : Words{"key_mass", "key_max"};
-        std::string emit;
-        for (const std::string& name : asked) emit += (emit.empty() ? "" : ",") + name;
         const bool is_fused = whole["config"]["mask_method"] == "neg-inf" && number % 3 != 0;
-        Words words =
-            question + Words{"--kernel",
-                             is_fused ? number % 3 == 1 ? "generic" : "auto" : "reference",
-                             "--emit", emit};
-        if (number % 2 == 0) words = words + Words{"--top", std::to_string(top)};
+        const Words words =
+            question +
+            Words{"--kernel", is_fused ? number % 3 == 1 ? "generic" : "auto" : "reference",
+                  "--emit",   "argmax_key,top_keys,top_weights",
+                  "--top",    std::to_string(top)};
         const auto answer_on = [&](const char* threads) {
             const Outcome answer = run_attn(words + Words{"--threads", threads});
             REQUIRE_MESSAGE(answer.code == 0, answer.err);
@@ -141,13 +109,11 @@ TEST_CASE("statistics are those of the whole weights, with every option and kern
         }
         for (std::size_t batch = 0; batch < entries; ++batch)
             for (std::size_t head = 0; head < heads; ++head) {
-                const Json& offsets = whole["layout"]["offset"];
                 const Json expected =
                     expected_of(part_of(whole, "biased_scores", batch, head),
                                 part_of(whole, "mask", batch, head),
-                                part_of(whole, "weights_before_dropout", batch, head),
-                                offsets[offsets.size() > 1 ? batch : 0]);
-                for (const std::string& name : asked) {
+                                part_of(whole, "weights_before_dropout", batch, head));
+                for (const char* name : {"argmax_key", "top_keys", "top_weights"}) {
                     CAPTURE(name);
                     check_near(part_of(found, name, batch, head), expected[name],
                                whole["config"]["dtype"] == "float64" ? 1e-11 : 1e-4);
@@ -155,31 +121,6 @@ TEST_CASE("statistics are those of the whole weights, with every option and kern
             }
     }
     if (one_in == 1) CHECK(answered > 150);
-}
-
-TEST_CASE("--rows computes rows of the whole result") {
-    scratch_folder();
-    write_text("x.json", array_text({2, 9, 4}));
-    const auto answer_to = [](const Words& more) {
-        return Json::parse(run_attn(Words{"sdpa", "--query", "x.json", "--key", "x.json", "--value",
-                                          "x.json", "--dtype", "float64"} +
-                                    more)
-                               .out);
-    };
-    const Json whole = answer_to({});
-    for (std::size_t first = 0; first < 9; ++first)
-        for (std::size_t end = first + 1; end <= 9; end += 3) {
-            const Json part =
-                answer_to({"--rows", std::to_string(first) + ":" + std::to_string(end)});
-            for (const char* name : {"attention_weights", "context_vectors"})
-                for (std::size_t entry = 0; entry < 2; ++entry) {
-                    const Json& all = whole[name][entry];
-                    check_near(part[name][entry],
-                               Json::array_t(all.begin() + std::ptrdiff_t(first),
-                                             all.begin() + std::ptrdiff_t(end)),
-                               1e-13);
-                }
-        }
 }
 
 }  // namespace row_statistics_test

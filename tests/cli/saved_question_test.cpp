@@ -1,15 +1,7 @@
 // A result as the question: check, repro, --config and explain take its settings and operands, in
 // every format that has a head; and which of several configs comes first.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <string>
-
-#include "tests/support/contains.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/random_question.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
 
 namespace saved_question_test {
 
@@ -85,7 +77,6 @@ void check_question(const Words& words, const std::string& format) {
 }  // namespace
 
 TEST_CASE("a result of every generated question is its question, in every format with a head") {
-    scratch_folder();
     write_more_inputs();
     RandomQuestions questions(45, true);
     for (int i = 0; i < 24; ++i) {
@@ -98,33 +89,7 @@ TEST_CASE("a result of every generated question is its question, in every format
         check_question(more_questions()[i], formats[i % formats.size()]);
 }
 
-TEST_CASE("repro and explain take results, and check takes those of a batch") {
-    scratch_folder();
-    write_more_inputs();
-    const Words question{"causal", "x.csv", "--d-out", "2", "--seed", "5", "--dropout", "0.5"};
-    const auto after_header = [](const std::string& program) {
-        return program.substr(program.find("import"));
-    };
-    const std::string program = after_header(run_attn(Words{"repro"} + question).out);
-    for (const std::string& format : formats) {
-        CAPTURE(format);
-        const std::string result = file_of("r", format);
-        REQUIRE(run_attn(question + Words{"--emit", "all", "-o", result}).code == 0);
-        const Outcome own = run_attn({"repro", result});
-        CAPTURE(own.err);
-        CHECK(contains(own.out, "attn causal --config " + result));
-        CHECK(after_header(own.out) == program);
-        CHECK(run_attn({"explain", "causal", "--config", result, "--token", "with"}).code == 0);
-    }
-    write_text("many.ndjson", R"({"mode":"self","inputs":[[1,2],[3,4]],"emit":["all"]}
-{"id":"b","mode":"sdpa","query":[[1,2]],"key":[[0,1],[2,2]],"value":[[5,6],[0,1]],"emit":["all"]}
-)");
-    run_attn({"batch", "many.ndjson", "-o", "results.ndjson"});
-    CHECK(run_attn({"check", "results.ndjson", "--against", "results.ndjson"}).code == 0);
-}
-
 TEST_CASE("a result without an operand of its question is refused in one line that names it") {
-    scratch_folder();
     write_more_inputs();
     const Words question{"causal",     "x.csv",     "--d-out",      "2",
                          "--past-key", "past.json", "--past-value", "past.json",
@@ -155,42 +120,6 @@ TEST_CASE("a result without an operand of its question is refused in one line th
                 CHECK(contains(outcome.err, "--emit all"));
             }
         }
-}
-
-TEST_CASE("config: the command line and the request come first, the environment last") {
-    scratch_folder();
-    write_text("c.json", R"({"mode": "self", "id": "c", "d_out": 2, "seed": 1})");
-    const auto config_of = [](const std::string& line) {
-        const Outcome outcome = run_shell(line);
-        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-        return json::parse(outcome.out)["config"];
-    };
-    CHECK(config_of("attn self --example journey --config c.json")["id"] == "c");
-    CHECK(config_of("attn self --example journey --config c.json --seed 2")["seed"] == 2);
-    write_text("r.json", R"({"id": "r", "seed": 3, "inputs": [[1, 2], [3, 4]]})");
-    const json of_request = config_of("attn self r.json --config c.json");
-    CHECK(of_request["id"] == "r");
-    CHECK(of_request["seed"] == 3);
-    CHECK(of_request["d_out"] == 2);
-    // Of all the environment's flags those of the mode, and nothing of another command.
-    write_text("e.json", R"({"seed": 4, "rng_skip": 9, "heads": 3, "jobs": 3})");
-    const json of_environment =
-        config_of("ATTN_CONFIG=e.json attn self --example journey --config c.json");
-    CHECK(of_environment["seed"] == 1);
-    CHECK(of_environment["rng_skip"] == 9);
-    CHECK(config_of("ATTN_CONFIG=e.json attn multihead --example journey")["heads"] == 3);
-    write_text("m.json", "[[1, 2]]");
-    CHECK(run_shell("ATTN_CONFIG=e.json attn compare m.json m.json").code == 0);
-}
-
-TEST_CASE("config: a batch takes the settings of a result, not its id") {
-    scratch_folder();
-    REQUIRE(run_shell("attn self --example pair --d-out 2 --seed 3 -o result.json").code == 0);
-    const Outcome outcome = run_attn({"batch", "--config", "result.json"}, "[[1,2],[3,4]]\n");
-    REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-    const json answer = json::parse(outcome.out);
-    CHECK(answer["id"] == 1);
-    CHECK(answer["config"]["seed"] == 3);
 }
 
 }  // namespace saved_question_test

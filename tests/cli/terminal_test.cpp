@@ -1,31 +1,20 @@
 // What a terminal shows that a pipe does not.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-
+#include "cli/batch/records.hpp"
+#include "cli/check/check.hpp"
 #include "core/plan/settings.hpp"
 #include "io/text/text.hpp"
-#include "tests/support/contains.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace terminal_test {
 
 using namespace attn;
-using attn::test::contains;
-using test::lines_of;
-using test::run_attn;
-using test::run_on_terminal;
-using test::Terminal;
-using test::with;
-using test::Words;
+using namespace attn::test;
 
 namespace {
 
 /// A question in every mode.
 std::vector<Words> questions() {
-    const std::string matrix = test::data_path("journey.csv");
+    const std::string matrix = data_path("journey.csv");
     return {{"self", matrix},
             {"causal", "--example", "journey"},
             {"multihead", "--example", "pair", "--d-out", "4", "--heads", "2"},
@@ -54,7 +43,7 @@ std::vector<std::vector<std::string>> commands_that_read() {
 
 TEST_CASE("terminal: a command without an input reports in one line what is missing") {
     for (const auto& words : commands_that_read()) {
-        const test::Outcome outcome = run_on_terminal(words);
+        const Outcome outcome = run_on_terminal(words);
         CAPTURE(words.back());
         CAPTURE(outcome.err);
         CHECK(outcome.code == 2);
@@ -70,7 +59,7 @@ TEST_CASE("terminal: a command without an input reports in one line what is miss
 TEST_CASE("terminal: without a format and a file each mode shows its table") {
     for (const Words& question : questions()) {
         CAPTURE(question[0]);
-        const test::Outcome shown = run_on_terminal(question);
+        const Outcome shown = run_on_terminal(question);
         CHECK(shown.code == 0);
         CHECK(shown.err.empty());
         CHECK(shown.out == run_on_terminal(with(question, {"--format", "table"})).out);
@@ -95,15 +84,14 @@ TEST_CASE("terminal: with a format or JSON flag, output is as in a pipe") {
             const Words words = with(question, more);
             CHECK(run_on_terminal(words).out == run_attn(words).out);
         }
-    test::write_text("said.json", R"({"inputs": [[1, 2], [3, 4]], "format": "json"})");
+    write_text("said.json", R"({"inputs": [[1, 2], [3, 4]], "format": "json"})");
     CHECK(run_on_terminal({"self", "said.json"}).out == run_attn({"self", "said.json"}).out);
     CHECK(run_on_terminal({"self", "--example", "pair", "-o", "t.json"}).out.empty());
-    CHECK(test::read_text("t.json") == run_attn({"self", "--example", "pair"}).out);
+    CHECK(read_text("t.json") == run_attn({"self", "--example", "pair"}).out);
 }
 
 TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
-    test::scratch_folder();
-    test::write_text("many.csv", tokens_csv(300));
+    write_text("many.csv", tokens_csv(300));
     const Words question{"self", "many.csv", "--csv-header", "no"};
     for (const std::size_t columns : {20u, 40u, 80u, 200u}) {
         Terminal terminal;
@@ -118,37 +106,32 @@ TEST_CASE("terminal: a table of any size fits, and counts what it omits") {
     const auto piped = lines_of(run_attn(with(question, {"--format", "table"})).out);
     CHECK(piped.size() > 600);
     run_attn(with(question, {"--format", "table", "-o", "whole.table"}));
-    CHECK(lines_of(test::read_text("whole.table"))[1].size() > 300 * 6);
+    CHECK(lines_of(read_text("whole.table"))[1].size() > 300 * 6);
 }
 
 TEST_CASE("terminal: a heat map that is asked for is shown alone, a precision keeps the numbers") {
     for (const Words& question : questions()) {
         CAPTURE(question[0]);
-        const test::Outcome shown = run_on_terminal(with(question, {"--heatmap"}));
+        const Outcome shown = run_on_terminal(with(question, {"--heatmap"}));
         const Words alone = with(question, {"--heatmap", "--format", "none"});
         CHECK(shown.err.empty());
         CHECK(shown.out == run_on_terminal(alone).out);
-        const test::Outcome both =
-            run_on_terminal(with(question, {"--heatmap", "--precision", "3"}));
+        const Outcome both = run_on_terminal(with(question, {"--heatmap", "--precision", "3"}));
         CHECK(both.err == run_attn(alone).out);
         CHECK(both.out == run_on_terminal(with(question, {"--precision", "3"})).out);
     }
 }
 
-TEST_CASE("pictures: with a format of one array the weights are drawn, and named arrays") {
-    const Words scores{"--heatmap", "--plot-array", "scores"};
-    for (const Words& question : questions())
-        for (const std::string format : {"csv", "npy"}) {
-            CAPTURE(question[0]);
-            CAPTURE(format);
-            const Words written = with(question, {"--format", format});
-            const test::Outcome drawn = run_attn(with(written, {"--heatmap"}));
-            CHECK(drawn.out == run_attn(written).out);
-            CHECK(drawn.err == run_attn(with(question, {"--heatmap"})).err);
-            const test::Outcome other = run_attn(with(written, scores));
-            CHECK(other.out == drawn.out);
-            CHECK(other.err == run_attn(with(with(question, scores), {"--emit", "all"})).err);
-        }
+TEST_CASE("progress: a bar, the part, the count, the rate and the time left, as they fit") {
+    CHECK(cli::progress_text(1234567, 100, 0.52, 100) ==
+          "[====================>                   ]  52 %  1,234,567 records  12,346/s  0:01:32 "
+          "left");
+    CHECK(cli::progress_text(3000, 2, std::nullopt, 80) == "3,000 records  1,500/s");
+    CHECK(cli::progress_text(10, 1, 0.5, 45) == " 50 %  10 records  10/s  0:00:01 left");
+    for (std::size_t columns = 0; columns < 120; ++columns)
+        for (double part : {0.0, 1e-9, 0.5, 1.0})
+            CHECK(cli::progress_text(123456, 7, part, columns).size() <= columns);
+    CHECK(cli::search_progress_text(2, 100, 3160) == "pairs of changes: 100 of 3160");
 }
 
 }  // namespace terminal_test

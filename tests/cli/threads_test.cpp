@@ -1,7 +1,5 @@
 // Everything that threads share, each with one thread and with several, in one process: the bytes
 // are the same, and the thread sanitizer (preset tsan) sees every step.
-#include <doctest/doctest.h>
-
 #include "cli/batch/batch.hpp"
 #include "cli/commands.hpp"
 #include "cli/output/output.hpp"
@@ -9,9 +7,9 @@
 #include "cli/question/question.hpp"
 #include "core/layer/layer.hpp"
 #include "io/read/result_view.hpp"
+#include "tests/support/answers.hpp"
 #include "tests/support/kernel_check.hpp"
 #include "tests/support/requests.hpp"
-#include "tests/support/support.hpp"
 
 namespace threads_test {
 

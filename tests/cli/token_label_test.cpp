@@ -1,16 +1,7 @@
 // --token takes an index or a label in every mode, on the command line, in a request and in a
 // batch, with the same answer.
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
-#include <string>
-#include <vector>
-
 #include "core/plan/modes.hpp"
-#include "tests/support/run_attn.hpp"
-#include "tests/support/sample.hpp"
-#include "tests/support/support.hpp"
-#include "tests/support/words.hpp"
+#include "tests/support/answers.hpp"
 
 namespace token_label_test {
 
@@ -35,7 +26,6 @@ Json question_of(const ModeRow& mode) {
 }  // namespace
 
 TEST_CASE("token label: every label is its index, however it is given") {
-    scratch_folder();
     Sample is_taken;
     for (const ModeRow& mode : mode_rows) {
         const std::string name(mode.name);
@@ -66,29 +56,6 @@ TEST_CASE("token label: every label is its index, however it is given") {
             }
         }
     }
-}
-
-TEST_CASE("token label: of words, CSV and a batch's default") {
-    scratch_folder();
-    const auto token_of = [](const Words& words) {
-        const Outcome outcome = run_attn(words);
-        REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
-        return Json::parse(outcome.out)["config"]["token"].get<int>();
-    };
-    CHECK(token_of({"self", "--text", "Life is short, eat dessert first", "-t", "short"}) == 2);
-    CHECK(token_of({"causal", "--example", "journey", "-t", "journey"}) == 1);
-    CHECK(token_of({"causal", data_path("journey.csv"), "-t", "journey"}) == 1);
-    CHECK(token_of({"self", "--example", "journey", "--tokens", "a,b,c,d,e,f", "-t", "f"}) == 5);
-    write_text("r.ndjson",
-               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"tokens\": [\"a\", \"b\"]}\n"
-               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"tokens\": [\"b\", \"a\"]}\n"
-               "{\"mode\": \"self\", \"inputs\": [[1], [2]], \"token\": 1}\n"
-               "{\"mode\": \"self\", \"inputs\": [[1], [2]]}\n");
-    const Words answers = lines_of(run_attn({"batch", "r.ndjson", "--token", "b"}).out);
-    REQUIRE(answers.size() == 4);
-    for (const auto& [i, token] : {std::pair(std::size_t{0}, 1), {1, 0}, {2, 1}})
-        CHECK(Json::parse(answers[i])["config"]["token"] == token);
-    CHECK(Json::parse(answers[3])["error"]["kind"] == "usage");
 }
 
 }  // namespace token_label_test

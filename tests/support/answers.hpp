@@ -1,7 +1,14 @@
-// What attn answers to the words of a command: JSON, or the one line that refuses it.
+// What tests of the program need: runs of it, its answers, and files. An answer is JSON, or the one
+// line that refuses the words of a command.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,6 +17,8 @@
 
 #include "tests/support/contains.hpp"
 #include "tests/support/run_attn.hpp"
+#include "tests/support/sample.hpp"
+#include "tests/support/support.hpp"
 #include "tests/support/words.hpp"
 
 namespace attn::test {
@@ -42,6 +51,13 @@ inline void check_error(const Words& words, const std::string& input, int code,
     CHECK(outcome.err.starts_with("attn: error: "));
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     CHECK(contains(outcome.err, part));
+}
+
+/// One on each line; throws if a line is not complete JSON.
+inline std::vector<nlohmann::json> answers_in(const std::string& text) {
+    std::vector<nlohmann::json> answers;
+    for (const std::string& line : lines_of(text)) answers.push_back(nlohmann::json::parse(line));
+    return answers;
 }
 
 }  // namespace attn::test

@@ -1,3 +1,10 @@
-// doctest's main, compiled once.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+// doctest's main, compiled once. Every test runs in the scratch folder.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include "tests/support/support.hpp"
+
+int main(int argc, char** argv) {
+    attn::test::scratch_folder();
+    return doctest::Context(argc, argv).run();
+}

@@ -3,14 +3,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/support/support.hpp"
 
 namespace attn::test {
 namespace {
-
-using nlohmann::json;
 
 /// Enough words to take some hundred times as long as a quick record.
 std::string long_text() {
@@ -106,12 +102,6 @@ Words lines_of(const std::string& text) {
     Words lines;
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
-}
-
-std::vector<json> answers_of(const std::string& text) {
-    std::vector<json> answers;
-    for (const std::string& line : lines_of(text)) answers.push_back(json::parse(line));
-    return answers;
 }
 
 }  // namespace attn::test

@@ -1,11 +1,8 @@
-// Requests for `attn batch`, and its answers.
+// Requests for `attn batch`.
 #pragma once
 
 #include <cstddef>
 #include <string>
-#include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "tests/support/words.hpp"
 
@@ -24,8 +21,5 @@ std::string mixed_requests(std::size_t lines, std::size_t first = 0);
 
 /// So many quick records that succeed, with ids from `first` on.
 std::string quick_requests(std::size_t lines, std::size_t first = 1);
-
-/// Throws if a line is not complete JSON.
-std::vector<nlohmann::json> answers_of(const std::string& text);
 
 }  // namespace attn::test
