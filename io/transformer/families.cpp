@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,53 +70,50 @@ public:
 private:
     void read_row(const json& members, FamilyRow& to) const {
         using Row = FamilyRow;
-        for (const auto& [key, value] : members.items())
-            read_member(
-                key, value, to, "part", &Row::part, "prefix", &Row::prefix, "layer", &Row::layer,
-                "ids", &Row::ids, "positions", &Row::positions, "segments", &Row::segments,
-                "embedding_norm", &Row::embedding_norm, "embedding_projection",
-                &Row::embedding_projection, "final_norm", &Row::final_norm, "head", &Row::head,
-                "eps", &Row::eps, "attention_norm", &Row::attention_norm, "attention_post_norm",
-                &Row::attention_post_norm, "attention_sum_norm", &Row::attention_sum_norm,
-                "ffn_norm", &Row::ffn_norm, "ffn_post_norm", &Row::ffn_post_norm, "ffn_sum_norm",
-                &Row::ffn_sum_norm, "query_norm", &Row::query_norm, "key_norm", &Row::key_norm,
-                "activation", &Row::activation, "activation_name", &Row::activation_name, "passed",
-                &Row::passed, "required", &Row::required, "cross", &Row::cross, "cross_norm",
-                &Row::cross_norm, "cross_post_norm", &Row::cross_post_norm, "cross_sum_norm",
-                &Row::cross_sum_norm, "layers_key", &Row::layers_key, "heads_key", &Row::heads_key,
-                "kv_heads_key", &Row::kv_heads_key, "vocabulary_key", &Row::vocabulary_key,
-                "positions_key", &Row::positions_key, "inner_key", &Row::inner_key, "always_ties",
-                &Row::always_ties, "rms", &Row::rms, "norm_plus_one", &Row::norm_plus_one,
-                "norm_has_weight", &Row::norm_has_weight, "ffn_shares_norm", &Row::ffn_shares_norm,
-                "in_out", &Row::in_out, "norms_whole", &Row::norms_whole, "norms_after_rotation",
-                &Row::norms_after_rotation, "causal", &Row::causal, "order", &Row::order, "joined",
-                &Row::joined, "rotary", &Row::rotary, "windowed", &Row::windowed, "ffn_joined",
-                &Row::ffn_joined, "layer_types", &Row::layer_types, "ignored", &Row::ignored,
-                "inputs", &Row::inputs, "other_ids", &Row::other_ids, "other_prefixes",
-                &Row::other_prefixes, "adjust_model", &Row::adjust_model, "adjust", &Row::adjust,
-                "make_block", &Row::make_block, "has_experts", &Row::has_experts, "layer_rule",
-                &Row::layer_rule, "layer_name", &Row::layer_name, "adjust_row", &Row::adjust_row,
-                "kv_heads", &Row::kv_heads, "inner_width", &Row::inner_width, "make_mixer",
-                &Row::make_mixer, "make_block_ffn", &Row::make_block_ffn, "attention",
-                &Row::attention, "ffn", &Row::ffn, "experts", &Row::experts, "other_experts",
-                &Row::other_experts, "eps_value", &Row::eps_value, "window_pattern",
-                &Row::window_pattern, "decoder", &Row::decoder, "other_names", &Row::other_names);
+        read_members(
+            members, to, "part", &Row::part, "prefix", &Row::prefix, "layer", &Row::layer, "ids",
+            &Row::ids, "positions", &Row::positions, "segments", &Row::segments, "embedding_norm",
+            &Row::embedding_norm, "embedding_projection", &Row::embedding_projection, "final_norm",
+            &Row::final_norm, "head", &Row::head, "eps", &Row::eps, "attention_norm",
+            &Row::attention_norm, "attention_post_norm", &Row::attention_post_norm,
+            "attention_sum_norm", &Row::attention_sum_norm, "ffn_norm", &Row::ffn_norm,
+            "ffn_post_norm", &Row::ffn_post_norm, "ffn_sum_norm", &Row::ffn_sum_norm, "query_norm",
+            &Row::query_norm, "key_norm", &Row::key_norm, "activation", &Row::activation,
+            "activation_name", &Row::activation_name, "passed", &Row::passed, "required",
+            &Row::required, "cross", &Row::cross, "cross_norm", &Row::cross_norm, "cross_post_norm",
+            &Row::cross_post_norm, "cross_sum_norm", &Row::cross_sum_norm, "layers_key",
+            &Row::layers_key, "heads_key", &Row::heads_key, "kv_heads_key", &Row::kv_heads_key,
+            "vocabulary_key", &Row::vocabulary_key, "positions_key", &Row::positions_key,
+            "inner_key", &Row::inner_key, "always_ties", &Row::always_ties, "rms", &Row::rms,
+            "norm_plus_one", &Row::norm_plus_one, "norm_has_weight", &Row::norm_has_weight,
+            "ffn_shares_norm", &Row::ffn_shares_norm, "in_out", &Row::in_out, "norms_whole",
+            &Row::norms_whole, "norms_after_rotation", &Row::norms_after_rotation, "causal",
+            &Row::causal, "order", &Row::order, "joined", &Row::joined, "rotary", &Row::rotary,
+            "windowed", &Row::windowed, "ffn_joined", &Row::ffn_joined, "layer_types",
+            &Row::layer_types, "ignored", &Row::ignored, "inputs", &Row::inputs, "other_ids",
+            &Row::other_ids, "other_prefixes", &Row::other_prefixes, "adjust_model",
+            &Row::adjust_model, "adjust", &Row::adjust, "make_block", &Row::make_block,
+            "has_experts", &Row::has_experts, "layer_rule", &Row::layer_rule, "layer_name",
+            &Row::layer_name, "adjust_row", &Row::adjust_row, "kv_heads", &Row::kv_heads,
+            "inner_width", &Row::inner_width, "make_mixer", &Row::make_mixer, "make_block_ffn",
+            &Row::make_block_ffn, "attention", &Row::attention, "ffn", &Row::ffn, "experts",
+            &Row::experts, "other_experts", &Row::other_experts, "eps_value", &Row::eps_value,
+            "window_pattern", &Row::window_pattern, "decoder", &Row::decoder, "other_names",
+            &Row::other_names);
     }
 
     void read_experts(const json& members, ExpertNames& to) const {
         using Names = ExpertNames;
-        for (const auto& [key, value] : members.items())
-            read_member(key, value, to, "module", &Names::module, "router", &Names::router,
-                        "stacked_gate_up", &Names::stacked_gate_up, "stacked_down",
-                        &Names::stacked_down, "shared", &Names::shared, "shared_gate",
-                        &Names::shared_gate, "count", &Names::count, "chosen", &Names::chosen,
-                        "normalise_key", &Names::normalise_key, "shared_count",
-                        &Names::shared_count, "choice_bias", &Names::choice_bias, "factor",
-                        &Names::factor, "has_letters", &Names::has_letters, "stacked_in_out",
-                        &Names::stacked_in_out, "normalise", &Names::normalise, "stacked_by_shape",
-                        &Names::stacked_by_shape, "stacked_joined", &Names::stacked_joined,
-                        "scores", &Names::scores, "sum_eps", &Names::sum_eps, "least_in_group",
-                        &Names::least_in_group);
+        read_members(members, to, "module", &Names::module, "router", &Names::router,
+                     "stacked_gate_up", &Names::stacked_gate_up, "stacked_down",
+                     &Names::stacked_down, "shared", &Names::shared, "shared_gate",
+                     &Names::shared_gate, "count", &Names::count, "chosen", &Names::chosen,
+                     "normalise_key", &Names::normalise_key, "shared_count", &Names::shared_count,
+                     "choice_bias", &Names::choice_bias, "factor", &Names::factor, "has_letters",
+                     &Names::has_letters, "stacked_in_out", &Names::stacked_in_out, "normalise",
+                     &Names::normalise, "stacked_by_shape", &Names::stacked_by_shape,
+                     "stacked_joined", &Names::stacked_joined, "scores", &Names::scores, "sum_eps",
+                     &Names::sum_eps, "least_in_group", &Names::least_in_group);
     }
 
     const FamilyRow& row_of(const json& name) const {
@@ -124,16 +122,21 @@ private:
         return found->second;
     }
 
-    /// Reads the member whose name is the key, of those that follow with their names.
-    template <class To, class Member, class... Others>
-    void read_member(const std::string& key, const json& value, To& to, std::string_view name,
-                     Member To::*member, const Others&... others) const {
-        if (key == name)
-            read(value, to.*member);
-        else if constexpr (sizeof...(others) > 0)
-            read_member(key, value, to, others...);
-        else if (key != "name" && key != "base" && key != "note")
-            refuse_unknown("field " + key);
+    /// Reads members by their keys. Each key is before its member.
+    template <class To, class... Items>
+    void read_members(const json& from, To& to, const Items&... items) const {
+        const std::tuple<const Items&...> all(items...);
+        for (const auto& member : from.items()) {
+            const std::string_view key = member.key();
+            const bool is_known = [&]<std::size_t... i>(std::index_sequence<i...>) {
+                return ((key == std::get<2 * i>(all) &&
+                         (read(member.value(), to.*std::get<2 * i + 1>(all)), true)) ||
+                        ...);
+            }
+            (std::make_index_sequence<sizeof...(items) / 2>());
+            if (!is_known && key != "name" && key != "base" && key != "note")
+                refuse_unknown("field " + member.key());
+        }
     }
 
     void read(const json& value, std::string_view& member) const { member = text_in(value); }
