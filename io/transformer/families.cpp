@@ -1,5 +1,6 @@
 // Reads families.json. A row has the fields of its base, except those that it gives itself; it
-// comes after the rows that it names. A name of several words is of a row that only others use.
+// comes after the rows that it names. A name of several words is of a row that only others use. A
+// note is for readers of the file.
 #include <algorithm>
 #include <map>
 #include <stdexcept>

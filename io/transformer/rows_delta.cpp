@@ -129,6 +129,7 @@ void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
         block.mixer = gated_attention(reader);
 }
 
+/// Rules for types of layers give whether they are full.
 std::size_t olmo_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t layers = reader.config.whole("num_hidden_layers");
     return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
