@@ -201,14 +201,14 @@ bool BlockReader::has_experts(const ExpertNames& names) const {
 }
 
 const ExpertNames* BlockReader::expert_names() const {
-    if (row.experts == nullptr) return nullptr;
+    if (!row.experts) return nullptr;
     // Of layers that have experts, though this one may have none.
     for (const std::string_view key :
          {row.experts->count, row.experts->chosen, row.experts->shared_count, row.experts->factor,
           std::string_view("norm_topk_prob"), std::string_view("routed_scaling_factor"),
           std::string_view("n_group"), std::string_view("topk_group")})
         config.at(key);
-    const bool is_other = row.other_experts != nullptr && has_experts(*row.other_experts);
+    const bool is_other = row.other_experts && has_experts(*row.other_experts);
     const ExpertNames& names = is_other ? *row.other_experts : *row.experts;
     const bool has = row.has_experts != nullptr ? row.has_experts(*this) : has_experts(names);
     return has ? &names : nullptr;

@@ -1,14 +1,21 @@
-// The properties of the families of whole models, one row each: tensor names, norms, attention,
-// feed-forward layer and order. Module names are without ".weight" and ".bias"; '#' is the number
-// of a layer or an expert. An empty name: the family has no such module. The source of each row is
-// the family's module in transformers 5.23.
+// The properties of the families of whole models, one row of families.json each: tensor names,
+// norms, attention, feed-forward layer and order. Module names are without ".weight" and ".bias";
+// '#' is the number of a layer or an expert. An empty name: the family has no such module. The
+// source of each row is the family's module in transformers 5.23.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "core/model/block.hpp"
 
@@ -39,9 +46,6 @@ struct ProjectionModules {
 struct FeedForwardModules {
     std::string_view gate = {}, up = {}, down = {};
 };
-
-/// Entries of layer_types that rows without others read.
-inline constexpr std::string_view attention_types[] = {"full_attention", "sliding_attention"};
 
 /// The tensors of experts: separate modules for each expert, or one tensor that stacks all.
 struct ExpertNames {
@@ -103,15 +107,16 @@ struct FamilyRow {
     Rotary rotary = Rotary::half;
     bool causal = true;
     Windowed windowed = Windowed::none;
-    std::span<const std::string_view> layer_types = attention_types;
+    /// Entries of the key layer_types.
+    std::vector<std::string_view> layer_types = {"full_attention", "sliding_attention"};
 
     FeedForwardModules ffn = {"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"};
     FeedForward::Joined ffn_joined = FeedForward::Joined::no;
     std::string_view activation = "hidden_act";  ///< key; empty: GELU
-    const ExpertNames* experts = nullptr;        ///< null: none
+    std::optional<ExpertNames> experts = {};     ///< empty: none
 
     /// Name endings of block tensors without effect.
-    std::span<const std::string_view> ignored = {};
+    std::vector<std::string_view> ignored = {};
 
     /// Change what fields cannot express: the embedding and the head; one block and its attention.
     void (*adjust_model)(ModelReader&) = nullptr;
@@ -120,10 +125,10 @@ struct FamilyRow {
     TransformerBlock (*make_block)(BlockReader&) = nullptr;
 
     /// Fields of ModelInput that the model requires, with or instead of token ids: "pixel_values".
-    std::span<const std::string_view> inputs = {};
+    std::vector<std::string_view> inputs = {};
     /// Whether a layer has experts; null: if the file has their router.
     bool (*has_experts)(const BlockReader&) = nullptr;
-    const ExpertNames* other_experts = nullptr;  ///< alternative names, if the file has them
+    std::optional<ExpertNames> other_experts = {};  ///< alternative names, if the file has them
     /// The index of a layer's type in `layer_types` if the config has no layer_types; null:
     /// according to `windowed`.
     std::size_t (*layer_rule)(const BlockReader&, std::size_t layer) = nullptr;
@@ -137,8 +142,8 @@ struct FamilyRow {
     const FamilyRow* other_names = nullptr;
     /// Keys of published files without effect, or whose effect the tensors show, between spaces.
     std::string_view passed = {};
-    /// Keys of which one value is computed, as a JSON object.
-    std::string_view required = {};
+    /// Keys of which one value is computed.
+    nlohmann::json required = nlohmann::json::object();
     /// Changes the row according to a config, before the row is used.
     void (*adjust_row)(const ModelConfig&, FamilyRow&) = nullptr;
     /// The number of key heads, if num_key_value_heads does not give it.
@@ -160,37 +165,38 @@ struct FamilyRow {
     /// The width inside the feed-forward layer, where it is not simply that of `inner_key`.
     std::size_t (*inner_width)(const BlockReader&) = nullptr;
     /// Alternatives to `ids` and `prefix`, tried in order.
-    std::span<const std::string_view> other_ids = {}, other_prefixes = {};
+    std::vector<std::string_view> other_ids = {}, other_prefixes = {};
     /// Make the mixer, or the feed-forward layer with its norms, before `adjust`.
     void (*make_mixer)(BlockReader&, TransformerBlock&) = nullptr;
     void (*make_block_ffn)(BlockReader&, TransformerBlock&) = nullptr;
 };
 
-/// Changes some fields of other names of experts.
-template <class Change>
-constexpr ExpertNames with(ExpertNames names, const Change& change) {
-    change(names);
-    return names;
+/// A function that rows name.
+struct RowFunction {
+    std::string_view name;
+    std::variant<decltype(FamilyRow::adjust_model), decltype(FamilyRow::adjust),
+                 decltype(FamilyRow::make_block), decltype(FamilyRow::has_experts),
+                 decltype(FamilyRow::layer_rule), decltype(FamilyRow::layer_name),
+                 decltype(FamilyRow::adjust_row), decltype(FamilyRow::kv_heads),
+                 decltype(FamilyRow::inner_width), decltype(FamilyRow::make_mixer)>
+        function;
+};
+using RowFunctions = std::span<const RowFunction>;
+
+/// Each name is before its function.
+template <class... Items>
+constexpr auto row_functions(Items... items) {
+    const std::tuple all(items...);
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+        return std::array{RowFunction{std::get<2 * i>(all), std::get<2 * i + 1>(all)}...};
+    }
+    (std::make_index_sequence<sizeof...(items) / 2>());
 }
 
-/// Changes some fields of another row: constexpr auto row = with(llama, [](FamilyRow& r) {...}).
-template <class Change>
-constexpr FamilyRow with(FamilyRow row, std::string_view type, const Change& change) {
-    row.type = type;
-    change(row);
-    return row;
-}
-constexpr FamilyRow with(FamilyRow row, std::string_view type) {
-    row.type = type;
-    return row;
-}
-
-using FamilyRows = std::span<const FamilyRow>;
-
-/// The rows of each file of related models.
-extern const FamilyRows bloom_rows, deepseek4_rows, delta_rows, encoder_rows, encoder_decoder_rows,
-    experts_rows, gemma_rows, gemma_layers_rows, gpt_rows, hybrid_rows, latent_rows,
-    layer_norm_rows, llama_rows, llama4_rows, modern_encoder_rows, sound_rows, vision_rows;
+/// The functions of each file of related models.
+extern const RowFunctions deepseek4_functions, delta_functions, encoder_functions,
+    encoder_decoder_functions, gemma_functions, gpt_functions, hybrid_functions, latent_functions,
+    layer_norm_functions, llama_functions, shared_functions, vision_functions;
 
 /// The row of a model_type, or null; and the types of all rows.
 const FamilyRow* find_family_row(std::string_view model_type);

@@ -9,7 +9,6 @@
 #include "core/base/error.hpp"
 #include "io/file/path.hpp"
 #include "io/file/source.hpp"
-#include "io/read/json_document.hpp"
 #include "io/text/text.hpp"
 #include "io/transformer/model_config.hpp"
 
@@ -46,8 +45,7 @@ constexpr std::string_view usual_prefixes[] = {"",
 /// anyway.
 void check_keys(const ModelConfig& config, const FamilyRow& row) {
     for (const std::string_view key : split_text(row.passed, ' ')) config.at(key);
-    const json required = row.required.empty() ? json::object() : json(parse_own(row.required));
-    for (const auto& [key, value] : required.items()) config.require(key, value);
+    for (const auto& [key, value] : row.required.items()) config.require(key, value);
     const bool rotates = row.rotary != Rotary::none;
     config.pass_if("is_causal", row.causal);
     config.pass_if("use_rope", rotates);
@@ -286,13 +284,9 @@ ModelSpec OpenModel::specify(std::size_t tokens, const ModelInput* input) const 
         if (bias != nullptr && bias->size() == tied.d_out) tied.bias = bias;
         return tied;
     };
-    for (const char* key : {"eos_token_id"}) {
-        const json& ids = whole_->gives(key) ? whole_->at(key) : config.at(key);
-        if (ids.is_number_unsigned()) model.end_ids.push_back(ids.get<std::uint64_t>());
-        if (ids.is_array())
-            for (const json& id : ids)
-                if (id.is_number_unsigned()) model.end_ids.push_back(id.get<std::uint64_t>());
-    }
+    const json& end = (whole_->gives("eos_token_id") ? *whole_ : config).at("eos_token_id");
+    for (const json& id : end.is_array() ? end : json::array({end}))
+        if (id.is_number_unsigned()) model.end_ids.push_back(id.get<std::uint64_t>());
     if (row.adjust_model != nullptr) {
         ModelReader adjusting(*source, model);
         row.adjust_model(adjusting);

@@ -13,9 +13,7 @@ namespace {
 constexpr std::string_view sliding = "sliding_attention", sparse = "compressed_sparse_attention",
                            heavy = "heavily_compressed_attention";
 
-constexpr std::string_view attention_types[] = {sliding, sparse, heavy};
-
-/// The index in attention_types.
+/// The index in layer_types.
 std::size_t attention_type(const BlockReader& reader, std::size_t layer) {
     const ModelConfig& config = reader.config;
     if (!config.gives("compress_ratios")) return layer < 2 || layer % 2 == 0 ? 2 : 1;
@@ -141,11 +139,6 @@ CompressedAttention read_attention(const BlockReader& reader) {
     return part;
 }
 
-constexpr ExpertNames expert_names{.module = "ffn.",
-                                   .has_letters = true,
-                                   .count = "n_routed_experts",
-                                   .scores = Experts::Scores::sqrt_softplus};
-
 bool is_by_table(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
     if (!config.gives("mlp_layer_types")) return reader.layer < config.whole("num_hash_layers", 3);
@@ -157,7 +150,7 @@ bool is_by_table(const BlockReader& reader) {
 
 void read_experts(const BlockReader& reader, HyperBlock& block) {
     const ModelConfig& config = reader.config;
-    Experts part = reader.experts(expert_names);
+    Experts part = reader.experts(*reader.row.experts);
     part.router.bias = nullptr;  // it is for the choice alone
     const std::string scores = config.text("scoring_func", "sqrtsoftplus");
     if (scores == "sigmoid")
@@ -230,7 +223,7 @@ TransformerBlock make_block(BlockReader& reader) {
     return block;
 }
 
-void adjust(ModelReader& reader) {
+void adjust_deepseek4(ModelReader& reader) {
     const std::size_t n = reader.config.positive("hc_mult");
     const auto get = [&](const char* name, const std::vector<std::size_t>& shape) {
         const bool is_module = reader.tensors.has("hc_head.hc_fn");
@@ -242,20 +235,10 @@ void adjust(ModelReader& reader) {
     reader.spec.shows_tokens_first = true;
 }
 
-constexpr std::string_view other_ids[] = {"embed_tokens"};
-
-constexpr FamilyRow rows[] = {{.type = "deepseek_v4",
-                               .prefix = "",
-                               .ids = "embed",
-                               .head = "head",
-                               .layer_types = attention_types,
-                               .ignored = rotary_buffers,
-                               .adjust_model = adjust,
-                               .make_block = make_block,
-                               .layer_rule = attention_type,
-                               .other_ids = other_ids}};
+constexpr auto functions = row_functions("attention_type", attention_type, "make_block", make_block,
+                                         "adjust_deepseek4", adjust_deepseek4);
 
 }  // namespace
 }  // namespace attn::io::rows_deepseek4
 
-constinit const attn::io::FamilyRows attn::io::deepseek4_rows = rows_deepseek4::rows;
+constinit const attn::io::RowFunctions attn::io::deepseek4_functions = rows_deepseek4::functions;

@@ -117,9 +117,6 @@ AttentionPart gated_attention(const BlockReader& reader) {
     return reader.attention(std::move(part));
 }
 
-/// Rules for types of layers give whether they are full.
-constexpr std::string_view delta_types[] = {"linear_attention", "full_attention"};
-
 bool is_linear(const BlockReader& reader) {
     return reader.layer_type() == "linear_attention";
 }
@@ -132,9 +129,7 @@ void make_qwen_mixer(BlockReader& reader, TransformerBlock& block) {
         block.mixer = gated_attention(reader);
 }
 
-constexpr ExpertNames qwen_experts{
-    .shared = "shared_expert", .shared_gate = "shared_expert_gate", .normalise = true};
-
+/// Rules for types of layers give whether they are full.
 std::size_t olmo_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t layers = reader.config.whole("num_hidden_layers");
     return layer % 4 == 3 || (layers < 4 && layer + 1 == layers);
@@ -241,13 +236,6 @@ void make_kimi_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr ExpertNames experts_of_ling{.shared = "shared_experts"};
-constexpr ExpertNames kimi_files =
-    with(sparse_experts, [](ExpertNames& names) { names.shared = "shared_experts"; });
-constexpr ExpertNames kimi_experts = with_groups(kimi_files),
-                      new_kimi_experts = with_groups(experts_of_ling),
-                      ling_experts = with_groups(experts_of_ling, "gate.expert_bias");
-
 void make_kimi_ffn(BlockReader& reader, TransformerBlock& block) {
     const bool is_old = reader.tensors.has(reader.full("mlp.gate_proj.weight"));
     if (const ExpertNames* const names = reader.expert_names())
@@ -283,59 +271,19 @@ void make_ling_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr FamilyRow delta_row{.layer_types = delta_types, .required = R"({"sliding_window":null})"};
-constexpr FamilyRow qwen3_5 = with(delta_row, "qwen3_5_text", [](FamilyRow& row) {
-    set_head_norms(row);
-    row.norm_plus_one = true;
-    row.passed = "mamba_ssm_dtype partial_rotary_factor mlp_only_layers full_attention_interval";
-    row.required = R"({"sliding_window":null,"attn_output_gate":true})";
-    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
-        return (layer + 1) % reader.config.positive("full_attention_interval", 4) == 0;
-    };
-    row.make_mixer = make_qwen_mixer;
-});
-constexpr FamilyRow qwen3_5_moe = with(qwen3_5, "qwen3_5_moe_text", [](FamilyRow& row) {
-    row.experts = &qwen_experts;
-    row.has_experts = always_has_experts;
-});
-constexpr FamilyRow qwen3_next =
-    with(qwen3_5_moe, "qwen3_next", [](FamilyRow& row) { row.has_experts = has_experts_by_step; });
-constexpr FamilyRow olmo_hybrid = with(delta_row, "olmo_hybrid", [](FamilyRow& row) {
-    set_head_norms(row);
-    row.attention_norm = row.ffn_norm = {};
-    row.norms_whole = true;
-    row.rotary = Rotary::none;
-    row.layer_rule = olmo_type;
-    row.make_mixer = make_olmo_mixer;
-});
-constexpr FamilyRow kimi_linear = with(delta_row, "kimi_linear", [](FamilyRow& row) {
-    row.experts = &new_kimi_experts;
-    row.other_experts = &kimi_experts;
-    row.has_experts = has_experts_by_type;
-    row.layer_rule = kimi_type;
-    row.required = R"({"sliding_window":null,"mla_use_nope":true,
-        "moe_router_activation_func":"sigmoid","moe_layer_freq":1})";
-    row.make_mixer = make_kimi_mixer;
-    row.make_block_ffn = make_kimi_ffn;
-});
-constexpr std::string_view ling_ids[] = {"embed_tokens"};
-constexpr FamilyRow bailing_hybrid = with(delta_row, "bailing_hybrid", [](FamilyRow& row) {
-    row.ids = "word_embeddings";
-    row.other_ids = ling_ids;
-    row.experts = &ling_experts;
-    row.has_experts = has_experts_by_type;
-    row.layer_rule = [](const BlockReader& reader, std::size_t layer) -> std::size_t {
-        return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
-    };
-    row.required = R"({"sliding_window":null,"moe_layer_freq":1})";
-    row.make_mixer = make_ling_mixer;
-});
-constexpr FamilyRow rows[] = {qwen3_5,     in_text_config(qwen3_5, "qwen3_5"),
-                              qwen3_5_moe, in_text_config(qwen3_5_moe, "qwen3_5_moe"),
-                              qwen3_next,  olmo_hybrid,
-                              kimi_linear, bailing_hybrid};
+std::size_t qwen3_5_type(const BlockReader& reader, std::size_t layer) {
+    return (layer + 1) % reader.config.positive("full_attention_interval", 4) == 0;
+}
+std::size_t ling_type(const BlockReader& reader, std::size_t layer) {
+    return (layer + 1) % reader.config.positive("layer_group_size", 4) == 0;
+}
+
+constexpr auto functions = row_functions(
+    "make_qwen_mixer", make_qwen_mixer, "olmo_type", olmo_type, "make_olmo_mixer", make_olmo_mixer,
+    "kimi_type", kimi_type, "make_kimi_mixer", make_kimi_mixer, "make_kimi_ffn", make_kimi_ffn,
+    "make_ling_mixer", make_ling_mixer, "qwen3_5_type", qwen3_5_type, "ling_type", ling_type);
 
 }  // namespace
 }  // namespace attn::io::rows_delta
 
-constinit const attn::io::FamilyRows attn::io::delta_rows = rows_delta::rows;
+constinit const attn::io::RowFunctions attn::io::delta_functions = rows_delta::functions;

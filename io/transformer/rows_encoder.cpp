@@ -1,6 +1,6 @@
 // BERT and encoders that differ from it in the order of norms, in shared blocks, in factorised
 // embeddings or in their positions; DeBERTa, whose scores depend on contents and relative positions
-// apart.
+// apart; encoders with rotary heads: ESM and ModernBERT.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,15 +11,11 @@
 
 #include "core/model/attention_part.hpp"
 #include "io/text/text.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder {
 namespace {
-
-constexpr FamilyRow roberta = with(bert_row, "roberta", [](FamilyRow& row) {
-    row.prefix = "roberta.";
-    row.adjust_model = adjust_roberta_model;
-});
 
 /// A group of blocks is used by several layers one after the other.
 std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
@@ -34,42 +30,6 @@ std::string name_of_albert_layer(const ModelConfig& config, std::size_t layer) {
     return "encoder.albert_layer_groups." + std::to_string(group) + ".albert_layers." +
            std::to_string(layer % inner) + ".";
 }
-constexpr FamilyRow albert = with(bert_row, "albert", [](FamilyRow& row) {
-    row.prefix = "albert.";
-    row.layer_name = name_of_albert_layer;
-    row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.attention = {"attention.query", "attention.key", "attention.value", "attention.dense"};
-    row.attention_sum_norm = "attention.LayerNorm";
-    row.ffn = {{}, "ffn", "ffn_output"};
-    row.ffn_sum_norm = "full_layer_layer_norm";
-    row.adjust_model = [](ModelReader& reader) {
-        reader.spec.layers *= reader.config.whole("inner_group_num");
-    };
-    row.adjust = nullptr;
-});
-
-constexpr FamilyRow distilbert = with(bert_row, "distilbert", [](FamilyRow& row) {
-    row.prefix = "distilbert.";
-    row.layer = "transformer.layer.#.";
-    row.segments = {};
-    row.eps = {};
-    row.eps_value = 1e-12;
-    row.attention = {"attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"};
-    row.attention_sum_norm = "sa_layer_norm";
-    row.ffn = {{}, "ffn.lin1", "ffn.lin2"};
-    row.ffn_sum_norm = "output_layer_norm";
-    row.activation = "activation";
-    row.inner_key = "hidden_dim";
-    // The table of positions is in the file, sinusoidal or not.
-    row.passed = "hidden_dim sinusoidal_pos_embds";
-    row.adjust_model = nullptr;
-    row.adjust = nullptr;
-});
-
-constexpr FamilyRow electra = with(bert_row, "electra", [](FamilyRow& row) {
-    row.prefix = "electra.";
-    row.embedding_projection = "embeddings_project";
-});
 
 void adjust_ernie_model(ModelReader& reader) {
     adjust_bert_model(reader);
@@ -77,41 +37,6 @@ void adjust_ernie_model(ModelReader& reader) {
         reader.spec.embedding.first_rows = {
             reader.tensors.get("embeddings.task_type_embeddings.weight")};
 }
-constexpr FamilyRow ernie = with(bert_row, "ernie", [](FamilyRow& row) {
-    row.prefix = "ernie.";
-    row.passed = "task_type_vocab_size";
-    row.adjust_model = adjust_ernie_model;
-});
-
-constexpr FamilyRow norms_before =
-    with(bert_row, {}, [](FamilyRow& row) { row.attention_sum_norm = row.ffn_sum_norm = {}; });
-constexpr FamilyRow megatron = with(norms_before, "megatron-bert", [](FamilyRow& row) {
-    row.embedding_norm = {};
-    row.attention_norm = "attention.ln";
-    row.ffn_norm = "ln";
-    row.final_norm = "encoder.ln";
-});
-constexpr FamilyRow roberta_pre = with(norms_before, "roberta-prelayernorm", [](FamilyRow& row) {
-    row.prefix = "roberta_prelayernorm.";
-    row.attention_norm = "attention.LayerNorm";
-    row.ffn_norm = "intermediate.LayerNorm";
-    row.final_norm = "LayerNorm";
-    row.adjust_model = adjust_roberta_model;
-});
-constexpr FamilyRow roberta_xl = with(norms_before, "xlm-roberta-xl", [](FamilyRow& row) {
-    row.prefix = "roberta.";
-    row.embedding_norm = {};
-    row.attention_norm = "attention.self_attn_layer_norm";
-    row.ffn_norm = "LayerNorm";
-    row.final_norm = "encoder.LayerNorm";
-    row.adjust_model = adjust_roberta_model;
-});
-
-constexpr FamilyRow rembert = with(bert_row, "rembert", [](FamilyRow& row) {
-    row.prefix = "rembert.";
-    row.embedding_projection = "encoder.embedding_hidden_mapping_in";
-    row.passed = "input_embedding_size output_embedding_size";
-});
 
 /// Every token has the box (0, 0, 0, 0): a model that is given ids alone.
 void adjust_layoutlm_model(ModelReader& reader) {
@@ -119,12 +44,6 @@ void adjust_layoutlm_model(ModelReader& reader) {
         reader.spec.embedding.first_rows.push_back(
             reader.tensors.get(std::string("embeddings.") + name + "_position_embeddings.weight"));
 }
-constexpr FamilyRow layoutlm = with(bert_row, "layoutlm", [](FamilyRow& row) {
-    row.prefix = "layoutlm.";
-    row.passed = "max_2d_position_embeddings";
-    row.adjust_model = adjust_layoutlm_model;
-    row.adjust = nullptr;
-});
 
 /// Whatever pad_token_id is, the padding of positions is 1.
 void adjust_mpnet_model(ModelReader& reader) {
@@ -141,15 +60,6 @@ void adjust_mpnet(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
         reader.tensors.get("encoder.relative_attention_bias.weight", {rows, part.heads});
     part.bias = bucket_bias(buckets, table);
 }
-constexpr FamilyRow mpnet = with(bert_row, "mpnet", [](FamilyRow& row) {
-    row.prefix = "mpnet.";
-    row.segments = {};
-    row.attention = {"attention.attn.q", "attention.attn.k", "attention.attn.v",
-                     "attention.attn.o"};
-    row.attention_sum_norm = "attention.LayerNorm";
-    row.adjust_model = adjust_mpnet_model;
-    row.adjust = adjust_mpnet;
-});
 
 /// Sines, then cosines of each position: of the file if it has them.
 std::shared_ptr<const std::vector<double>> roformer_table(const BlockReader& reader,
@@ -181,12 +91,6 @@ void adjust_roformer(BlockReader& reader, TransformerBlock& block, AttentionPart
     part.rotation = std::move(rotation);
     part.rotates_values = reader.config.flag("rotary_value");
 }
-constexpr FamilyRow roformer = with(bert_row, "roformer", [](FamilyRow& row) {
-    row.prefix = "roformer.";
-    row.positions = {};
-    row.embedding_projection = "embeddings_project";
-    row.adjust = adjust_roformer;
-});
 
 using nlohmann::json;
 
@@ -221,7 +125,7 @@ std::size_t longest_distance(const ModelConfig& config) {
                : positions;
 }
 
-void adjust_model(ModelReader& reader) {
+void adjust_deberta_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     EmbeddingSpec& embedding = reader.spec.embedding;
     if (config.flag("position_biased_input", true))
@@ -348,44 +252,106 @@ void adjust_deberta_v2(BlockReader& reader, TransformerBlock& block, AttentionPa
         add_convolution(reader, block);
 }
 
-constexpr FamilyRow deberta = with(bert_row, "deberta", [](FamilyRow& row) {
-    row.prefix = "deberta.";
-    row.positions = row.segments = {};
-    row.joined = JoinedHeads::groups;
-    row.attention.query = "attention.self.in_proj";
-    row.passed = "legacy pooler_hidden_act pooler_hidden_size";
-    row.required = R"({"talking_head":false})";
-    row.adjust_model = adjust_model;
-    row.adjust = adjust_deberta;
-});
-constexpr FamilyRow deberta_v2 = with(deberta, "deberta-v2", [](FamilyRow& row) {
-    row.joined = JoinedHeads::separate;
-    row.attention = {"attention.self.query_proj", "attention.self.key_proj",
-                     "attention.self.value_proj", row.attention.out};
-    row.passed = "legacy pooler_hidden_act pooler_hidden_size conv_act conv_groups";
-    row.required = {};
-    row.adjust = adjust_deberta_v2;
-});
+void adjust_albert_model(ModelReader& reader) {
+    reader.spec.layers *= reader.config.whole("inner_group_num");
+}
 
-constexpr FamilyRow rows[] = {bert_row,
-                              roberta,
-                              with(roberta, "camembert"),
-                              with(roberta, "xlm-roberta"),
-                              albert,
-                              distilbert,
-                              electra,
-                              ernie,
-                              megatron,
-                              roberta_pre,
-                              roberta_xl,
-                              rembert,
-                              layoutlm,
-                              mpnet,
-                              roformer,
-                              deberta,
-                              deberta_v2};
+bool is_rotary(const ModelConfig& config) {
+    const std::string type = config.text("position_embedding_type", "absolute");
+    const bool is_null =
+        config.names("position_embedding_type") && !config.gives("position_embedding_type");
+    if (is_null || (type != "absolute" && type != "rotary"))
+        config.fail("position_embedding_type", "absolute or rotary");
+    return type == "rotary";
+}
+
+/// Rows of the mask token are 0, and the others are as large as they were in training, where 12 %
+/// of the tokens were masked.
+std::vector<double> esm_factors(std::uint64_t mask, const std::vector<std::uint64_t>& ids,
+                                const std::vector<bool>& valid) {
+    const auto masked = static_cast<double>(std::count(ids.begin(), ids.end(), mask));
+    const auto padding = std::count(valid.begin(), valid.end(), false);
+    const double length = static_cast<double>(ids.size()) - static_cast<double>(padding),
+                 factor = (1 - 0.15 * 0.8) / (1 - masked / length);
+    std::vector<double> factors;
+    factors.reserve(ids.size());
+    for (const std::uint64_t id : ids) factors.push_back(id == mask ? 0 : factor);
+    return factors;
+}
+void adjust_esm_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    adjust_bert_model(reader);
+    // The head that predicts contacts takes one weight of each head in each layer.
+    const StoredArray* contacts = reader.tensors.find_array("contact_head.regression.weight");
+    const std::size_t inputs =
+        config.whole("num_hidden_layers") * config.whole("num_attention_heads");
+    if (contacts != nullptr && contacts->elements() != inputs)
+        throw Error(ErrorKind::input, contacts->place(),
+                    std::to_string(contacts->elements()) + " elements; expected " +
+                        std::to_string(inputs) +
+                        " by num_hidden_layers and num_attention_heads in " + config.place());
+    if (!is_rotary(config)) {
+        embedding.positions = reader.tensors.get("embeddings.position_embeddings.weight");
+        count_after_padding(reader);
+    }
+    if (config.flag("emb_layer_norm_before")) embedding.norm = reader.norm("embeddings.layer_norm");
+    if (config.flag("token_dropout"))
+        embedding.id_factors = [mask = config.whole("mask_token_id")](const auto& ids,
+                                                                      const auto& valid) {
+            return esm_factors(mask, ids, valid);
+        };
+    embedding.clears_invalid = true;
+}
+void adjust_esm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_bert(reader, block, part);
+    if (!is_rotary(reader.config)) return;
+    part.rotation =
+        rotation_of(reader.config, json{{"rope_theta", reader.config.number("rope_theta")}},
+                    part.d_k, Rope::half, reader.tokens);
+    // Files have the frequencies as they were rounded when the model was made.
+    const std::string name = "attention.self.rotary_embeddings.inv_freq";
+    for (const std::string& place :
+         {reader.full(name), "encoder.layer.*." + name, std::string("rotary_embeddings.inv_freq")})
+        if (reader.tensors.has(place)) {
+            part.rotation->frequencies =
+                elements_of(reader.tensors.get(place, {part.rotation->frequencies.size()}));
+            return;
+        }
+}
+
+void adjust_esmc(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
+    const auto layers = static_cast<double>(reader.config.whole("num_hidden_layers"));
+    block.residual_factor = 1 / std::sqrt(layers / 36);
+}
+
+/// Where layer_types is missing, all but every n-th layer slide.
+std::size_t modernbert_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t every = reader.config.positive("global_attn_every_n_layers", 3);
+    return layer % every != 0;
+}
+void adjust_modernbert(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    if (reader.layer != 0) block.attention_norm = reader.norm("attn_norm");
+    const std::size_t half = config.whole("local_attention", 0) / 2;
+    const std::size_t window =
+        config.gives("sliding_window") ? config.whole("sliding_window") : half;
+    if (reader.layer_type() != "sliding_attention") return;
+    if (part.causal && window == 0) config.fail("local_attention", "at least 2");
+    part.window_left = static_cast<std::int64_t>(window) - (part.causal ? 1 : 0);
+    if (!part.causal) part.window_right = part.window_left;
+}
+
+constexpr auto functions = row_functions(
+    "name_of_albert_layer", name_of_albert_layer, "adjust_ernie_model", adjust_ernie_model,
+    "adjust_layoutlm_model", adjust_layoutlm_model, "adjust_mpnet_model", adjust_mpnet_model,
+    "adjust_mpnet", adjust_mpnet, "adjust_roformer", adjust_roformer, "adjust_deberta_model",
+    adjust_deberta_model, "adjust_deberta", adjust_deberta, "adjust_deberta_v2", adjust_deberta_v2,
+    "adjust_albert_model", adjust_albert_model, "adjust_esm_model", adjust_esm_model, "adjust_esm",
+    adjust_esm, "adjust_esmc", adjust_esmc, "modernbert_type", modernbert_type, "adjust_modernbert",
+    adjust_modernbert);
 
 }  // namespace
 }  // namespace attn::io::rows_encoder
 
-constinit const attn::io::FamilyRows attn::io::encoder_rows = rows_encoder::rows;
+constinit const attn::io::RowFunctions attn::io::encoder_functions = rows_encoder::functions;

@@ -1,18 +1,198 @@
-// BART, T5, Whisper and related models: an encoder and a decoder.
+// BART, T5 and related models: an encoder and a decoder of text. Whisper and Moonshine: an audio
+// encoder and a text decoder. wav2vec 2.0 and related models: audio encoders, with a convolution
+// for positions.
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/model/attention_part.hpp"
 #include "core/model/stages.hpp"
+#include "io/transformer/model_config.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_encoder_decoder {
 namespace {
 
-constexpr std::string_view encoder_ids[] = {"shared", "decoder.embed_tokens"};
-constexpr std::string_view decoder_ids[] = {"shared", "encoder.embed_tokens"};
-constexpr std::string_view prefixes[] = {""};
+void adjust_moonshine_encoder(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    const TensorSet& tensors = reader.tensors;
+    const std::size_t width = config.whole("hidden_size");
+    SoundSpec sound;
+    constexpr std::size_t taps[] = {127, 7, 3}, strides[] = {64, 3, 2};
+    const std::size_t inputs[] = {1, width, 2 * width};
+    for (std::size_t i = 0; i < 3; ++i) {
+        SoundStage stage;
+        stage.convolution =
+            convolution_of(tensors, "encoder.conv" + std::to_string(i + 1), inputs[i], taps[i]);
+        stage.convolution.stride = strides[i];
+        stage.activation = find_activation(i == 0 ? "tanh" : "gelu");
+        if (i == 0) {
+            stage.norm = layer_norm_of(tensors, "encoder.groupnorm", 1e-5, width);
+            stage.norm_groups = 1;
+            stage.norm_is_last = true;
+        }
+        sound.stages.push_back(stage);
+    }
+    reader.spec.input = std::move(sound);
+}
+
+/// Pairs of neighbours turn; of an odd number of columns the last one turns with the next.
+void adjust_moonshine(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    Rotation rotation =
+        rotation_of(config, config.rope(), part.d_k, Rope::interleaved, reader.tokens);
+    if (2 * rotation.frequencies.size() > part.d_k)
+        config.fail("partial_rotary_factor", "a factor that rotates some columns of a head");
+    part.rotation = std::move(rotation);
+}
+
+std::size_t number_of(const ModelConfig& config, const std::string& key, std::size_t i) {
+    const nlohmann::json& number = config.of_layer(key, i);
+    if (!number.is_number_unsigned() || number == 0U)
+        config.fail(key, "a list of integers from 1 on");
+    return number.get<std::size_t>();
+}
+
+const Activation& activation_of(const ModelConfig& config, const std::string& key) {
+    const Activation* found = find_activation(config.text(key));
+    if (found == nullptr) config.fail(key, "the name of an activation function");
+    return *found;
+}
+
+std::vector<SoundStage> feature_stages(const ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    const std::string kind = config.text("feat_extract_norm", "group");
+    if (kind != "group" && kind != "layer") config.fail("feat_extract_norm", "group or layer");
+    const std::size_t count = config.at("conv_dim").size();
+    if (count == 0 || config.whole("num_feat_extract_layers", count) != count)
+        config.fail("num_feat_extract_layers", "the length of conv_dim, " + std::to_string(count));
+    std::vector<SoundStage> stages(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        SoundStage& stage = stages[i];
+        const std::string name = "feature_extractor.conv_layers." + std::to_string(i);
+        stage.convolution = convolution_of(reader.tensors, name + ".conv",
+                                           i == 0 ? 1 : number_of(config, "conv_dim", i - 1),
+                                           number_of(config, "conv_kernel", i));
+        stage.convolution.stride = number_of(config, "conv_stride", i);
+        if (stage.convolution.d_out() != number_of(config, "conv_dim", i))
+            config.fail("conv_dim", "the channels of the convolutions");
+        stage.activation = &activation_of(config, "feat_extract_activation");
+        if (kind == "layer" || i == 0) {
+            stage.norm = layer_norm_of(reader.tensors, name + ".layer_norm", 1e-5,
+                                       stage.convolution.d_out());
+            if (kind == "group") stage.norm_groups = stage.convolution.d_out();
+        }
+    }
+    return stages;
+}
+
+void add_batch_norm(const TensorSet& tensors, const std::string& name, std::size_t width,
+                    SoundSpec& sound) {
+    const auto of = [&](const char* end) { return elements_of(tensors.get(name + end, {width})); };
+    const std::vector<double> weight = of(".weight"), bias = of(".bias"),
+                              mean = of(".running_mean"), variance = of(".running_var");
+    for (std::size_t i = 0; i < width; ++i) {
+        const double scale = weight[i] / std::sqrt(variance[i] + 1e-5);
+        sound.position_scale.push_back(scale);
+        sound.position_shift.push_back(bias[i] - mean[i] * scale);
+    }
+}
+
+bool is_stable(const ModelConfig& config) {
+    return config.flag("do_stable_layer_norm");
+}
+
+void add_adapter(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    const TensorSet& tensors = reader.tensors;
+    const std::size_t width = config.whole("hidden_size"),
+                      after = config.whole("output_hidden_size", width);
+    SoundAdapter adapter;
+    if (after != width) {
+        adapter.projection = tensors.linear("adapter.proj", width, after);
+        adapter.norm = layer_norm_of(tensors, "adapter.proj_layer_norm", 1e-5, after);
+    }
+    for (std::size_t i = 0; i < config.whole("num_adapter_layers"); ++i) {
+        Convolution convolution =
+            convolution_of(tensors, "adapter.layers." + std::to_string(i) + ".conv", after,
+                           config.whole("adapter_kernel_size"));
+        convolution.padding = 1;
+        convolution.stride = config.positive("adapter_stride");
+        if (convolution.d_out() != 2 * after)
+            config.fail("output_hidden_size", "half the channels of the adapter's convolutions");
+        adapter.convolutions.push_back(convolution);
+    }
+    reader.spec.after_norm = std::move(adapter);
+}
+
+void adjust_wav2vec2_model(ModelReader& reader) {
+    const ModelConfig& config = reader.config;
+    const TensorSet& tensors = reader.tensors;
+    const std::size_t width = config.whole("hidden_size");
+    const double eps = config.number("layer_norm_eps");
+    SoundSpec sound;
+    sound.stages = feature_stages(reader);
+    if (config.flag("feat_proj_layer_norm", true))
+        sound.feature_norm = layer_norm_of(tensors, "feature_projection.layer_norm", eps,
+                                           sound.stages.back().convolution.d_out());
+    sound.projection = tensors.linear("feature_projection.projection",
+                                      sound.stages.back().convolution.d_out(), width);
+    const std::string positions = "encoder.pos_conv_embed.conv";
+    const std::size_t taps = config.whole("num_conv_pos_embeddings"),
+                      groups = config.whole("num_conv_pos_embedding_groups");
+    SoundStage stage;
+    stage.convolution = normed_convolution_of(tensors, positions, width, taps, groups);
+    stage.convolution.padding = taps / 2;
+    stage.activation = &activation_of(config, "feat_extract_activation");
+    sound.positions = stage;
+    if (config.flag("conv_pos_batch_norm"))
+        add_batch_norm(tensors, "encoder.pos_conv_embed.batch_norm", width, sound);
+    const NormSpec norm = layer_norm_of(tensors, "encoder.layer_norm", eps, width);
+    if (is_stable(config))
+        reader.spec.final_norm = norm;
+    else
+        sound.norm = norm;
+    reader.spec.input = std::move(sound);
+    if (config.flag("add_adapter")) add_adapter(reader);
+}
+
+/// The norms of a block are before its parts in the stable form.
+void adjust_wav2vec2(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
+    const ModelConfig& config = reader.config;
+    const std::size_t adapter = config.whole("adapter_attn_dim", 0);
+    if (!is_stable(config)) return;
+    block.attention_norm.swap(block.attention_sum_norm);
+    block.ffn_norm.swap(block.ffn_sum_norm);
+    if (adapter == 0) return;
+    NormSpec norm = reader.norm("adapter_layer.norm");
+    norm.eps = 1e-5;
+    block.adapter_norm = norm;
+    FeedForward part;
+    part.activation = find_activation("relu");
+    part.up = reader.linear("adapter_layer.linear_1", 0, adapter);
+    part.down = reader.linear("adapter_layer.linear_2", adapter);
+    block.adapter = part;
+}
+
+/// Biases of relative positions from the first layer, which each query gates.
+void adjust_wavlm(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    adjust_wav2vec2(reader, block, part);
+    const ModelConfig& config = reader.config;
+    DistanceBuckets buckets;
+    buckets.count = config.whole("num_buckets");
+    buckets.max_distance = config.number("max_bucket_distance");
+    const std::size_t exact = buckets.count / 4;
+    if (exact == 0 || !(buckets.max_distance > static_cast<double>(exact)))
+        config.fail("num_buckets", "at least 4, and less than four times max_bucket_distance");
+    part.bias =
+        bucket_bias(buckets, reader.tensors.get(reader.full("attention.rel_attn_embed.weight", 0),
+                                                {buckets.count, part.heads}));
+    BiasGate gate;
+    gate.map = reader.linear("attention.gru_rel_pos_linear", part.d_k, 8);
+    gate.constants = reader.elements("attention.gru_rel_pos_const", {1, part.heads, 1, 1});
+    part.bias_gate = gate;
+}
 
 void adjust_common(ModelReader& reader) {
     const ModelConfig& config = reader.config;
@@ -70,69 +250,6 @@ void adjust_m2m(ModelReader& reader) {
     };
 }
 
-constexpr FamilyRow bart_decoder = with(layer_norm_row, "bart", [](FamilyRow& row) {
-    row.layer = "decoder.layers.#.";
-    row.ids = "decoder.embed_tokens";
-    row.other_ids = decoder_ids;
-    row.other_prefixes = prefixes;
-    row.positions = "decoder.embed_positions";
-    row.embedding_norm = "decoder.layernorm_embedding";
-    row.final_norm = row.attention_norm = row.ffn_norm = {};
-    row.eps = {};
-    row.attention_sum_norm = "self_attn_layer_norm";
-    row.ffn_sum_norm = "final_layer_norm";
-    row.attention = out_proj_modules;
-    row.ffn = {{}, "fc1", "fc2"};
-    row.activation = "activation_function";
-    row.cross = "encoder_attn";
-    row.cross_sum_norm = "encoder_attn_layer_norm";
-    row.layers_key = "decoder_layers";
-    row.heads_key = "decoder_attention_heads";
-    row.inner_key = "decoder_ffn_dim";
-    // The tensors show them, or they are of older files.
-    row.passed =
-        "decoder_vocab_size share_encoder_decoder_embeddings normalize_before normalize_embedding "
-        "add_final_layer_norm static_position_embeddings extra_pos_embeddings add_bias_logits";
-    row.adjust_model = adjust_bart;
-});
-
-constexpr FamilyRow encoder_of(const FamilyRow* decoder) {
-    FamilyRow row = *decoder;
-    row.decoder = decoder;
-    row.layer = "encoder.layers.#.";
-    row.ids = "encoder.embed_tokens";
-    row.other_ids = encoder_ids;
-    if (!row.positions.empty()) row.positions = "encoder.embed_positions";
-    if (!row.embedding_norm.empty()) row.embedding_norm = "encoder.layernorm_embedding";
-    if (!row.final_norm.empty()) row.final_norm = "encoder.layer_norm";
-    row.head = {};
-    row.causal = false;
-    row.cross = row.cross_norm = row.cross_sum_norm = {};
-    row.layers_key = "num_hidden_layers";
-    row.heads_key = "num_attention_heads";
-    row.inner_key = "encoder_ffn_dim";
-    return row;
-}
-
-/// With norms before the parts, and one after all blocks.
-constexpr FamilyRow mbart_decoder = with(bart_decoder, "mbart", [](FamilyRow& row) {
-    row.attention_norm = row.attention_sum_norm;
-    row.cross_norm = row.cross_sum_norm;
-    row.ffn_norm = row.ffn_sum_norm;
-    row.attention_sum_norm = row.cross_sum_norm = row.ffn_sum_norm = {};
-    row.final_norm = "decoder.layer_norm";
-});
-constexpr FamilyRow pegasus_decoder = with(mbart_decoder, "pegasus", [](FamilyRow& row) {
-    row.positions = row.embedding_norm = {};
-    row.adjust_model = adjust_pegasus;
-});
-constexpr FamilyRow m2m_decoder =
-    with(pegasus_decoder, "m2m_100", [](FamilyRow& row) { row.adjust_model = adjust_m2m; });
-constexpr FamilyRow marian_decoder = with(bart_decoder, "marian", [](FamilyRow& row) {
-    row.positions = row.embedding_norm = {};
-    row.adjust_model = adjust_pegasus;
-});
-
 void adjust_whisper_encoder(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     const TensorSet& tensors = reader.tensors;
@@ -153,30 +270,6 @@ void adjust_whisper_encoder(ModelReader& reader) {
     sound.table = tensors.get("encoder.embed_positions.weight", {positions, width});
     reader.spec.input = std::move(sound);
 }
-
-constexpr std::string_view features[] = {"input_features"};
-
-constexpr FamilyRow whisper_decoder = with(mbart_decoder, "whisper", [](FamilyRow& row) {
-    row.embedding_norm = {};
-    row.other_ids = {};
-    row.head = "proj_out";
-    row.passed =
-        "max_source_positions num_mel_bins use_weighted_layer_sum scale_embedding "
-        "max_target_positions";
-    row.adjust_model = nullptr;
-    row.kv_heads_key = "decoder_attention_heads";
-    row.positions_key = "max_target_positions";
-});
-constexpr FamilyRow whisper = with(encoder_of(&whisper_decoder), "whisper", [](FamilyRow& row) {
-    row.ids = row.positions = {};
-    row.other_ids = {};
-    row.adjust_model = adjust_whisper_encoder;
-    row.kv_heads_key = "num_attention_heads";
-    row.inputs = features;
-});
-
-/// Older files have a table of the cross attention that was never used.
-constexpr std::string_view unused[] = {"EncDecAttention.relative_attention_bias.weight"};
 
 /// "relu", or "gated-" and the name of a function; "gated-gelu" is the tanh form.
 void make_t5_ffn(BlockReader& reader, TransformerBlock& block) {
@@ -232,60 +325,15 @@ void adjust_t5_decoder(ModelReader& reader) {
         model.logit_factor = 1 / std::sqrt(static_cast<double>(config.whole("d_model")));
 }
 
-constexpr FamilyRow stack{.prefix = {},
-                          .head = {},
-                          .eps = "layer_norm_epsilon",
-                          .attention_norm = "layer.0.layer_norm",
-                          .attention = {"layer.0.SelfAttention.q", "layer.0.SelfAttention.k",
-                                        "layer.0.SelfAttention.v", "layer.0.SelfAttention.o"},
-                          .rotary = Rotary::none,
-                          .activation = "dense_act_fn",
-                          .ignored = unused,
-                          .adjust = adjust_t5,
-                          .passed = "num_decoder_layers scale_decoder_outputs scalable_attention",
-                          .inner_key = "d_ff",
-                          .make_block_ffn = make_t5_ffn};
-constexpr FamilyRow t5_decoder = with(stack, "t5", [](FamilyRow& row) {
-    row.layer = "decoder.block.#.";
-    row.ids = "decoder.embed_tokens";
-    row.other_ids = decoder_ids;
-    row.final_norm = "decoder.final_layer_norm";
-    row.head = "lm_head";
-    row.always_ties = true;
-    row.cross_norm = "layer.1.layer_norm";
-    row.cross = "layer.1.EncDecAttention";
-    row.ffn_norm = "layer.2.layer_norm";
-    row.ffn = {"layer.2.DenseReluDense.wi_0", "layer.2.DenseReluDense.wi",
-               "layer.2.DenseReluDense.wo"};
-    row.adjust_model = adjust_t5_decoder;
-});
-constexpr FamilyRow t5 = with(stack, "t5", [](FamilyRow& row) {
-    row.layer = "encoder.block.#.";
-    row.ids = "encoder.embed_tokens";
-    row.other_ids = encoder_ids;
-    row.final_norm = "encoder.final_layer_norm";
-    row.causal = false;
-    row.ffn_norm = "layer.1.layer_norm";
-    row.ffn = {"layer.1.DenseReluDense.wi_0", "layer.1.DenseReluDense.wi",
-               "layer.1.DenseReluDense.wo"};
-    row.decoder = &t5_decoder;
-});
-constexpr FamilyRow mt5_decoder = with(t5_decoder, "mt5");
-constexpr FamilyRow mt5 = with(t5, "mt5", [](FamilyRow& row) { row.decoder = &mt5_decoder; });
-constexpr FamilyRow umt5_decoder = with(t5_decoder, "umt5");
-constexpr FamilyRow umt5 = with(t5, "umt5", [](FamilyRow& row) { row.decoder = &umt5_decoder; });
-
-constexpr FamilyRow rows[] = {encoder_of(&bart_decoder),
-                              encoder_of(&mbart_decoder),
-                              encoder_of(&m2m_decoder),
-                              encoder_of(&marian_decoder),
-                              encoder_of(&pegasus_decoder),
-                              whisper,
-                              t5,
-                              mt5,
-                              umt5};
+constexpr auto functions = row_functions(
+    "adjust_moonshine_encoder", adjust_moonshine_encoder, "adjust_moonshine", adjust_moonshine,
+    "adjust_wav2vec2_model", adjust_wav2vec2_model, "adjust_wav2vec2", adjust_wav2vec2,
+    "adjust_wavlm", adjust_wavlm, "adjust_bart", adjust_bart, "adjust_pegasus", adjust_pegasus,
+    "adjust_m2m", adjust_m2m, "adjust_whisper_encoder", adjust_whisper_encoder, "make_t5_ffn",
+    make_t5_ffn, "adjust_t5", adjust_t5, "adjust_t5_decoder", adjust_t5_decoder);
 
 }  // namespace
 }  // namespace attn::io::rows_encoder_decoder
 
-constinit const attn::io::FamilyRows attn::io::encoder_decoder_rows = rows_encoder_decoder::rows;
+constinit const attn::io::RowFunctions attn::io::encoder_decoder_functions =
+    rows_encoder_decoder::functions;

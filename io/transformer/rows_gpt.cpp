@@ -1,84 +1,25 @@
-// Decoders with a plain feed-forward layer: GPT, GPT-2 and those that followed, nanoGPT; and the
-// layout of Meta's llama/model.py, which writes no config.json either.
+// Decoders with LayerNorms and a plain feed-forward layer: GPT, GPT-2 and those that followed; with
+// tables of positions or terms that grow with the key's position (ALiBi; Press et al. 2022, arXiv
+// 2108.12409): Bloom, Falcon, MPT, OPT, BioGPT, XGLM. A constant for all keys of a query has no
+// effect, so ALiBi's term is the slope times the key's position itself.
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "core/base/low_precision.hpp"
 #include "core/operator/rope.hpp"
+#include "core/operator/score_steps.hpp"
 #include "io/transformer/shared_rows.hpp"
 
 namespace attn::io::rows_gpt {
 namespace {
-
-constexpr std::string_view gpt2_buffers[] = {"attn.bias", "attn.masked_bias"};
 
 void adjust_gpt2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
     if (reader.config.flag("scale_attn_by_inverse_layer_idx"))
         part.scale /= static_cast<double>(reader.layer + 1);
 }
-
-constexpr FamilyRow gpt2 = with(layer_norm_row, "gpt2", [](FamilyRow& row) {
-    row.prefix = "transformer.";
-    row.layer = "h.#.";
-    row.ids = "wte";
-    row.positions = "wpe";
-    row.final_norm = "ln_f";
-    row.eps = "layer_norm_epsilon";
-    row.attention_norm = "ln_1";
-    row.ffn_norm = "ln_2";
-    row.joined = JoinedHeads::parts;
-    row.in_out = true;
-    row.attention = {.query = "attn.c_attn", .out = "attn.c_proj"};
-    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
-    row.activation = "activation_function";
-    row.ignored = gpt2_buffers;
-    row.adjust = adjust_gpt2;
-    row.inner_key = "n_inner";
-});
-
-constexpr std::string_view compiled_prefix[] = {"_orig_mod.transformer."};
-constexpr std::string_view causal_buffer_name[] = {"attn.bias"};
-
-// Its model.py has nn.Linear and nn.GELU(), and writes no config.json.
-constexpr FamilyRow nanogpt = with(gpt2, "nanogpt", [](FamilyRow& row) {
-    row.in_out = false;
-    row.eps = {};
-    row.eps_value = 1e-5;
-    row.activation = {};
-    row.ignored = causal_buffer_name;
-    row.adjust = nullptr;
-    row.inner_key = "intermediate_size";
-    row.other_prefixes = compiled_prefix;
-});
-
-constexpr std::string_view buffers[] = {
-    "attn.bias",      "attn.masked_bias",      "attn.causal_mask",
-    "attention.bias", "attention.masked_bias", "rotary_emb.inv_freq"};
-
-// GPT's "gelu" is the approximation by tanh.
-void adjust_gpt(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
-    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
-    if (ffn != nullptr && reader.config.text("afn") == "gelu")
-        ffn->activation = find_activation("gelu_new");
-}
-
-constexpr FamilyRow pre_norm = with(gpt2, "", [](FamilyRow& row) {
-    row.in_out = false;
-    row.ignored = buffers;
-    row.adjust = nullptr;
-});
-
-constexpr FamilyRow gpt = with(gpt2, "openai-gpt", [](FamilyRow& row) {
-    row.ids = "tokens_embed";
-    row.positions = "positions_embed";
-    row.final_norm = row.attention_norm = row.ffn_norm = {};
-    row.attention_sum_norm = "ln_1";
-    row.ffn_sum_norm = "ln_2";
-    row.activation = "afn";
-    row.ignored = buffers;
-    row.adjust = adjust_gpt;
-    row.inner_key = {};
-});
 
 /// "global" or "local", of pairs of a list of types and how often it is repeated.
 std::string neo_type(const ModelConfig& config, std::size_t layer) {
@@ -111,15 +52,6 @@ void adjust_neo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
         part.window_left = reader.window_left("window_size");
 }
 
-constexpr FamilyRow gpt_neo = with(pre_norm, "gpt_neo", [](FamilyRow& row) {
-    row.joined = JoinedHeads::separate;
-    row.attention = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj",
-                     "attn.attention.out_proj"};
-    row.inner_key = "intermediate_size";
-    row.passed = "window_size";  // of local layers
-    row.adjust = adjust_neo;
-});
-
 /// The first rotary_dim columns of heads turn; null: all of them.
 void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     const std::size_t dims = reader.config.whole("rotary_dim", part.d_k);
@@ -132,83 +64,201 @@ void rotate_columns(BlockReader& reader, TransformerBlock&, AttentionPart& part)
     part.rotation = rotation;
 }
 
-constexpr FamilyRow gptj = with(pre_norm, "gptj", [](FamilyRow& row) {
-    row.positions = {};
-    row.order = BlockOrder::parallel;
-    row.ffn_shares_norm = true;
-    row.ffn_norm = {};
-    row.joined = JoinedHeads::separate;
-    row.attention = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj"};
-    row.ffn = {{}, "mlp.fc_in", "mlp.fc_out"};
-    row.adjust = rotate_columns;
-    row.required = R"({"rotary":true,"scale_attn_weights":true})";
-});
-
 void adjust_codegen(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
     part.joined_blocks = 4;
     if (part.heads % part.joined_blocks != 0) reader.config.fail("n_head", "a multiple of 4");
     rotate_columns(reader, block, part);
 }
 
-constexpr FamilyRow codegen = with(gptj, "codegen", [](FamilyRow& row) {
-    row.joined = JoinedHeads::blocks;
-    row.attention.query = "attn.qkv_proj";
-    row.adjust = adjust_codegen;
-});
+void adjust_neox_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("use_parallel_residual", true)) row.order = BlockOrder::sequential;
+}
 
-constexpr FamilyRow gpt_neox = with(pre_norm, "gpt_neox", [](FamilyRow& row) {
-    row.prefix = "gpt_neox.";
-    row.layer = "layers.#.";
-    row.ids = "embed_in";
-    row.positions = {};
-    row.final_norm = "final_layer_norm";
-    row.head = "embed_out";
-    row.eps = "layer_norm_eps";
+std::size_t bigcode_kv_heads(const ModelConfig& config) {
+    return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
+}
+
+using Bias = std::function<Array<double>(std::size_t, std::size_t, std::size_t)>;
+
+/// `value(head, key)` for every query.
+template <class Value>
+Bias of_keys(std::size_t heads, const Value& value) {
+    return [heads, value](std::size_t, std::size_t q_len, std::size_t kv_len) {
+        Array<double> bias = Array<double>::from_shape({heads, q_len, kv_len});
+        for (std::size_t h = 0; h < heads; ++h)
+            for (std::size_t k = 0; k < kv_len; ++k) {
+                const double term = value(h, k);
+                for (std::size_t q = 0; q < q_len; ++q)
+                    bias.data()[(h * q_len + q) * kv_len + k] = term;
+            }
+        return bias;
+    };
+}
+
+/// The published slopes, one for each head.
+std::vector<double> slopes_of(std::size_t heads) {
+    std::vector<double> slopes;
+    for (std::size_t head = 0; head < heads; ++head) slopes.push_back(alibi_slope({}, heads, head));
+    return slopes;
+}
+
+Bias alibi(std::size_t heads) {
+    return of_keys(heads, [slopes = slopes_of(heads)](std::size_t head, std::size_t key) {
+        return slopes[head] * static_cast<double>(key);
+    });
+}
+
+/// Bloom's approximation of GELU, with its own digits of sqrt(2 / pi).
+constexpr Activation bloom_gelu{
+    "gelu",
+    [](double x) { return x * 0.5 * (1 + std::tanh(0.79788456 * x * (1 + 0.044715 * x * x))); }};
+
+void adjust_bloom(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    part.bias = alibi(part.heads);
+    part.bias_counts_valid = true;
+    block.residual_is_normed = reader.config.flag("apply_residual_connection_post_layernorm");
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
+    // The slow sum over slices of a row leaves out the biases of what it adds up.
+    if (reader.config.flag("slow_but_exact") && reader.config.whole("pretraining_tp", 1) > 1) {
+        part.out.bias = nullptr;
+        if (ffn != nullptr) ffn->down.bias = nullptr;
+    }
+    if (ffn != nullptr) ffn->activation = &bloom_gelu;
+}
+
+/// Falcon's terms are computed in bfloat16.
+double to_bfloat16(double x) {
+    return double{float_of_bfloat16(bfloat16_of_double(x))};
+}
+
+std::size_t falcon_kv_heads(const ModelConfig& config) {
+    const std::size_t heads = config.whole("num_attention_heads");
+    const std::size_t given = config.whole("num_kv_heads", heads);
+    if (config.flag("new_decoder_architecture")) return given;
+    if (config.flag("multi_query", true)) return 1;
+    if (given != heads)
+        config.fail("num_kv_heads", std::to_string(heads) + ", num_attention_heads");
+    return heads;
+}
+
+void adjust_falcon_row(const ModelConfig& config, FamilyRow& row) {
+    const bool is_new = config.flag("new_decoder_architecture");
+    const bool is_parallel = config.flag("parallel_attn", true);
+    const std::size_t norms = config.whole("num_ln_in_parallel_attn", is_new ? 2 : 1);
+    if (is_new && !is_parallel) config.fail("parallel_attn", "true, with new_decoder_architecture");
+    if (is_parallel && norms != 1 && (norms != 2 || !is_new))
+        config.fail("num_ln_in_parallel_attn", is_new ? "1 or 2" : "1");
+    if (config.flag("alibi")) row.rotary = Rotary::none;
+    if (!is_parallel) return;
     row.order = BlockOrder::parallel;
-    row.attention_norm = "input_layernorm";
-    row.ffn_norm = "post_attention_layernorm";
-    row.joined = JoinedHeads::groups;
-    row.attention = {.query = "attention.query_key_value", .out = "attention.dense"};
-    row.rotary = Rotary::half;
-    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
-    row.activation = "hidden_act";
-    row.inner_key = "intermediate_size";
-    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
-        if (!config.flag("use_parallel_residual", true)) own.order = BlockOrder::sequential;
+    row.ffn_norm = {};
+    row.ffn_shares_norm = norms == 1;
+    if (norms == 2) {
+        row.attention_norm = "ln_attn";
+        row.ffn_norm = "ln_mlp";
+    }
+}
+
+void adjust_falcon(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (!reader.config.flag("alibi")) return;
+    std::vector<double> slopes = slopes_of(part.heads);
+    for (double& slope : slopes) slope = to_bfloat16(slope);
+    const double scale = part.scale;
+    part.bias = of_keys(part.heads, [slopes, scale](std::size_t head, std::size_t key) {
+        return to_bfloat16(slopes[head] * to_bfloat16(static_cast<double>(key))) * scale;
+    });
+    part.bias_counts_valid = true;
+}
+
+void adjust_mpt(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    const ModelConfig config = reader.config.part("attn_config");
+    config.require("qk_ln", false);
+    config.require("prefix_lm", false);
+    config.require("attn_type", "multihead_attention");
+    part.scale = config.number("softmax_scale", part.scale);
+    part.clip = config.number("clip_qkv", 0);
+    // Whatever `alibi` and `alibi_bias_max` say, as in transformers.
+    part.bias = alibi(part.heads);
+}
+
+void adjust_mpt_model(ModelReader& reader) {
+    if (reader.tensors.has("wpe.weight"))
+        throw Error(ErrorKind::input, reader.tensors.file().name,
+                    "the model has a table of positions, \"wpe.weight\"; expected one with ALiBi");
+}
+
+constexpr std::size_t first_row = 2;
+
+void adjust_opt_row(const ModelConfig& config, FamilyRow& row) {
+    const bool is_pre_norm = config.flag("do_layer_norm_before", true);
+    const bool has_no_final_norm = config.flag("_remove_final_layer_norm");
+    if (!is_pre_norm || has_no_final_norm) row.final_norm = {};
+    row.norm_has_weight = config.flag("layer_norm_elementwise_affine", true);
+    if (is_pre_norm) return;
+    row.attention_sum_norm = row.attention_norm;
+    row.ffn_sum_norm = row.ffn_norm;
+    row.attention_norm = row.ffn_norm = {};
+}
+
+void adjust_opt(ModelReader& reader) {
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    embedding.first_position = first_row;
+    embedding.counts_valid = true;
+    embedding.projects_before_sum = true;
+    const std::size_t width = reader.config.whole("hidden_size"),
+                      own = reader.config.whole("word_embed_proj_dim", width);
+    if (own == width) return;
+    embedding.projection = reader.tensors.linear("project_in", own, width);
+    reader.spec.final_projection = reader.tensors.linear("project_out", width, own);
+}
+
+double embedding_scale(const ModelConfig& config) {
+    return config.flag("scale_embedding", true)
+               ? std::sqrt(static_cast<double>(config.whole("hidden_size")))
+               : 1;
+}
+
+void adjust_biogpt(ModelReader& reader) {
+    reader.spec.embedding.first_position = first_row;
+    reader.spec.embedding.scale = embedding_scale(reader.config);
+}
+
+/// Sines of all angles, then their cosines; the row of the padding token is 0.
+std::vector<double> sinusoids(std::size_t row, std::size_t width, std::int64_t padding) {
+    std::vector<double> values(width);
+    if (static_cast<std::int64_t>(row) == padding) return values;
+    const std::size_t half = width / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+        const double angle =
+            static_cast<double>(row) *
+            std::exp(-static_cast<double>(i) * std::log(10000.0) / static_cast<double>(half - 1));
+        values[i] = std::sin(angle);
+        values[half + i] = std::cos(angle);
+    }
+    return values;
+}
+
+void adjust_xglm(ModelReader& reader) {
+    EmbeddingSpec& embedding = reader.spec.embedding;
+    embedding.scale = embedding_scale(reader.config);
+    const std::size_t width = reader.config.whole("hidden_size");
+    if (width < 4) reader.config.fail("d_model", "at least 4");
+    const nlohmann::json& given = reader.config.at("pad_token_id");
+    const std::int64_t padding = given.is_number_integer() ? given.get<std::int64_t>() : -1;
+    embedding.position_row = [width, padding](std::size_t position) {
+        return sinusoids(position + first_row, width, padding);
     };
-});
+}
 
-constexpr FamilyRow gpt_bigcode = with(pre_norm, "gpt_bigcode", [](FamilyRow& row) {
-    row.joined = JoinedHeads::groups;
-    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
-        return config.flag("multi_query", true) ? 1 : config.whole("num_attention_heads");
-    };
-    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-        if (!reader.config.flag("scale_attn_weights", true)) part.scale = 1;
-    };
-    row.passed = "pad_key_length num_key_value_heads";  // of a server; made from multi_query
-    row.required = R"({"scale_attn_by_inverse_layer_idx":false})";
-});
-
-constexpr std::string_view meta_frequencies[] = {"attention.inner_attention.rope.freqs"};
-
-constexpr FamilyRow meta{
-    .type = "meta",
-    .prefix = "",
-    .ids = "tok_embeddings",
-    .head = "output",
-    .attention_norm = "attention_norm",
-    .ffn_norm = "ffn_norm",
-    .attention = {"attention.wq", "attention.wk", "attention.wv", "attention.wo"},
-    .rotary = Rotary::interleaved,
-    .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
-    .ignored = meta_frequencies,
-    .activation_name = "silu"};
-
-constexpr FamilyRow rows[] = {gpt2,    nanogpt,  gpt,         gpt_neo, gptj,
-                              codegen, gpt_neox, gpt_bigcode, meta};
+constexpr auto functions = row_functions(
+    "adjust_gpt2", adjust_gpt2, "adjust_neo", adjust_neo, "rotate_columns", rotate_columns,
+    "adjust_codegen", adjust_codegen, "adjust_neox_row", adjust_neox_row, "bigcode_kv_heads",
+    bigcode_kv_heads, "adjust_bloom", adjust_bloom, "falcon_kv_heads", falcon_kv_heads,
+    "adjust_falcon_row", adjust_falcon_row, "adjust_falcon", adjust_falcon, "adjust_mpt",
+    adjust_mpt, "adjust_mpt_model", adjust_mpt_model, "adjust_opt_row", adjust_opt_row,
+    "adjust_opt", adjust_opt, "adjust_biogpt", adjust_biogpt, "adjust_xglm", adjust_xglm);
 
 }  // namespace
 }  // namespace attn::io::rows_gpt
 
-constinit const attn::io::FamilyRows attn::io::gpt_rows = rows_gpt::rows;
+constinit const attn::io::RowFunctions attn::io::gpt_functions = rows_gpt::functions;

@@ -24,28 +24,6 @@ void adjust_granite(BlockReader& reader, TransformerBlock& block, AttentionPart&
     block.residual_factor = reader.config.number("residual_multiplier", 1);
 }
 
-constexpr FamilyRow granite = with(llama_row, "granite", [](FamilyRow& row) {
-    row.adjust_model = adjust_granite_model;
-    row.adjust = adjust_granite;
-});
-
-constexpr ExpertNames library_experts{.module = "block_sparse_moe.",
-                                      .router = "router",
-                                      .count = "num_local_experts",
-                                      .scores = Experts::Scores::softmax_of_chosen};
-constexpr ExpertNames granite_experts = with(library_experts, [](ExpertNames& names) {
-    names.router = "router.layer";
-    names.stacked_gate_up = "input_linear.weight";
-    names.stacked_down = "output_linear.weight";
-});
-
-constexpr FamilyRow granitemoe = with(granite, "granitemoe", [](FamilyRow& row) {
-    row.inner_key = "shared_intermediate_size";  // of the dense part; experts have their own key
-    row.experts = &granite_experts;
-    row.other_experts = &library_experts;
-    row.has_experts = always_has_experts;
-});
-
 FeedForward shared_part(const BlockReader& reader) {
     FeedForward part;
     part.activation = &reader.activation();
@@ -63,16 +41,10 @@ void adjust_granite_shared(BlockReader& reader, TransformerBlock& block, Attenti
         experts->shared = shared_part(reader);
 }
 
-constexpr FamilyRow granitemoeshared = with(
-    granitemoe, "granitemoeshared", [](FamilyRow& row) { row.adjust = adjust_granite_shared; });
-
 // Granite 4: layers of attention, without rotation by default, or of a state space model.
 bool is_mamba(const BlockReader& reader) {
     return reader.layer_type() == "linear_attention" || reader.layer_type() == "mamba";
 }
-
-constexpr std::string_view granite4_types[] = {"mamba", "attention", "linear_attention",
-                                               "full_attention"};
 
 double largest_step(const BlockReader& reader, double& least) {
     const nlohmann::json& limit = reader.config.at("time_step_limit");
@@ -149,21 +121,6 @@ TransformerBlock make_granite4(BlockReader& reader) {
     return block;
 }
 
-constexpr FamilyRow granitemoehybrid = with(granitemoe, "granitemoehybrid", [](FamilyRow& row) {
-    row.layer_types = granite4_types;
-    row.layer_rule = [](const BlockReader&, std::size_t) { return std::size_t{0}; };
-    // Of layers of the other kind.
-    row.passed =
-        "num_attention_heads num_key_value_heads attention_multiplier mamba_expand mamba_n_heads "
-        "mamba_d_head mamba_n_groups mamba_d_state mamba_d_conv mamba_conv_bias mamba_proj_bias "
-        "mamba_chunk_size time_step_limit num_experts_per_tok position_embedding_type "
-        "rope_parameters";
-    row.adjust = nullptr;
-    row.make_block = make_granite4;
-});
-
-constexpr std::string_view lfm_types[] = {"conv", "full_attention"};
-
 std::size_t lfm_type(const BlockReader& reader, std::size_t layer) {
     const nlohmann::json& full = reader.config.at("full_attn_idxs");
     return full.is_null() || std::find(full.begin(), full.end(), layer) != full.end();
@@ -187,15 +144,6 @@ void make_lfm_mixer(BlockReader& reader, TransformerBlock& block) {
     block.mixer = std::move(part);
 }
 
-constexpr ExpertNames lfm_experts{.module = "feed_forward.",
-                                  .has_letters = true,
-                                  .scores = Experts::Scores::sigmoid,
-                                  .choice_bias = "expert_bias",
-                                  .factor = "routed_scaling_factor",
-                                  .sum_eps = 1e-6};
-constexpr ExpertNames lfm_plain_experts =
-    with(lfm_experts, [](ExpertNames& names) { names.choice_bias = {}; });
-
 /// LFM 2 rounds two thirds of intermediate_size, times a factor, up to a multiple.
 std::size_t lfm_inner_width(const BlockReader& reader) {
     const ModelConfig& config = reader.config;
@@ -210,33 +158,6 @@ std::size_t lfm_inner_width(const BlockReader& reader) {
     const std::size_t step = config.positive("block_multiple_of");
     return (static_cast<std::size_t>(width) + step - 1) / step * step;
 }
-
-constexpr FamilyRow lfm2{.type = "lfm2",
-                         .final_norm = "embedding_norm",
-                         .eps = "norm_eps",
-                         .attention_norm = "operator_norm",
-                         .ffn_norm = "ffn_norm",
-                         .attention = out_proj_modules,
-                         .query_norm = "self_attn.q_layernorm",
-                         .key_norm = "self_attn.k_layernorm",
-                         .layer_types = lfm_types,
-                         .ffn = {"feed_forward.w1", "feed_forward.w3", "feed_forward.w2"},
-                         .layer_rule = lfm_type,
-                         .activation_name = "silu",
-                         .passed = "block_ff_dim block_norm_eps tie_embedding full_attn_idxs",
-                         .required = R"({"sliding_window":null})",
-                         .inner_width = lfm_inner_width,
-                         .make_mixer = make_lfm_mixer};
-constexpr FamilyRow lfm2_moe = with(lfm2, "lfm2_moe", [](FamilyRow& row) {
-    row.experts = &lfm_experts;
-    row.has_experts = [](const BlockReader& reader) {
-        return reader.layer >= reader.config.whole("num_dense_layers");
-    };
-    row.adjust_row = [](const ModelConfig& config, FamilyRow& own) {
-        if (!config.flag("use_expert_bias", true)) own.experts = &lfm_plain_experts;
-    };
-    row.inner_width = nullptr;
-});
 
 [[noreturn]] void refuse(const BlockReader& reader) {
     throw Error(
@@ -287,37 +208,29 @@ TransformerBlock make_falcon_block(BlockReader& reader) {
     refuse(reader);
 }
 
-constexpr FamilyRow bamba{
-    .type = "bamba",
-    .final_norm = "final_layernorm",
-    .ffn_norm = "pre_ff_layernorm",
-    .rotary = Rotary::none,
-    .ffn = {"feed_forward.gate_proj", "feed_forward.up_proj", "feed_forward.down_proj"},
-    .make_mixer = make_bamba_mixer};
-constexpr FamilyRow falcon_h1 =
-    with(bamba, "falcon_h1", [](FamilyRow& row) { row.make_block = make_falcon_block; });
-constexpr FamilyRow jamba = with(bamba, "jamba", [](FamilyRow& row) {
-    row.experts = &feed_forward_experts;
-    row.make_mixer = make_jamba_mixer;
-});
-constexpr FamilyRow nemotron{
-    .type = "nemotron_h",
-    .prefix = "backbone.",
-    .ids = "embeddings",
-    .final_norm = "norm_f",
-    .eps = "layer_norm_epsilon",
-    .attention_norm = "norm",
-    .ffn_norm = {},
-    .attention = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj", "mixer.o_proj"},
-    .rotary = Rotary::none,
-    .make_mixer = make_nemotron_mixer,
-    .make_block_ffn = [](BlockReader& /*reader*/, TransformerBlock& /*block*/) {}};
+std::size_t granite4_type(const BlockReader& /*reader*/, std::size_t /*layer*/) {
+    return 0;
+}
 
-constexpr FamilyRow rows[] = {
-    granite,   granitemoe, granitemoeshared, granitemoehybrid, lfm2, lfm2_moe, bamba,
-    falcon_h1, jamba,      nemotron};
+bool has_lfm_experts(const BlockReader& reader) {
+    return reader.layer >= reader.config.whole("num_dense_layers");
+}
+void adjust_lfm_row(const ModelConfig& config, FamilyRow& row) {
+    if (!config.flag("use_expert_bias", true)) row.experts->choice_bias = {};
+}
+
+void make_no_ffn(BlockReader& /*reader*/, TransformerBlock& /*block*/) {}
+
+constexpr auto functions =
+    row_functions("adjust_granite_model", adjust_granite_model, "adjust_granite", adjust_granite,
+                  "adjust_granite_shared", adjust_granite_shared, "make_granite4", make_granite4,
+                  "lfm_type", lfm_type, "make_lfm_mixer", make_lfm_mixer, "lfm_inner_width",
+                  lfm_inner_width, "make_bamba_mixer", make_bamba_mixer, "make_jamba_mixer",
+                  make_jamba_mixer, "make_nemotron_mixer", make_nemotron_mixer, "make_falcon_block",
+                  make_falcon_block, "granite4_type", granite4_type, "has_lfm_experts",
+                  has_lfm_experts, "adjust_lfm_row", adjust_lfm_row, "make_no_ffn", make_no_ffn);
 
 }  // namespace
 }  // namespace attn::io::rows_hybrid
 
-constinit const attn::io::FamilyRows attn::io::hybrid_rows = rows_hybrid::rows;
+constinit const attn::io::RowFunctions attn::io::hybrid_functions = rows_hybrid::functions;

@@ -9,13 +9,6 @@
 namespace attn::io::rows_latent {
 namespace {
 
-constexpr ExpertNames softmax_names{.shared = "shared_experts",
-                                    .count = "n_routed_experts",
-                                    .factor = "routed_scaling_factor",
-                                    .sum_eps = 1e-20,
-                                    .least_in_group = 1};
-constexpr ExpertNames expert_names = with_groups(softmax_names);
-
 Rope rope_by_key(const ModelConfig& config) {
     return config.flag("rope_interleave", true) ? Rope::interleaved : Rope::half;
 }
@@ -148,56 +141,24 @@ void make_indexed_attention(BlockReader& reader, TransformerBlock& block, Rope p
     block.mixer = std::move(part);
 }
 
-constexpr FamilyRow deepseek_v3{
-    .type = "deepseek_v3",
-    .experts = &expert_names,
-    .ignored = rotary_buffers,
-    .has_experts = has_experts_by_type,
-    .passed = "mlp_bias embedding_initializer_range",
-    .required = R"({"moe_layer_freq":1,"scoring_func":"sigmoid","topk_method":"noaux_tc"})",
-    .make_mixer = make_attention};
-constexpr FamilyRow deepseek_v2 = with(deepseek_v3, "deepseek_v2", [](FamilyRow& row) {
-    row.experts = &softmax_names;
-    row.has_experts = has_experts_after_dense;
-    row.adjust = adjust_deepseek2;
-    row.required = R"({"moe_layer_freq":1,"scoring_func":"softmax"})";
-    row.adjust_row = check_deepseek2;
-    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
-        block.mixer = latent_attention(reader, Rope::interleaved);
-    };
-});
-constexpr FamilyRow deepseek_v32 = with(deepseek_v3, "deepseek_v32", [](FamilyRow& row) {
-    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
-        make_indexed_attention(reader, block, Rope::half, reader.layer);
-    };
-});
-constexpr FamilyRow glm_moe_dsa = with(deepseek_v3, "glm_moe_dsa", [](FamilyRow& row) {
-    row.passed =
-        "mlp_bias embedding_initializer_range indexer_types index_topk_pattern index_topk_freq "
-        "index_skip_topk_offset";
-    row.make_mixer = [](BlockReader& reader, TransformerBlock& block) {
-        make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
-    };
-});
-constexpr FamilyRow youtu = with(deepseek_v3, "youtu", [](FamilyRow& row) {
-    row.experts = nullptr;
-    row.required = {};
-});
-constexpr FamilyRow mistral4 = with(deepseek_v3, "mistral4", [](FamilyRow& row) {
-    row.experts = &softmax_names;
-    row.required = R"({"moe_layer_freq":1})";
-    row.make_mixer = make_mistral4_attention;
-});
-constexpr FamilyRow minicpm3 = with(youtu, "minicpm3", [](FamilyRow& row) {
-    row.adjust_model = adjust_minicpm3;
-    row.make_mixer = make_minicpm3_attention;
-});
+void make_deepseek2_attention(BlockReader& reader, TransformerBlock& block) {
+    block.mixer = latent_attention(reader, Rope::interleaved);
+}
+void make_deepseek32_attention(BlockReader& reader, TransformerBlock& block) {
+    make_indexed_attention(reader, block, Rope::half, reader.layer);
+}
+void make_glm_attention(BlockReader& reader, TransformerBlock& block) {
+    make_indexed_attention(reader, block, Rope::interleaved, indexing_layer(reader));
+}
 
-constexpr FamilyRow rows[] = {
-    deepseek_v3, deepseek_v2, deepseek_v32, with(deepseek_v3, "glm4_moe_lite"),
-    glm_moe_dsa, youtu,       mistral4,     minicpm3};
+constexpr auto functions = row_functions(
+    "make_attention", make_attention, "check_deepseek2", check_deepseek2, "adjust_deepseek2",
+    adjust_deepseek2, "make_mistral4_attention", make_mistral4_attention, "make_minicpm3_attention",
+    make_minicpm3_attention, "adjust_minicpm3", adjust_minicpm3, "make_deepseek2_attention",
+    make_deepseek2_attention, "make_deepseek32_attention", make_deepseek32_attention,
+    "make_glm_attention", make_glm_attention);
 
 }  // namespace
 }  // namespace attn::io::rows_latent
 
-constinit const attn::io::FamilyRows attn::io::latent_rows = rows_latent::rows;
+constinit const attn::io::RowFunctions attn::io::latent_functions = rows_latent::functions;

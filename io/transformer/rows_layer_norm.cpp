@@ -10,32 +10,11 @@
 namespace attn::io::rows_layer_norm {
 namespace {
 
-constexpr FamilyRow rotary{.rms = false, .eps = "layer_norm_eps", .ignored = rotary_buffers};
-
 void adjust_phi_row(const ModelConfig& config, FamilyRow& row) {
     if (!config.flag("qk_layernorm")) return;
     row.query_norm = "self_attn.q_layernorm";
     row.key_norm = "self_attn.k_layernorm";
 }
-
-constexpr FamilyRow phi = with(rotary, "phi", [](FamilyRow& row) {
-    row.final_norm = "final_layernorm";
-    row.order = BlockOrder::parallel;
-    row.ffn_shares_norm = true;
-    row.ffn_norm = {};
-    row.attention.out = "self_attn.dense";
-    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
-    row.adjust_row = adjust_phi_row;
-});
-
-constexpr FamilyRow persimmon = with(phi, "persimmon", [](FamilyRow& row) {
-    row.order = BlockOrder::sequential;
-    row.ffn_shares_norm = false;
-    row.ffn_norm = "post_attention_layernorm";
-    row.joined = JoinedHeads::groups;
-    row.attention.query = "self_attn.query_key_value";
-    row.ffn = {{}, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"};
-});
 
 /// A norm of each head with a weight of its own.
 NormSpec norm_of_heads(const BlockReader& reader, std::string_view name, std::size_t heads) {
@@ -66,33 +45,6 @@ void adjust_stablelm(BlockReader& reader, TransformerBlock&, AttentionPart& part
     part.query_norm = norm_of_heads(reader, "self_attn.q_layernorm", part.heads);
     part.key_norm = norm_of_heads(reader, "self_attn.k_layernorm", part.kv_heads);
 }
-
-constexpr FamilyRow stablelm = with(rotary, "stablelm", [](FamilyRow& row) {
-    row.adjust = adjust_stablelm;
-    row.adjust_row = adjust_stablelm_row;
-});
-
-constexpr FamilyRow starcoder2 = with(rotary, "starcoder2", [](FamilyRow& row) {
-    row.eps = "norm_epsilon";
-    row.windowed = Windowed::all;
-    row.ffn = {{}, "mlp.c_fc", "mlp.c_proj"};
-    row.required = R"({"norm_type":"layer_norm","mlp_type":"default"})";
-});
-
-constexpr FamilyRow nemotron = with(rotary, "nemotron", [](FamilyRow& row) {
-    row.eps = "norm_eps";
-    row.norm_plus_one = true;
-    row.ffn.gate = {};
-    row.ffn.up = "mlp.up_proj";
-});
-
-constexpr FamilyRow olmo = with(rotary, "olmo", [](FamilyRow& row) {
-    row.eps = {};
-    row.norm_has_weight = false;
-    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-        part.clip = bound_of(reader.config, "clip_qkv");
-    };
-});
 
 /// All experts' rows are in three matrices; those of w2 are columns of the output's matrix.
 FeedForward dbrx_expert(const BlockReader& reader, const Activation& activation, std::size_t inner,
@@ -161,24 +113,10 @@ TransformerBlock dbrx_block(BlockReader& reader) {
     return block;
 }
 
-constexpr FamilyRow dbrx = with(rotary, "dbrx", [](FamilyRow& row) {
-    row.prefix = "transformer.";
-    row.layer = "blocks.#.";
-    row.ids = "wte";
-    row.final_norm = "norm_f";
-    row.eps = {};
-    row.joined = JoinedHeads::parts;
-    row.attention = {.query = "norm_attn_norm.attn.Wqkv", .out = "norm_attn_norm.attn.out_proj"};
-    row.activation = "ffn_act_fn";
-    row.make_block = dbrx_block;
-    row.passed = "num_key_value_heads";  // what kv_n_heads was made into
-    row.kv_heads = [](const ModelConfig& config) -> std::size_t {
-        return config.part("attn_config").whole("kv_n_heads", 1);
-    };
-});
-
 void adjust_cohere_row(const ModelConfig& config, FamilyRow& row) {
-    if (config.flag("use_qk_norm")) set_head_norms(row);
+    if (!config.flag("use_qk_norm")) return;
+    row.query_norm = "self_attn.q_norm";
+    row.key_norm = "self_attn.k_norm";
 }
 
 /// Each head has a row of the norm's weight.
@@ -192,36 +130,10 @@ void adjust_logits(ModelReader& reader) {
     reader.spec.logit_factor = reader.config.number("logit_scale", 0.0625);
 }
 
-constexpr FamilyRow cohere{.type = "cohere",
-                           .rms = false,
-                           .eps = "layer_norm_eps",
-                           .order = BlockOrder::parallel,
-                           .ffn_shares_norm = true,
-                           .ffn_norm = {},
-                           .rotary = Rotary::interleaved,
-                           .ignored = rotary_buffers,
-                           .adjust_model = adjust_logits,
-                           .adjust = check_head_norms,
-                           .adjust_row = adjust_cohere_row};
-
 // Layers without a window have no positions at all.
 void adjust_cohere2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     if (reader.layer_type() != "sliding_attention") part.rotation.reset();
 }
-
-constexpr FamilyRow cohere2 = with(cohere, "cohere2", [](FamilyRow& row) {
-    row.windowed = Windowed::pattern;
-    row.window_pattern = 4;
-    row.adjust = adjust_cohere2;
-    row.passed = "use_embedding_sharing use_parallel_embedding";
-    row.required = R"({"position_embedding_type":"rope_gptj",
-        "order_of_interleaved_layers":"local_attn_first","rotary_pct":1,
-        "use_gated_activation":true,"use_parallel_block":true})";
-    row.adjust_row = nullptr;
-});
-
-constexpr ExpertNames experts{.shared = "shared_experts",
-                              .scores = Experts::Scores::softmax_of_chosen};
 
 void adjust_moe_row(const ModelConfig& config, FamilyRow& row) {
     if (config.at("rms_norm_eps").is_null()) return;
@@ -267,17 +179,22 @@ void adjust_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& par
     if (sum == "average") routed->factor = routed->shared_factor = 0.5;
 }
 
-constexpr FamilyRow cohere2_moe = with(cohere2, "cohere2_moe", [](FamilyRow& row) {
-    row.layer_rule = moe_type;
-    row.experts = &experts;
-    row.adjust = adjust_moe;
-    row.adjust_row = adjust_moe_row;
-});
+void adjust_olmo(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    part.clip = bound_of(reader.config, "clip_qkv");
+}
 
-constexpr FamilyRow rows[] = {phi,  persimmon, stablelm, starcoder2, nemotron,
-                              olmo, dbrx,      cohere,   cohere2,    cohere2_moe};
+std::size_t dbrx_kv_heads(const ModelConfig& config) {
+    return config.part("attn_config").whole("kv_n_heads", 1);
+}
+
+constexpr auto functions = row_functions(
+    "adjust_phi_row", adjust_phi_row, "adjust_stablelm_row", adjust_stablelm_row, "adjust_stablelm",
+    adjust_stablelm, "dbrx_block", dbrx_block, "adjust_cohere_row", adjust_cohere_row,
+    "check_head_norms", check_head_norms, "adjust_logits", adjust_logits, "adjust_cohere2",
+    adjust_cohere2, "adjust_moe_row", adjust_moe_row, "moe_type", moe_type, "adjust_moe",
+    adjust_moe, "adjust_olmo", adjust_olmo, "dbrx_kv_heads", dbrx_kv_heads);
 
 }  // namespace
 }  // namespace attn::io::rows_layer_norm
 
-constinit const attn::io::FamilyRows attn::io::layer_norm_rows = rows_layer_norm::rows;
+constinit const attn::io::RowFunctions attn::io::layer_norm_functions = rows_layer_norm::functions;

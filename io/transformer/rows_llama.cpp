@@ -1,5 +1,5 @@
-// Llama with small changes: other activations, layers without rotation, windows, norms of heads or
-// after both parts.
+// Llama with small changes, among them experts: other activations, layers without rotation, windows
+// or chunks, norms of heads or after both parts, DeepSeek V3's router without latent attention.
 #include <cmath>
 
 #include "io/transformer/model_config.hpp"
@@ -7,26 +7,6 @@
 
 namespace attn::io::rows_llama {
 namespace {
-
-constexpr FamilyRow mistral =
-    with(llama_row, "mistral", [](FamilyRow& row) { row.windowed = Windowed::all; });
-constexpr FamilyRow qwen2 =
-    with(llama_row, "qwen2", [](FamilyRow& row) { row.windowed = Windowed::qwen; });
-constexpr FamilyRow qwen3 = with(qwen2, "qwen3", set_head_norms);
-
-constexpr ExpertNames plain_experts{};
-constexpr FamilyRow qwen3_moe = with(qwen3, "qwen3_moe", [](FamilyRow& row) {
-    row.experts = &plain_experts;
-    row.has_experts = has_experts_by_step;
-});
-
-constexpr FamilyRow arcee = with(llama_row, "arcee", [](FamilyRow& row) { row.ffn.gate = {}; });
-constexpr FamilyRow seed_oss = with(llama_row, "seed_oss");
-constexpr FamilyRow internlm3 = with(llama_row, "internlm3");
-constexpr FamilyRow helium =
-    with(llama_row, "helium", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
-constexpr FamilyRow ministral =
-    with(llama_row, "ministral", [](FamilyRow& row) { row.windowed = Windowed::all; });
 
 // Apertus: xIELU with its own numbers.
 double softplus_of(const BlockReader& reader, const char* name) {
@@ -48,34 +28,11 @@ void adjust_apertus(BlockReader& reader, TransformerBlock& block, AttentionPart&
         beta, eps};
 }
 
-constexpr FamilyRow apertus = with(head_norms_row, "apertus", [](FamilyRow& row) {
-    row.attention_norm = "attention_layernorm";
-    row.ffn_norm = "feedforward_layernorm";
-    row.ffn.gate = {};
-    row.required = R"({"qk_norm":true,"post_norm":false})";
-    row.adjust = adjust_apertus;
-});
-
 // SmolLM 3: some layers have no rotation, and these may have a window.
 std::size_t smollm3_type(const BlockReader& reader, std::size_t layer) {
     return reader.config.flag("use_sliding_window") &&
            !reader.config.at("sliding_window").is_null() && is_without_rotation(reader, layer);
 }
-
-constexpr FamilyRow smollm3 = with(llama_row, "smollm3", [](FamilyRow& row) {
-    row.windowed = Windowed::all;
-    row.layer_rule = smollm3_type;
-    row.adjust = [](BlockReader& reader, TransformerBlock&, AttentionPart& part) {
-        if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
-    };
-});
-
-constexpr FamilyRow cwm = with(llama_row, "cwm", [](FamilyRow& row) {
-    row.windowed = Windowed::all;
-    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
-        return layer % 4 != 0;
-    };
-});
 
 // Phi 3: joined projections.
 void adjust_phi3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
@@ -85,24 +42,10 @@ void adjust_phi3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.rotation = reader.rotation(part.d_k, rope);
 }
 
-constexpr FamilyRow phi3 = with(llama_row, "phi3", [](FamilyRow& row) {
-    row.joined = JoinedHeads::parts;
-    row.attention.query = "self_attn.qkv_proj";
-    row.ffn.gate = {};
-    row.ffn.up = "mlp.gate_up_proj";
-    row.ffn_joined = FeedForward::Joined::gate_first;
-    row.windowed = Windowed::all;
-    row.required = R"({"full_attn_mod":1,"interpolate_factor":1})";
-    row.adjust = adjust_phi3;
-});
-
 // Ministral 3: queries grow with the position.
 void adjust_ministral3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.query_factor = position_factor(reader, reader.config.rope());
 }
-
-constexpr FamilyRow ministral3 =
-    with(ministral, "ministral3", [](FamilyRow& row) { row.adjust = adjust_ministral3; });
 
 // Hunyuan: norms of heads after their rotation.
 void adjust_hunyuan(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
@@ -119,70 +62,6 @@ void adjust_hunyuan(BlockReader& reader, TransformerBlock&, AttentionPart& part)
     }
 }
 
-constexpr FamilyRow hunyuan_v1_dense = with(llama_row, "hunyuan_v1_dense", [](FamilyRow& row) {
-    row.query_norm = "self_attn.query_layernorm";
-    row.key_norm = "self_attn.key_layernorm";
-    row.norms_after_rotation = true;
-    // Of parts that are off, or the same as other keys.
-    row.passed =
-        "attention_head_dim cla_share_factor kv_lora_rank q_lora_rank qk_nope_head_dim "
-        "qk_rope_head_dim v_head_dim add_classification_head class_num pool_type mask_init_id "
-        "dense_list num_media_embeds moe_layer_num_skipped num_shared_expert use_mixed_mlp_moe "
-        "norm_topk_prob n_group topk_group routed_scaling_factor group_limited_greedy";
-    row.required = R"({"use_qk_norm":true,"use_rotary_pos_emb":true,"use_cla":false,
-        "use_mla":false,"norm_type":"rms"})";
-    row.adjust = adjust_hunyuan;
-});
-
-constexpr ExpertNames hunyuan_experts{.router = "gate.wg",
-                                      .shared = "shared_mlp",
-                                      .count = "num_experts",
-                                      .chosen = "moe_topk",
-                                      .normalise = true,
-                                      .normalise_key = {}};
-constexpr FamilyRow hunyuan_v1_moe = with(hunyuan_v1_dense, "hunyuan_v1_moe", [](FamilyRow& row) {
-    row.experts = &hunyuan_experts;
-    row.has_experts = always_has_experts;
-});
-
-constexpr ExpertNames hy_v3_library{.shared = "shared_experts",
-                                    .scores = Experts::Scores::sigmoid,
-                                    .normalise = true,
-                                    .normalise_key = {},
-                                    .shared_count = "num_shared_experts",
-                                    .choice_bias = "expert_bias e_score_correction_bias",
-                                    .factor = "router_scaling_factor",
-                                    .sum_eps = 1e-20};
-constexpr ExpertNames hy_v3_experts = with(hy_v3_library, [](ExpertNames& names) {
-    names.router = "router.gate";
-    names.shared = "shared_mlp";
-});
-
-constexpr FamilyRow hy_v3 = with(head_norms_row, "hy_v3", [](FamilyRow& row) {
-    row.experts = &hy_v3_experts;
-    row.other_experts = &hy_v3_library;
-    row.has_experts = has_experts_by_type;
-    // Of the precision of sums, and of widths that the tensors show.
-    row.passed =
-        "enable_moe_fp32_combine enable_attention_fp32_softmax enable_lm_head_fp32 use_grouped_mm "
-        "expert_hidden_dim";
-    row.required = R"({"qk_norm":true,"route_norm":true,"moe_router_use_sigmoid":true,
-        "moe_router_enable_expert_bias":true})";
-});
-
-// ERNIE 4.5: pairs of neighbours turn.
-constexpr FamilyRow ernie4_5 =
-    with(llama_row, "ernie4_5", [](FamilyRow& row) { row.rotary = Rotary::interleaved; });
-
-constexpr ExpertNames ernie_experts{
-    .shared = "shared_experts",
-    .count = "moe_num_experts",
-    .chosen = "moe_k",
-    .normalise = true,
-    .normalise_key = {},
-    .shared_count = "moe_num_shared_experts",
-    .choice_bias = "moe_statics.e_score_correction_bias gate.moe_statics.e_score_correction_bias"};
-
 bool has_ernie_experts(const BlockReader& reader) {
     const std::size_t every = reader.config.positive("moe_layer_interval", 1);
     const nlohmann::json& last = reader.config.at("moe_layer_end_index");
@@ -197,37 +76,10 @@ void adjust_ernie_moe(BlockReader& reader, TransformerBlock& block, AttentionPar
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->sum_least = least;
 }
 
-constexpr FamilyRow ernie4_5_moe = with(ernie4_5, "ernie4_5_moe", [](FamilyRow& row) {
-    row.experts = &ernie_experts;
-    row.has_experts = has_ernie_experts;
-    row.passed = "use_flash_attention moe_capacity freq_allocation";
-    row.required = R"({"moe_gate":"topk","moe_use_aux_free":true})";
-    row.adjust = adjust_ernie_moe;
-});
-
 void adjust_olmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
     part.clip = bound_of(reader.config, "clip_qkv");
     part.clips_after_norm = true;
 }
-
-constexpr FamilyRow olmo2 =
-    with(norms_after_row, "olmo2", [](FamilyRow& row) { row.norms_whole = true; });
-constexpr FamilyRow olmo3 = with(olmo2, "olmo3", [](FamilyRow& row) {
-    row.windowed = Windowed::all;
-    row.layer_rule = [](const BlockReader&, std::size_t layer) -> std::size_t {
-        return (layer + 1) % 4 != 0;
-    };
-});
-constexpr FamilyRow olmoe = with(head_norms_row, "olmoe", [](FamilyRow& row) {
-    row.norms_whole = true;
-    row.experts = &plain_experts;
-    row.has_experts = always_has_experts;
-    row.adjust = adjust_olmoe;
-});
-constexpr FamilyRow flex_olmo = with(olmo2, "flex_olmo", [](FamilyRow& row) {
-    row.experts = &plain_experts;
-    row.has_experts = always_has_experts;
-});
 
 // EXAONE 4: norms of single heads; layers without a window have no rotation.
 std::size_t exaone_type(const BlockReader& reader, std::size_t layer) {
@@ -241,50 +93,245 @@ void adjust_exaone(BlockReader& reader, TransformerBlock&, AttentionPart& part) 
     if (has_windows && reader.layer_type() != "sliding_attention") part.rotation.reset();
 }
 
-constexpr ExpertNames exaone_experts = with_groups(
-    {.shared = "shared_experts", .normalise = true, .shared_count = "num_shared_experts"});
+void adjust_smollm3(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (is_without_rotation(reader, reader.layer)) part.rotation.reset();
+}
 
-constexpr FamilyRow exaone4 = with(norms_after_row, "exaone4", [](FamilyRow& row) {
-    row.windowed = Windowed::all;
-    row.layer_rule = exaone_type;
-    row.adjust = adjust_exaone;
-});
-constexpr FamilyRow exaone_moe = with(head_norms_row, "exaone_moe", [](FamilyRow& row) {
-    row.windowed = Windowed::all;
-    row.layer_rule = exaone_type;
-    row.experts = &exaone_experts;
-    row.has_experts = has_experts_by_type;
-    row.adjust = adjust_exaone;
-});
+std::size_t cwm_type(const BlockReader& /*reader*/, std::size_t layer) {
+    return layer % 4 != 0;
+}
+std::size_t olmo3_type(const BlockReader& /*reader*/, std::size_t layer) {
+    return (layer + 1) % 4 != 0;
+}
 
-constexpr FamilyRow rows[] = {llama_row,
-                              mistral,
-                              qwen2,
-                              qwen3,
-                              qwen3_moe,
-                              arcee,
-                              seed_oss,
-                              internlm3,
-                              helium,
-                              ministral,
-                              apertus,
-                              smollm3,
-                              cwm,
-                              phi3,
-                              ministral3,
-                              hunyuan_v1_dense,
-                              hunyuan_v1_moe,
-                              hy_v3,
-                              ernie4_5,
-                              ernie4_5_moe,
-                              olmo2,
-                              olmo3,
-                              olmoe,
-                              flex_olmo,
-                              exaone4,
-                              exaone_moe};
+// Llama 4: chunks, layers without rotation, experts whose input is weighted.
+bool has_llama4_experts(const BlockReader& reader) {
+    const std::size_t step = reader.config.whole("interleave_moe_layer_step", 1);
+    const nlohmann::json& list = reader.config.at("moe_layers");
+    if (list.is_array()) {
+        for (const nlohmann::json& layer : list)
+            if (layer == reader.layer) return true;
+        return false;
+    }
+    if (step == 0) reader.config.fail("interleave_moe_layer_step", "at least 1");
+    return (reader.layer + 1) % step == 0;
+}
+
+void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    if (reader.layer_type() == "chunked_attention")
+        part.chunk = config.positive("attention_chunk_size");
+    const bool turns = !is_without_rotation(reader, reader.layer);
+    if (config.flag("use_qk_norm", true) && turns)
+        part.query_norm = part.key_norm = NormSpec{.eps = config.number("rms_norm_eps")};
+    if (!turns) part.rotation.reset();
+    const double length = config.number("floor_scale", 8192), scale = config.number("attn_scale");
+    if (!(length > 0)) config.fail("floor_scale", "above 0");
+    const nlohmann::json& tuning = config.at("attn_temperature_tuning");
+    if (tuning != false && tuning != 0 && !turns) {  // older files have a number
+        part.factor_by_row = true;
+        part.query_factor = [length, scale](double row) {
+            return 1 + scale * std::log1p(std::floor((row + 1) / length));
+        };
+    }
+    if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->scales_input = true;
+}
+
+// AFMoE: a gate of the context, and rotation in layers with a window alone.
+std::size_t afmoe_type(const BlockReader& reader, std::size_t layer) {
+    const std::size_t every = reader.config.positive("global_attn_every_n_layers", 4);
+    return (layer + 1) % every != 0;
+}
+
+void adjust_afmoe_model(ModelReader& reader) {
+    if (reader.config.flag("mup_enabled"))
+        reader.spec.embedding.scale =
+            std::sqrt(static_cast<double>(reader.config.whole("hidden_size")));
+}
+
+void adjust_afmoe(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (reader.layer_type() != "sliding_attention") part.rotation.reset();
+    part.gate.from = ContextGate::From::own_projection;
+    part.gate.map = reader.linear("self_attn.gate_proj", reader.width(), part.heads * part.d_v);
+}
+
+// Doge: a bias of each key by its value, and factors on the residual.
+void adjust_doge(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const ModelConfig& config = reader.config;
+    KeyBias bias;
+    bias.map = reader.linear("self_attn.dt_proj", part.kv_heads * part.d_v, part.kv_heads);
+    bias.factor = reader.elements("self_attn.A", {part.kv_heads});
+    bias.kept = config.positive("keep_window_size");
+    part.key_bias = std::move(bias);
+    const std::vector<std::size_t> shape{reader.width()};
+    block.attention_skip = reader.elements("input_residual", shape);
+    block.ffn_skip = reader.elements("post_attention_residual", shape);
+}
+
+// DiffLlama: the difference of two attentions (Ye et al. 2024, arXiv 2410.05258).
+void adjust_diffllama(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    if (part.kv_heads % 2 != 0) reader.config.fail("num_key_value_heads", "an even number");
+    const auto product = [&](const char* a, const char* b) {
+        const std::vector<std::size_t> shape{part.d_k};
+        const std::vector<double> x = reader.elements(a, shape), y = reader.elements(b, shape);
+        double sum = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+        return std::exp(sum);
+    };
+    const double start = 0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(reader.layer));
+    part.difference = product("self_attn.lambda_q1", "self_attn.lambda_k1") -
+                      product("self_attn.lambda_q2", "self_attn.lambda_k2") + start;
+    part.out_norm = NormSpec{.eps = reader.config.number("rms_norm_eps")};
+    part.out_norm->weight_factor = 1 - start;
+    part.out_norm_per_head = true;
+}
+
+std::size_t llama4_type(const BlockReader& reader, std::size_t layer) {
+    return !is_without_rotation(reader, layer);
+}
+bool has_afmoe_experts(const BlockReader& reader) {
+    return reader.layer >= reader.config.whole("num_dense_layers", 1);
+}
+
+std::size_t qwen2_moe_type(const BlockReader& reader, std::size_t layer) {
+    return reader.config.flag("use_sliding_window") && layer % 2 == 0 &&
+           layer < reader.config.whole("max_window_layers", 0);
+}
+
+// Phi 3.5: LayerNorms, and a router that chooses one expert after the other.
+void adjust_phimoe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    const nlohmann::json rope = reader.config.rope();
+    if (rope.value("rope_type", nlohmann::json("default")) != "default" && part.rotation) {
+        // Always the factors of short texts, though the scale depends on the length.
+        part.rotation = rotation_of(reader.config, rope, part.d_k, Rope::half, 0);
+        const nlohmann::json& original = rope.contains("original_max_position_embeddings")
+                                             ? rope["original_max_position_embeddings"]
+                                             : reader.config.at("max_position_embeddings");
+        const bool is_long =
+            original.is_number() && static_cast<double>(reader.tokens) > original.get<double>();
+        const char* const key = is_long ? "long_mscale" : "short_mscale";
+        if (!rope.contains(key) || !rope[key].is_number())
+            reader.config.fail("rope_parameters", std::string("a number ") + key + " in it");
+        part.rotation->factor = rope[key].get<double>();
+    }
+    if (is_attention_alone(block)) return;
+    auto& experts = std::get<Experts>(block.ffn);
+    if (experts.count < 2) reader.config.fail("num_local_experts", "at least 2");
+    experts.scores = Experts::Scores::one_by_one;
+    experts.chosen = 2;
+    experts.tolerance = reader.config.number("router_jitter_noise");
+}
+
+// GPT-OSS: sinks, and experts with a limit and biases.
+void adjust_gpt_oss_row(const ModelConfig& config, FamilyRow& row) {
+    const nlohmann::json& method = config.at("quantization_config");
+    if (method.is_object() && method.value("quant_method", nlohmann::json()) == "mxfp4")
+        row.experts->stacked_in_out = false;  // MXFP4 keeps outputs as rows
+}
+
+void adjust_gpt_oss(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    part.sink = reader.elements("self_attn.sinks", {part.heads});
+    if (is_attention_alone(block)) return;
+    auto& experts = std::get<Experts>(block.ffn);
+    const double alpha = reader.config.number("swiglu_alpha"),
+                 limit = reader.config.number("swiglu_limit");
+    if (!(limit > 0)) reader.config.fail("swiglu_limit", "above 0");
+    if (alpha == 0) reader.config.fail("swiglu_alpha", "a number other than 0");
+    experts.expert = [all = experts.expert, alpha, limit](std::size_t e) {
+        FeedForward expert = all(e);
+        expert.alpha = alpha;
+        expert.limit = limit;
+        expert.up_offset = 1;
+        return expert;
+    };
+}
+
+// MiniMax M2: norms over all heads, and a sigmoid router.
+void adjust_minimax_m2(BlockReader& reader, TransformerBlock&, AttentionPart& part) {
+    nlohmann::json rope = reader.config.rope();
+    const bool has_part =
+        rope.contains("partial_rotary_factor") || reader.config.gives("partial_rotary_factor");
+    if (const std::size_t turned = reader.config.whole("rotary_dim", 0); turned != 0 && !has_part) {
+        rope["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(part.d_k);
+        part.rotation = reader.rotation(part.d_k, rope);
+    }
+    if (reader.config.gives("attn_type_list"))
+        for (const nlohmann::json& kind : reader.config.at("attn_type_list"))
+            if (kind != 1) reader.config.fail("attn_type_list", "a list of 1, softmax attention");
+}
+
+void adjust_grouped(BlockReader& reader, TransformerBlock&, AttentionPart&) {
+    if (reader.config.at("scoring_func") != "noaux_tc")  // in dots.llm1's files
+        reader.config.require("scoring_func", "sigmoid");
+}
+
+void adjust_glm4_moe(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    if (reader.config.flag("use_qk_norm")) {
+        part.query_norm = reader.norm("self_attn.q_norm");
+        part.key_norm = reader.norm("self_attn.k_norm");
+    }
+    adjust_grouped(reader, block, part);
+}
+
+std::size_t dots1_type(const BlockReader& reader, std::size_t layer) {
+    return !reader.config.at("sliding_window").is_null() &&
+           layer >= reader.config.whole("max_window_layers", 62);
+}
+
+// MiMo V2: layers with a window have twice as many key heads, and sinks.
+void make_mimo_mixer(BlockReader& reader, TransformerBlock& block) {
+    const bool slides = reader.layer_type() == "sliding_attention";
+    AttentionPart part =
+        reader.attention_of(reader.kv_heads() * (slides ? 2 : 1), reader.head_width());
+    part.d_v = reader.config.positive("v_head_dim");
+    // Keys of older files, which say the same.
+    reader.config.require("swa_num_attention_heads", part.heads);
+    reader.config.require("swa_num_key_value_heads", 2 * reader.kv_heads());
+    reader.config.require("swa_head_dim", part.d_k);
+    reader.config.require("swa_v_head_dim", part.d_v);
+    if (reader.config.gives("hybrid_layer_pattern") &&
+        (reader.config.of_layer("hybrid_layer_pattern", reader.layer) == 1) != slides)
+        reader.config.fail("hybrid_layer_pattern", "1 for the sliding layers of layer_types");
+    part = reader.attention(std::move(part));
+    part.value_scale = reader.config.number("attention_value_scale", 1);
+    nlohmann::json rope = reader.config.rope(reader.layer_type());
+    // The class's own default, which other types than "default" do not have.
+    if (rope["rope_type"] == "default" && !rope.contains("partial_rotary_factor"))
+        rope["partial_rotary_factor"] = 0.334;
+    if (slides)
+        reader.config.require("swa_rope_theta", rope.value("rope_theta", nlohmann::json(10000.0)));
+    part.rotation = reader.rotation(part.d_k, rope);
+    if (slides) {
+        if (reader.config.gives("sliding_window_size"))
+            part.window_left = reader.config.whole("sliding_window_size");
+        else
+            part.window_left = reader.window_left();
+        const std::string older = reader.full("self_attn.attention_sink_bias");
+        part.sink = elements_of(reader.tensors.get(
+            reader.tensors.has(older) ? older : reader.full("self_attn.sinks"), {part.heads}));
+    }
+    block.mixer = std::move(part);
+}
+
+std::size_t mimo_type(const BlockReader& /*reader*/, std::size_t layer) {
+    return layer != 0 && (layer + 1) % 6 != 0;
+}
+
+constexpr auto functions = row_functions(
+    "adjust_apertus", adjust_apertus, "smollm3_type", smollm3_type, "adjust_phi3", adjust_phi3,
+    "adjust_ministral3", adjust_ministral3, "adjust_hunyuan", adjust_hunyuan, "has_ernie_experts",
+    has_ernie_experts, "adjust_ernie_moe", adjust_ernie_moe, "adjust_olmoe", adjust_olmoe,
+    "exaone_type", exaone_type, "adjust_exaone", adjust_exaone, "adjust_smollm3", adjust_smollm3,
+    "cwm_type", cwm_type, "olmo3_type", olmo3_type, "has_llama4_experts", has_llama4_experts,
+    "adjust_llama4", adjust_llama4, "afmoe_type", afmoe_type, "adjust_afmoe_model",
+    adjust_afmoe_model, "adjust_afmoe", adjust_afmoe, "adjust_doge", adjust_doge,
+    "adjust_diffllama", adjust_diffllama, "llama4_type", llama4_type, "has_afmoe_experts",
+    has_afmoe_experts, "qwen2_moe_type", qwen2_moe_type, "adjust_phimoe", adjust_phimoe,
+    "adjust_gpt_oss_row", adjust_gpt_oss_row, "adjust_gpt_oss", adjust_gpt_oss, "adjust_minimax_m2",
+    adjust_minimax_m2, "adjust_grouped", adjust_grouped, "adjust_glm4_moe", adjust_glm4_moe,
+    "dots1_type", dots1_type, "make_mimo_mixer", make_mimo_mixer, "mimo_type", mimo_type);
 
 }  // namespace
 }  // namespace attn::io::rows_llama
 
-constinit const attn::io::FamilyRows attn::io::llama_rows = rows_llama::rows;
+constinit const attn::io::RowFunctions attn::io::llama_functions = rows_llama::functions;

@@ -15,10 +15,6 @@ namespace {
 
 using Pair = std::array<std::size_t, 2>;
 
-constexpr std::string_view pixels[] = {"pixel_values"};
-constexpr std::string_view pixels_and_shapes[] = {"pixel_values", "spatial_shapes"};
-constexpr std::string_view spectrogram[] = {"input_values"};
-
 void adjust_vit_model(ModelReader& reader) {
     PatchInput input =
         patches_of(reader, "patch_embeddings.projection", {"cls_token"}, "position_embeddings");
@@ -27,28 +23,6 @@ void adjust_vit_model(ModelReader& reader) {
         input.tokens.push_back(reader.tensors.get("embeddings.distillation_token"));
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow vit = with(bert_row, "vit", [](FamilyRow& row) {
-    row.prefix = "vit.";
-    row.ids = row.positions = row.segments = row.embedding_norm = {};
-    row.final_norm = "layernorm";
-    row.attention_norm = "layernorm_before";
-    row.ffn_norm = "layernorm_after";
-    row.attention_sum_norm = row.ffn_sum_norm = {};
-    row.attention = {"attention.attention.query", "attention.attention.key",
-                     "attention.attention.value", row.attention.out};
-    // Of the first values of parameters, of training, of pooled vectors and of backbones.
-    row.passed =
-        "encoder_stride pooler_output_size pooler_act qkv_bias use_mask_token drop_path_rate "
-        "layerscale_value layer_scale_init_value apply_layernorm reshape_hidden_states "
-        "out_features out_indices stage_names mlp_ratio pool_scales use_auxiliary_head "
-        "auxiliary_loss_weight auxiliary_channels auxiliary_num_convs auxiliary_concat_input "
-        "semantic_loss_ignore_index add_fpn vision_use_head projection_dim query_bias key_bias "
-        "value_bias proj_bias mlp_bias pos_embed_shift pos_embed_jitter pos_embed_rescale";
-    row.adjust_model = adjust_vit_model;
-    row.adjust = nullptr;
-    row.inputs = pixels;
-});
-constexpr FamilyRow deit = with(vit, "deit", [](FamilyRow& row) { row.prefix = "deit."; });
 
 void adjust_ast_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
@@ -58,17 +32,6 @@ void adjust_ast_model(ModelReader& reader) {
     input.step = {config.positive("frequency_stride"), config.positive("time_stride")};
     input.image = {config.whole("num_mel_bins"), config.whole("max_length")};
     reader.spec.input = std::move(input);
-}
-constexpr FamilyRow ast = with(vit, "audio-spectrogram-transformer", [](FamilyRow& row) {
-    row.prefix = "audio_spectrogram_transformer.";
-    row.adjust_model = adjust_ast_model;
-    row.inputs = spectrogram;
-});
-
-/// The block of another row of the family.
-TransformerBlock block_of(const BlockReader& reader, const FamilyRow& row) {
-    const ModelSource source{row, reader.config, reader.tensors, reader.tokens, reader.input};
-    return BlockReader(source, reader.layer).read();
 }
 
 void add_layer_scales(BlockReader& reader, TransformerBlock& block, AttentionPart&) {
@@ -84,23 +47,15 @@ std::size_t dino_inner_width(const BlockReader& reader) {
     return config.flag("use_swiglu_ffn") ? (width * 2 / 3 + 7) / 8 * 8 : width;
 }
 
-constexpr FamilyRow dino_plain = with(vit, "dinov2", [](FamilyRow& row) {
-    row.attention_norm = "norm1";
-    row.ffn_norm = "norm2";
-    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
-    row.inner_key = "mlp_ratio";
-    row.inner_width = dino_inner_width;
-    row.adjust = add_layer_scales;
-});
-constexpr FamilyRow dino_gated = with(dino_plain, "dinov2", [](FamilyRow& row) {
+/// A gated layer has its first two matrices joined.
+void adjust_dinov2_row(const ModelConfig& config, FamilyRow& row) {
+    config.text("hidden_act");
+    if (!config.flag("use_swiglu_ffn")) return;
     row.ffn = {{}, "mlp.weights_in", "mlp.weights_out"};
     row.ffn_joined = FeedForward::Joined::gate_first;
     row.activation_name = "silu";
-});
-TransformerBlock make_dino_block(BlockReader& reader) {
-    reader.config.text("hidden_act");
-    return block_of(reader, reader.config.flag("use_swiglu_ffn") ? dino_gated : dino_plain);
 }
+
 /// Requires a position for each patch of an image of image_size, after `others`. Images of other
 /// sizes resize the table.
 void check_positions(const ModelReader& reader, const Parameter& table, std::size_t others) {
@@ -127,13 +82,6 @@ void adjust_dinov2_model(ModelReader& reader) {
     input.resize = has_registers ? Resize::bicubic_smooth : Resize::bicubic;
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow dinov2 = with(dino_plain, "dinov2", [](FamilyRow& row) {
-    row.prefix = "dinov2.";
-    row.adjust_model = adjust_dinov2_model;
-    row.make_block = make_dino_block;
-});
-constexpr FamilyRow dinov2_registers = with(
-    dinov2, "dinov2_with_registers", [](FamilyRow& row) { row.prefix = "dinov2_with_registers."; });
 
 /// Biases of the scores of a class token and patches: rows of a table by the distances between two
 /// patches in rows and columns, and three of the class token.
@@ -201,14 +149,6 @@ void adjust_beit_model(ModelReader& reader) {
     if (!reader.config.flag("use_mean_pooling", true))
         reader.spec.final_norm = reader.norm("layernorm");
 }
-constexpr std::string_view beit_buffers[] = {"relative_position_index"};
-constexpr FamilyRow beit = with(vit, "beit", [](FamilyRow& row) {
-    row.prefix = "beit.";
-    row.final_norm = {};
-    row.ignored = beit_buffers;
-    row.adjust_model = adjust_beit_model;
-    row.adjust = adjust_beit;
-});
 
 void adjust_clip_model(ModelReader& reader) {
     PatchInput input =
@@ -217,25 +157,11 @@ void adjust_clip_model(ModelReader& reader) {
     input.norm = reader.norm("pre_layrnorm");
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow clip = with(vit, "clip_vision_model", [](FamilyRow& row) {
-    row.prefix = "vision_model.";
-    row.layer = "encoder.layers.#.";
-    row.final_norm = {};  // the class token's vector alone has one
-    row.attention_norm = "layer_norm1";
-    row.ffn_norm = "layer_norm2";
-    row.attention = out_proj_modules;
-    row.ffn = {{}, "mlp.fc1", "mlp.fc2"};
-    row.adjust_model = adjust_clip_model;
-});
 void adjust_siglip_model(ModelReader& reader) {
     PatchInput input = patches_of(reader, "patch_embedding", {}, "position_embedding.weight");
     check_positions(reader, input.positions, 0);
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow siglip = with(clip, "siglip_vision_model", [](FamilyRow& row) {
-    row.final_norm = "post_layernorm";
-    row.adjust_model = adjust_siglip_model;
-});
 void adjust_siglip2_model(ModelReader& reader) {
     const ModelConfig& config = reader.config;
     PatchInput input;
@@ -251,23 +177,6 @@ void adjust_siglip2_model(ModelReader& reader) {
     input.always_resizes = true;
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow siglip2 = with(siglip, "siglip2_vision_model", [](FamilyRow& row) {
-    row.adjust_model = adjust_siglip2_model;
-    row.inputs = pixels_and_shapes;
-});
-
-constexpr FamilyRow dinov3_plain = with(dino_plain, "dinov3_vit", [](FamilyRow& row) {
-    row.prefix = "";
-    row.layer = "layer.#.";
-    row.final_norm = "norm";
-    row.attention = {"attention.q_proj", "attention.k_proj", "attention.v_proj",
-                     "attention.o_proj"};
-    row.ffn = {{}, "mlp.up_proj", "mlp.down_proj"};
-    row.inner_key = "intermediate_size";
-    row.inner_width = nullptr;
-});
-constexpr FamilyRow dinov3_gated =
-    with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) { row.ffn.gate = "mlp.gate_proj"; });
 
 /// Patches turn by the row and the column of their centre, in [-1, 1]; tokens before them do not.
 std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reader,
@@ -290,10 +199,8 @@ std::shared_ptr<const std::vector<double>> dinov3_table(const BlockReader& reade
             }
     return table;
 }
-TransformerBlock make_dinov3_block(BlockReader& reader) {
-    TransformerBlock block =
-        block_of(reader, reader.config.flag("use_gated_mlp") ? dinov3_gated : dinov3_plain);
-    auto& part = std::get<AttentionPart>(block.mixer);
+void adjust_dinov3(BlockReader& reader, TransformerBlock& block, AttentionPart& part) {
+    add_layer_scales(reader, block, part);
     if (part.d_k % 4 != 0)
         reader.config.fail("num_attention_heads",
                            "a number of heads whose width is a multiple of 4");
@@ -301,7 +208,9 @@ TransformerBlock make_dinov3_block(BlockReader& reader) {
     rotation.frequencies.resize(part.d_k / 2);
     rotation.table = dinov3_table(reader, part.d_k);
     part.rotation = std::move(rotation);
-    return block;
+}
+void adjust_dinov3_row(const ModelConfig& config, FamilyRow& row) {
+    if (config.flag("use_gated_mlp")) row.ffn.gate = "mlp.gate_proj";
 }
 void adjust_dinov3_model(ModelReader& reader) {
     PatchInput input = patches_of(reader, "patch_embeddings", {"cls_token"}, nullptr);
@@ -309,15 +218,17 @@ void adjust_dinov3_model(ModelReader& reader) {
         input.registers = reader.tensors.get("embeddings.register_tokens", {1, count, input.width});
     reader.spec.input = std::move(input);
 }
-constexpr FamilyRow dinov3 = with(dinov3_plain, "dinov3_vit", [](FamilyRow& row) {
-    row.adjust_model = adjust_dinov3_model;
-    row.make_block = make_dinov3_block;
-});
 
-constexpr FamilyRow rows[] = {vit,  deit, ast,    dinov2,  dinov2_registers,
-                              beit, clip, siglip, siglip2, dinov3};
+constexpr auto functions = row_functions(
+    "adjust_vit_model", adjust_vit_model, "adjust_ast_model", adjust_ast_model, "add_layer_scales",
+    add_layer_scales, "dino_inner_width", dino_inner_width, "adjust_dinov2_row", adjust_dinov2_row,
+    "adjust_dinov2_model", adjust_dinov2_model, "adjust_beit", adjust_beit, "adjust_beit_model",
+    adjust_beit_model, "adjust_clip_model", adjust_clip_model, "adjust_siglip_model",
+    adjust_siglip_model, "adjust_siglip2_model", adjust_siglip2_model, "adjust_dinov3",
+    adjust_dinov3, "adjust_dinov3_row", adjust_dinov3_row, "adjust_dinov3_model",
+    adjust_dinov3_model);
 
 }  // namespace
 }  // namespace attn::io::rows_vision
 
-constinit const attn::io::FamilyRows attn::io::vision_rows = rows_vision::rows;
+constinit const attn::io::RowFunctions attn::io::vision_functions = rows_vision::functions;

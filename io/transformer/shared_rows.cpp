@@ -26,15 +26,50 @@ void check_convolution(const TensorSet& tensors, const std::string& name, const 
                     " channels by the model's config.json");
 }
 
-}  // namespace
+bool always_has_experts(const BlockReader& /*reader*/) {
+    return true;
+}
 
+/// From layer first_k_dense_replace on.
 bool has_experts_after_dense(const BlockReader& reader) {
     return reader.layer >= reader.config.whole("first_k_dense_replace", 0);
 }
 
+/// By mlp_layer_types; without it, from layer first_k_dense_replace (default 1) on.
 bool has_experts_by_type(const BlockReader& reader) {
     return has_experts_from(reader, reader.config.whole("first_k_dense_replace", 1));
 }
+
+/// Every decoder_sparse_step-th layer that is not in mlp_only_layers.
+bool has_experts_by_step(const BlockReader& reader) {
+    const std::size_t step = reader.config.positive("decoder_sparse_step", 1);
+    const nlohmann::json& dense = reader.config.at("mlp_only_layers");
+    if (!dense.is_array() && !dense.is_null()) reader.config.fail("mlp_only_layers", "a list");
+    if (std::find(dense.begin(), dense.end(), reader.layer) != dense.end()) return false;
+    return reader.config.whole("num_experts") > 0 && (reader.layer + 1) % step == 0;
+}
+
+void adjust_roberta_model(ModelReader& reader) {
+    adjust_bert_model(reader);
+    count_after_padding(reader);
+}
+
+/// GPT and Gemma take "gelu" for the approximation by tanh.
+void adjust_gelu(BlockReader& reader, TransformerBlock& block, AttentionPart& /*part*/) {
+    auto* const ffn = std::get_if<FeedForward>(&block.ffn);
+    if (ffn != nullptr && reader.config.text(reader.row.activation) == "gelu")
+        ffn->activation = find_activation("gelu_new");
+}
+
+constexpr auto common_functions = row_functions(
+    "always_has_experts", always_has_experts, "has_experts_after_dense", has_experts_after_dense,
+    "has_experts_by_type", has_experts_by_type, "has_experts_by_step", has_experts_by_step,
+    "adjust_bert", adjust_bert, "adjust_bert_model", adjust_bert_model, "adjust_roberta_model",
+    adjust_roberta_model, "adjust_gelu", adjust_gelu);
+
+}  // namespace
+
+constinit const RowFunctions shared_functions = common_functions;
 
 bool has_experts_from(const BlockReader& reader, std::size_t first) {
     if (!reader.config.gives("mlp_layer_types")) return reader.layer >= first;
@@ -42,14 +77,6 @@ bool has_experts_from(const BlockReader& reader, std::size_t first) {
     if (type != "sparse" && type != "dense")
         reader.config.fail("mlp_layer_types", "a list of \"sparse\" and \"dense\"");
     return type == "sparse";
-}
-
-bool has_experts_by_step(const BlockReader& reader) {
-    const std::size_t step = reader.config.positive("decoder_sparse_step", 1);
-    const nlohmann::json& dense = reader.config.at("mlp_only_layers");
-    if (!dense.is_array() && !dense.is_null()) reader.config.fail("mlp_only_layers", "a list");
-    if (std::find(dense.begin(), dense.end(), reader.layer) != dense.end()) return false;
-    return reader.config.whole("num_experts") > 0 && (reader.layer + 1) % step == 0;
 }
 
 std::function<double(double)> position_factor(const BlockReader& reader,
@@ -236,6 +263,24 @@ PatchInput patches_of(const ModelReader& reader, const std::string& name,
     for (const char* token : tokens) input.tokens.push_back(reader.tensors.get(module + token));
     if (positions != nullptr) input.positions = reader.tensors.get(module + positions);
     return input;
+}
+
+void adjust_bert(BlockReader& reader, TransformerBlock& /*block*/, AttentionPart& part) {
+    part.causal = reader.config.flag("is_decoder");
+}
+
+void adjust_bert_model(ModelReader& reader) {
+    if (reader.config.flag("add_cross_attention"))
+        throw IncompleteModel(ErrorKind::input, reader.config.place(),
+                              "add_cross_attention is true; expected false: attention to the "
+                              "states of another model is not computed");
+    reader.spec.causal = reader.config.flag("is_decoder");
+}
+
+void count_after_padding(ModelReader& reader) {
+    const std::size_t padding = reader.config.whole("pad_token_id");
+    reader.spec.embedding.first_position = static_cast<std::int64_t>(padding) + 1;
+    reader.spec.embedding.padding_id = padding;
 }
 
 }  // namespace attn::io
