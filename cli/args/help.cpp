@@ -104,10 +104,8 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
-        const auto shown =
-            std::find_if(command.shown_flags.begin(), command.shown_flags.end(),
-                         [&](const HelpOverride& own) { return own.key == option.key; });
-        if (shown != command.shown_flags.end())
+        const auto* const shown = find_row(command.shown_flags, &HelpOverride::key, option.key);
+        if (shown != nullptr)
             taken.push_back({&option, shown->help, "Options"});
         else
             taken.push_back({&option, help_of(option), shows_table ? option.group : nullptr});

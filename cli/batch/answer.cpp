@@ -112,8 +112,8 @@ RecordOutcome Answerer::answer(const Record& record) {
         if (Line model = model_request(record, line))
             return answer_model(record, std::move(*model));
         if (!line || batch_.dry_run) return answer_line(record, line, nullptr);
-        const auto alike = std::find_if(alike_.begin(), alike_.end(),
-                                        [&](const Prepared& kind) { return kind.hold(*line); });
+        const auto alike =
+            std::ranges::find_if(alike_, [&](const Prepared& kind) { return kind.hold(*line); });
         if (alike == alike_.end()) return answer_line(record, line, nullptr);
         workers_.set_threads(threads_);
         try {

@@ -105,9 +105,9 @@ std::vector<std::size_t> Explanation::shown_keys(std::size_t head) const {
     const Row weights = shares(head);
     const std::optional<std::size_t> own = own_key();
     std::vector<std::size_t> keys = largest_of(weights, format.most());
-    if (!own || std::binary_search(keys.begin(), keys.end(), *own)) return keys;
+    if (!own || std::ranges::binary_search(keys, *own)) return keys;
     keys = largest_of(weights, format.most() - 1);
-    keys.insert(std::lower_bound(keys.begin(), keys.end(), *own), *own);
+    keys.insert(std::ranges::lower_bound(keys, *own), *own);
     return keys;
 }
 
@@ -285,7 +285,7 @@ std::string NumberFormat::products(const Row& a, const Row& b, double result,
                                    std::optional<double> bias,
                                    const std::optional<ShownTerms>& shown) const {
     Row products(a.size());
-    std::transform(a.begin(), a.end(), b.begin(), products.begin(), std::multiplies<>());
+    std::ranges::transform(a, b, products.begin(), std::multiplies<>());
     const std::size_t count = std::min(most_, products.size());
     return sum(products,
                shown ? *shown
@@ -307,10 +307,9 @@ std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
         return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
                                      : std::abs(values[i]);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](std::size_t a, std::size_t b) { return size_of(a) > size_of(b); });
+    std::ranges::stable_sort(all, std::greater<>(), size_of);
     all.resize(most);
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     return all;
 }
 

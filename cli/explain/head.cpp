@@ -60,14 +60,14 @@ std::string HeadView::last_scores() const {
 
 std::size_t HeadView::key_in_full() const {
     const Row shares = e.shares(head);
-    const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
+    const auto largest = std::ranges::max_element(shares) - shares.begin();
     return e.own_key().value_or(static_cast<std::size_t>(largest));
 }
 
 ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
-    std::copy_if(shown.begin(), shown.end(), std::back_inserter(terms.places),
-                 [&](std::size_t key) { return !only_visible || mask[key] != 0; });
+    std::ranges::copy_if(shown, std::back_inserter(terms.places),
+                         [&](std::size_t key) { return !only_visible || mask[key] != 0; });
     terms.others = mask.size() - (only_visible ? count_masked() : 0) - terms.places.size();
     return terms;
 }

@@ -44,9 +44,8 @@ std::vector<std::size_t> by_size(const Row& weights) {
     std::vector<std::size_t> order(weights.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::erase_if(order, [&](std::size_t key) { return weights[key] == 0; });
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::abs(weights[a]) > std::abs(weights[b]);
-    });
+    std::ranges::stable_sort(order, std::greater<>(),
+                             [&](std::size_t key) { return std::abs(weights[key]); });
     return order;
 }
 
@@ -109,7 +108,7 @@ std::string shares_text(const Explanation& e, std::size_t head) {
         text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
     if (text.empty()) {
         const Row mask = e.arrays.row("mask", head);
-        const bool masks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
+        const bool masks_all = std::ranges::count(mask, 0.0) == std::ssize(mask);
         text = masks_all ? "nothing, every key is masked" : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.

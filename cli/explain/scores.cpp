@@ -167,7 +167,7 @@ namespace {
 
 /// `2 of 6 keys: 2 "starts" to 3 "with"`: those at which `allowed` is 0.
 std::string counted_keys(const HeadView& h, const Row& allowed) {
-    std::string text = std::to_string(std::count(allowed.begin(), allowed.end(), 0.0));
+    std::string text = std::to_string(std::ranges::count(allowed, 0.0));
     (text += " of ") += std::to_string(allowed.size()) + " keys";
     std::size_t runs = 0;
     for (std::size_t key = 0; key < allowed.size(); ++key) {
@@ -206,7 +206,7 @@ std::vector<Rule> rules_of(const HeadView& h) {
 
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
-    const auto masked = std::count(allowed.begin(), allowed.end(), 0.0);
+    const auto masked = std::ranges::count(allowed, 0.0);
     Words words{.conditions = {{"keeps_true", g.keeps_true()},
                                {"masks_none", masked == 0},
                                {"masks_all", masked == std::ssize(allowed)}},
@@ -231,9 +231,7 @@ bool write_unknown_masks(HeadView& h, const Row& allowed) {
         if (allowed[key] != 0 && h.mask[key] == 0) others[key] = 0;
         if (h.e.source.has_unknown_mask && h.mask[key] != 0 && weights[key] == 0) zeros[key] = 0;
     }
-    const auto has_some = [](const Row& row) {
-        return std::find(row.begin(), row.end(), 0.0) != row.end();
-    };
+    const auto has_some = [](const Row& row) { return std::ranges::find(row, 0.0) != row.end(); };
     if (has_some(others))
         h.say("other_masks", {.conditions = {{"follows_rules", has_some(allowed)}},
                               .values = {{"KEYS", counted_keys(h, others)}}});

@@ -19,9 +19,9 @@ constexpr std::size_t max_written = 4;
 std::size_t power_in_full(const HeadView& h, const Row& powers) {
     std::vector<std::size_t> keys = h.shown_terms(h.masks_before_softmax()).places;
     const std::size_t key = h.key_in_full();
-    if (std::binary_search(keys.begin(), keys.end(), key)) keys.insert(keys.begin(), key);
-    const auto less = std::find_if(keys.begin(), keys.end(),
-                                   [&](std::size_t other) { return powers[other] != 1; });
+    if (std::ranges::binary_search(keys, key)) keys.insert(keys.begin(), key);
+    const auto less =
+        std::ranges::find_if(keys, [&](std::size_t other) { return powers[other] != 1; });
     return less == keys.end() ? keys.front() : *less;
 }
 
@@ -29,8 +29,8 @@ std::size_t power_in_full(const HeadView& h, const Row& powers) {
 /// keys are only masked.
 std::string name_of_scores(const HeadView& h) {
     const std::vector<StepUse> steps = steps_taken(h.plan.config, h.e.source.additive_masks.size());
-    const bool is_biased = std::any_of(steps.begin(), steps.end(),
-                                       [](const StepUse& use) { return use.step.adds_terms; });
+    const bool is_biased =
+        std::ranges::any_of(steps, [](const StepUse& use) { return use.step.adds_terms; });
     const std::string name = h.last_scores();
     return name == "biased_scores" && !is_biased ? "scores_left" : name;
 }
@@ -88,9 +88,8 @@ void write_softmax(HeadView& h) {
 void write_renormalized(HeadView& h) {
     const bool has_steps = h.has("exp_scores");
     const Row scores = has_steps ? h.row(h.last_scores()) : Row{0};
-    const bool is_infinite = std::all_of(scores.begin(), scores.end(), [](double score) {
-        return score == -std::numeric_limits<double>::infinity();
-    });
+    const bool is_infinite = std::ranges::all_of(
+        scores, [](double score) { return score == -std::numeric_limits<double>::infinity(); });
     h.say("renormalize", {.conditions = {{"is_infinite", is_infinite}}});
     if (!has_steps || is_infinite) return show_weights(h);
     write_powers(h);
@@ -114,7 +113,7 @@ void write_dropout(HeadView& h) {
     std::string dropped;
     if (h.has("dropout_mask")) {
         const Row kept = h.row("dropout_mask");
-        dropped = std::to_string(std::count(kept.begin(), kept.end(), 0.0));
+        dropped = std::to_string(std::ranges::count(kept, 0.0));
     }
     h.say("dropout",
           {.conditions = {{"keeps_some", s.dropout < 1}, {"own_seed", s.dropout_seed.has_value()}},

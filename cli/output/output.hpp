@@ -52,7 +52,7 @@ const Row* format_of_suffix(const std::array<Row, N>& formats, const std::string
     const std::string suffix = io::suffix_of_name(path);
     for (const Row& row : formats)
         if (!suffix.empty() && (fit == nullptr || row.*fit) &&
-            std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end())
+            std::ranges::find(row.suffixes, suffix) != row.suffixes.end())
             return &row;
     return nullptr;
 }
@@ -69,7 +69,7 @@ const Row* format_of_name(const std::array<Row, N>& formats, const OutputName& n
     for (const Row& row : formats)
         if (!row.suffixes.front().empty() && (fit == nullptr || row.*fit))
             suffixes.push_back(row.suffixes.front());
-    if (fit != nullptr) std::reverse(suffixes.begin(), suffixes.end());
+    if (fit != nullptr) std::ranges::reverse(suffixes);
     refuse_name(name, suffixes);
 }
 

@@ -83,8 +83,7 @@ void check_files(const Request& request) {
 }
 
 const io::OutputFormat* format_named(std::string_view name) {
-    return std::find_if(io::output_formats.begin(), io::output_formats.end(),
-                        [&](const io::OutputFormat& format) { return format.name == name; });
+    return find_row(io::output_formats, &io::OutputFormat::name, name);
 }
 
 /// The format for a terminal if none is specified. It is JSON if a setting of JSON is given. With
@@ -130,8 +129,8 @@ std::vector<std::string> arrays_only_drawn(const Request& request) {
     std::vector<std::string> drawn;
     if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
     // Drawing reports unknown names, with the names that exist.
-    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(drawn),
-                 [](const std::string& name) { return find_array(name).has_value(); });
+    std::ranges::copy_if(request.plot_array, std::back_inserter(drawn),
+                         [](const std::string& name) { return find_array(name).has_value(); });
     return drawn;
 }
 

@@ -82,8 +82,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     for (const NamedArray& array : report.arrays)
         if (can_be_drawn(array)) drawable.push_back(&array);
     const auto find = [&](const std::string& name) {
-        return std::find_if(drawable.begin(), drawable.end(),
-                            [&](const NamedArray* array) { return array->name == name; });
+        return std::ranges::find(drawable, name, &NamedArray::name);
     };
     if (drawable.empty())
         throw Error(ErrorKind::usage, where,

@@ -78,7 +78,7 @@ private:
 
     bool holds(std::string_view condition) const {
         const std::vector<std::string> names = words_of(with_values(condition));
-        return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
+        return std::ranges::all_of(names, [&](std::string_view name) {
             const bool is_negated = name.starts_with('!');
             if (is_negated) name.remove_prefix(1);
             const auto found = case_.conditions.find(name);

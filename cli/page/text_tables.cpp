@@ -68,8 +68,7 @@ Widths widths_of(const io::Cells& rows, std::size_t columns) {
         std::accumulate(widths.begin(), widths.end(), between_columns * (count - 1));
     if (used > columns) return {};
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return lacks[a] < lacks[b]; });
+    std::ranges::sort(order, {}, [&](std::size_t column) { return lacks[column]; });
     std::size_t left = columns - used;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t more = std::min(lacks[order[i]], left / (count - i));
@@ -102,7 +101,7 @@ std::string word_table(const io::Cells& rows, std::size_t columns) {
     bool was_high = false;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::string row = row_text(rows[r], widths);
-        const bool is_high = std::count(row.begin(), row.end(), '\n') > 2;
+        const bool is_high = std::ranges::count(row, '\n') > 2;
         if (r > 1 && (is_high || was_high)) out += '\n';
         out += row;
         was_high = is_high;

@@ -141,8 +141,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     const bool is_model = !head.layer_numbers.empty();
     for (const io::ArrayView& view : result.arrays()) {
         const auto is_chosen = [&](std::size_t layer) {
-            return given.layers.empty() ||
-                   std::count(given.layers.begin(), given.layers.end(), layer) != 0;
+            return given.layers.empty() || std::ranges::count(given.layers, layer) != 0;
         };
         if (view.is_absent || (view.of_layer && !is_chosen(view.of_layer->layer))) continue;
         Array<double> values = result.read(view, workers, given.csv, &labels).values;
@@ -203,7 +202,7 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
             const bool has_own = head.has_decoder() && std::string_view(stack) == "decoder";
             if (padding && padding->size() + (has_own ? plan.q_len : 0) == plan.kv_len) {
                 Array<double> valid = Array<double>::from_shape({plan.kv_len});
-                std::fill(valid.begin(), valid.end(), 1.0);
+                std::ranges::fill(valid, 1.0);
                 std::copy(padding->begin(), padding->end(), valid.begin());
                 mask.add(BooleanRule(std::move(valid), true));
             }

@@ -146,7 +146,7 @@ private:
         const std::vector<std::int64_t>& offsets = plan.offset.values();
         return *plan.config.causal && !uses_window() && plan.config.kv_lengths.empty() &&
                p.boolean_masks.empty() &&
-               std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
+               std::ranges::all_of(offsets, [](auto x) { return x == 0; });
     }
 
     void add_conditions() {

@@ -282,9 +282,7 @@ void check_sums(const Repro& program, const Result& result) {
 }  // namespace
 
 const ProgramArray* Repro::find(std::string_view operand) const {
-    const auto found = std::find_if(operands.begin(), operands.end(),
-                                    [&](const auto& array) { return array.name == operand; });
-    return found == operands.end() ? nullptr : &*found;
+    return find_row(operands, &ProgramArray::name, operand);
 }
 
 Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool) {

@@ -38,7 +38,7 @@ void check_name(const LanguageRow& language, const Request& request) {
     constexpr std::string_view imported[] = {"math.py",        "numpy.py",   "onnx.py",
                                              "onnxruntime.py", "pathlib.py", "torch.py"};
     const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
-    if (std::find(std::begin(imported), std::end(imported), file) != std::end(imported))
+    if (std::ranges::find(imported, file) != std::end(imported))
         throw Error(ErrorKind::usage, location_of(request, "output"),
                     "a program of this name hides the module " + file.substr(0, file.find('.')) +
                         ", which it imports; expected another name");

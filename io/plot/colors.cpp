@@ -236,7 +236,7 @@ void Magnitudes::begin_matrix() {
 }
 
 void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
-    const double peak = cells.empty() ? 0 : *std::max_element(cells.begin(), cells.end());
+    const double peak = cells.empty() ? 0 : *std::ranges::max_element(cells);
     peak_ = std::max(peak_, peak);
     if (cells.size() < 2 && !is_narrow) return;
     for (double cell : cells) ++counts_[bin_of(cell)];
@@ -300,7 +300,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
     const auto is_half = [](const ScaleTick& tick) {
         return tick.position > 0.3 && tick.position < 0.7;
     };
-    const auto inside = std::find_if(ticks.begin(), ticks.end(), is_half);
+    const auto inside = std::ranges::find_if(ticks, is_half);
     std::vector<ScaleTick> above{{1, end}};
     if (is_even)
         above.insert(above.begin(),
