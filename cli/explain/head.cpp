@@ -138,14 +138,14 @@ void write_head(Explanation& e, std::size_t head) {
     const std::size_t left_out = others.size() - h.shown.size();
     for (const std::size_t key : h.shown) others[key] = 0;
     const double weight = std::accumulate(others.begin(), others.end(), 0.0);
-    h.say("head", {.conditions = {{"is_grouped", g.kv_heads != g.heads},
-                                  {"leaves_out", left_out != 0},
-                                  {"leaves_one", left_out == 1}},
-                   .values = {{"GROUP", std::to_string(g.heads / g.kv_heads)},
-                              {"KEY_HEAD", std::to_string(head * g.kv_heads / g.heads)},
-                              {"SHOWN", std::to_string(h.shown.size())},
-                              {"OTHERS", std::to_string(left_out)},
-                              {"WEIGHT", e.format.number(weight)}}});
+    h.say("head", {{"is_grouped", g.kv_heads != g.heads},
+                   {"leaves_out", left_out != 0},
+                   {"leaves_one", left_out == 1},
+                   {"GROUP", g.heads / g.kv_heads},
+                   {"KEY_HEAD", head * g.kv_heads / g.heads},
+                   {"SHOWN", h.shown.size()},
+                   {"OTHERS", left_out},
+                   {"WEIGHT", e.format.number(weight)}});
     if (g.config.rule) return write_step(h);
     write_scores(h);
     write_mask(h);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,6 +89,16 @@ const Row* format_of_flag(const std::array<Row, N>& formats, const Row* given,
 /// Checks the request's format, which was given, against the name of its file. Errors: kind usage
 /// if the name specifies another format.
 void check_format_of_name(const Request& request, const OutputName& name);
+
+/// A setting that contradicts the others, and why.
+struct Refusal {
+    const char* key;
+    bool applies;
+    const char* text;
+};
+
+/// Errors: kind usage at the first setting that applies.
+void refuse(const Request& request, std::initializer_list<Refusal> refusals);
 
 /// Errors: kind usage for settings that the request's format would ignore or cannot hold.
 void check_style_and_store(const Request& request);

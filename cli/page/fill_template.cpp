@@ -162,6 +162,14 @@ private:
 
 }  // namespace
 
+void TemplateCase::add(TemplateRows rows) {
+    for (const auto& [name, value] : rows)
+        if (value.is_condition)
+            conditions[std::string(name)] = !value.text.empty();
+        else
+            values[std::string(name)] = value.text;
+}
+
 std::string fill_template(std::string_view text, TemplateCase with) {
     Filter filter(std::move(with));
     filter.fill(text, true);

@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/partial/partial.hpp"

@@ -14,7 +14,6 @@
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
 #include "io/file/path.hpp"
-#include "io/plot/colors.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {

@@ -12,7 +12,6 @@
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
-#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 
