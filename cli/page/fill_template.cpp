@@ -139,9 +139,11 @@ private:
         rest = text;
         if (word == "once") {
             if (once_.insert(text).second) add_line(indent + text);
-        } else if (word == "let") {
+        } else if (word == "let" || word == "step") {
             const std::string_view name = take(rest, " ");
-            case_.values.insert_or_assign(std::string(name), std::string(rest));
+            if (word == "step") add_line(indent + std::string(rest));
+            case_.values.insert_or_assign(std::string(name),
+                                          std::string(word == "step" ? take(rest, " ") : rest));
         } else if (word == "append") {
             std::string& to = case_.values[std::string(take(rest, " "))];
             const std::string_view separator = take(rest, " ");

@@ -45,6 +45,7 @@ struct TemplateCase {
 ///     @if NAME !OTHER: LINE the same for one line, which may be any of these;
 ///     @for X in WORD WORD   the lines up to `@end` for each word, which replaces $X in them;
 ///     @let NAME TEXT        sets a value;
+///     @step NAME WORD TEXT  the line `WORD TEXT`, after which the value NAME is WORD;
 ///     @append NAME + TEXT   sets a value to `VALUE + TEXT`, or to TEXT if it is empty;
 ///     @once LINE            a line that is in the text once, with the same values;
 ///     @def NAME X Y         names the lines up to `@end`;

@@ -45,11 +45,8 @@ std::string row_text(const Lines& row, const Widths& widths, bool has_vectors = 
 
 std::size_t longest_word(std::string_view text) {
     std::size_t longest = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        longest = std::max(longest, io::display_width(text.substr(at, end - at)));
-        at = end + 1;
-    }
+    for (const std::string_view word : io::split_text(text, ' '))
+        longest = std::max(longest, io::display_width(word));
     return longest;
 }
 
