@@ -144,6 +144,14 @@ std::string flag_of(const Option& option) {
     return flag_of_key(option.key);
 }
 
+std::string without_dashes(const std::string& word) {
+    return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+std::string all_names_of(const Option& option) {
+    return (option.letter != 0 ? std::string("-") + option.letter + ", " : "") + flag_of(option);
+}
+
 std::string flag_of_key(std::string_view key) {
     std::string flag = "--" + std::string(key);
     std::replace(flag.begin(), flag.end(), '_', '-');

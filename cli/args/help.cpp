@@ -90,8 +90,7 @@ std::vector<ShownOption> shown_options(const Program& program, const CommandRow&
 
 /// "-s, --seed N", without the names of a long choice and the other form of a boolean.
 std::string short_spelling(const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
-    const std::string argument = argument_of(option), flag = letter + flag_of(option);
+    const std::string argument = argument_of(option), flag = all_names_of(option);
     const bool is_long = flag.size() + argument.size() + 5 > short_help_column;
     return flag + (argument.empty() ? "" : is_long ? " NAME" : " " + argument);
 }
@@ -114,9 +113,8 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
 }
 
 std::string spelling_of(const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
     const std::string argument = argument_of(option);
-    return letter + flag_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
+    return all_names_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
            (argument.empty()       ? ""
             : argument.size() > 64 ? " NAME"
                                    : " " + argument);

@@ -42,8 +42,7 @@ bool may_be_named(const Option& option, const std::vector<std::string_view>& das
 /// take several values keep all of them. Both forms of a boolean are one flag for CLI11, which
 /// keeps no order between two flags.
 const CLI::Option* add_flag(CLI::App& app, const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
-    const std::string flag = letter + flag_of(option);
+    const std::string flag = all_names_of(option);
     CLI::Option* const added = is_boolean(option)
                                    ? app.add_flag(flag + ",!--no-" + flag_name(option))
                                : has_value(option) ? app.add_option(flag)

@@ -140,7 +140,7 @@ std::string where_else(const Option& option, Mode mode) {
 std::string unknown_flag(const Program& program, const CommandRow& command,
                          const std::string& flag) {
     const std::string name = "attn " + std::string(command.name), unknown = "unknown flag; ";
-    const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    const std::string bare = without_dashes(flag);
     const bool is_negated = is_negation(program, bare);
     const std::string meant = is_negated ? bare.substr(3) : bare;
     const bool is_letter = meant.size() < 2;  // which may mean anything
@@ -204,7 +204,7 @@ std::string unknown_command(const Program& program, const std::string& word) {
     if (word.empty()) return "an empty word; expected a command: attn --help lists them";
     if (word.starts_with('-') && word != "-") {
         const std::string flag = word.substr(0, word.find('='));
-        const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+        const std::string bare = without_dashes(flag);
         std::string key = as_listed(bare.starts_with("no-") ? bare.substr(3) : bare);
         key = key.substr(1, key.size() - 2);
         const std::string near = did_you_mean(bare, {"help", "version"});

@@ -99,7 +99,7 @@ std::string topic_about(const Option& option, const CommandRow* command) {
 }
 
 bool is_flag(const Option& option, const std::string& word) {
-    std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+    std::string name = without_dashes(word);
     if (word.starts_with('-') && !word.starts_with("--"))
         return name.size() == 1 && name[0] == option.letter;
     std::replace(name.begin(), name.end(), '_', '-');
