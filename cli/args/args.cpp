@@ -29,21 +29,17 @@ bool takes(const CommandRow& command, const Option& option) {
 }
 
 const CommandRow* find_command(const Program& program, std::string_view name) {
-    const auto found = std::find_if(program.commands.begin(), program.commands.end(),
-                                    [&](const CommandRow* row) { return row->name == name; });
+    const auto found = std::ranges::find(program.commands, name, &CommandRow::name);
     return found == program.commands.end() ? nullptr : *found;
 }
 
 bool Args::gives(std::string_view key) const {
-    return std::any_of(flags.begin(), flags.end(),
-                       [&](const FlagValue& flag) { return flag.option->key == key; });
+    return std::ranges::any_of(flags,
+                               [&](const FlagValue& flag) { return flag.option->key == key; });
 }
 
 const FlagValue* Args::find(std::string_view own) const {
-    const Option* const option = &own_option(*this, own);
-    const auto found = std::find_if(flags.begin(), flags.end(),
-                                    [&](const FlagValue& flag) { return flag.option == option; });
-    return found == flags.end() ? nullptr : &*found;
+    return find_row(flags, &FlagValue::option, &own_option(*this, own));
 }
 
 bool Args::has(std::string_view own) const {
@@ -80,7 +76,7 @@ std::optional<std::size_t> Args::place(std::string_view own) const {
     const std::optional<std::string> name = text(own);
     if (!name) return {};
     const auto names = names_of(own_option(*this, own).field);
-    const auto found = std::find(names.begin(), names.end(), *name);
+    const auto found = std::ranges::find(names, *name);
     if (found == names.end()) fail(own);
     return static_cast<std::size_t>(found - names.begin());
 }
@@ -137,9 +133,7 @@ std::string location_of(const FlagValue& flag) {
 }
 
 const Option* find_option(std::span<const Option> options, std::string_view key) {
-    const auto found = std::find_if(options.begin(), options.end(),
-                                    [&](const Option& option) { return option.key == key; });
-    return found == options.end() ? nullptr : &*found;
+    return find_row(options, &Option::key, key);
 }
 
 std::string flag_name(const Option& option) {
@@ -148,6 +142,14 @@ std::string flag_name(const Option& option) {
 
 std::string flag_of(const Option& option) {
     return flag_of_key(option.key);
+}
+
+std::string without_dashes(const std::string& word) {
+    return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+std::string all_names_of(const Option& option) {
+    return (option.letter != 0 ? std::string("-") + option.letter + ", " : "") + flag_of(option);
 }
 
 std::string flag_of_key(std::string_view key) {
@@ -165,7 +167,7 @@ std::vector<std::string_view> names_of(const Field& field) {
 
 bool is_file_name(const Option& option, std::string_view text) {
     const std::vector<std::string_view> names = names_of(option.field);
-    return names_file(option) && std::find(names.begin(), names.end(), text) == names.end();
+    return names_file(option) && std::ranges::find(names, text) == names.end();
 }
 
 std::string argument_of(const Option& option) {
@@ -219,11 +221,10 @@ std::string listed_modes() {
 
 const NameRow* find_other_name(std::string_view table, const std::string& listed_word,
                                std::optional<std::string_view> of) {
-    const auto found =
-        std::find_if(all_other_names.begin(), all_other_names.end(), [&](const NameRow& row) {
-            return row.table == table && (!of || row.of == *of) &&
-                   row.names.find(listed_word) != std::string_view::npos;
-        });
+    const auto found = std::ranges::find_if(all_other_names, [&](const NameRow& row) {
+        return row.table == table && (!of || row.of == *of) &&
+               row.names.find(listed_word) != std::string_view::npos;
+    });
     return found == all_other_names.end() ? nullptr : &*found;
 }
 

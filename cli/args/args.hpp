@@ -128,6 +128,12 @@ inline bool names_file(const Option& option) {
 std::string flag_name(const Option& option);
 std::string flag_of(const Option& option);
 
+/// "-s, --seed", where it has a short flag.
+std::string all_names_of(const Option& option);
+
+/// The text after its leading dashes.
+std::string without_dashes(const std::string& word);
+
 /// "--token-ids" for "token_ids".
 std::string flag_of_key(std::string_view key);
 

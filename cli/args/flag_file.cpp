@@ -314,9 +314,9 @@ private:
     }
 
     bool is_elsewhere(const std::string& key) const {
-        return std::any_of(
-            program_.commands.begin(), program_.commands.end(),
-            [&](const CommandRow* command) { return find_option(command->own, key) != nullptr; });
+        return std::ranges::any_of(program_.commands, [&](const CommandRow* command) {
+            return find_option(command->own, key) != nullptr;
+        });
     }
 
     const std::string& path_;

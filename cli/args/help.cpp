@@ -90,8 +90,7 @@ std::vector<ShownOption> shown_options(const Program& program, const CommandRow&
 
 /// "-s, --seed N", without the names of a long choice and the other form of a boolean.
 std::string short_spelling(const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
-    const std::string argument = argument_of(option), flag = letter + flag_of(option);
+    const std::string argument = argument_of(option), flag = all_names_of(option);
     const bool is_long = flag.size() + argument.size() + 5 > short_help_column;
     return flag + (argument.empty() ? "" : is_long ? " NAME" : " " + argument);
 }
@@ -104,10 +103,8 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
     for (const Option& option : command.own) taken.push_back({&option, help_of(option), "Options"});
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
-        const auto shown =
-            std::find_if(command.shown_flags.begin(), command.shown_flags.end(),
-                         [&](const HelpOverride& own) { return own.key == option.key; });
-        if (shown != command.shown_flags.end())
+        const auto* const shown = find_row(command.shown_flags, &HelpOverride::key, option.key);
+        if (shown != nullptr)
             taken.push_back({&option, shown->help, "Options"});
         else
             taken.push_back({&option, help_of(option), shows_table ? option.group : nullptr});
@@ -116,9 +113,8 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
 }
 
 std::string spelling_of(const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + ", " : "";
     const std::string argument = argument_of(option);
-    return letter + flag_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
+    return all_names_of(option) + (is_boolean(option) ? ", --no-" + flag_name(option) : "") +
            (argument.empty()       ? ""
             : argument.size() > 64 ? " NAME"
                                    : " " + argument);

@@ -29,7 +29,7 @@ struct AddedFlag {
 /// Whether one of these words may be a flag of this option.
 bool may_be_named(const Option& option, const std::vector<std::string_view>& dashed) {
     const std::string name = flag_name(option);
-    return std::any_of(dashed.begin(), dashed.end(), [&](std::string_view word) {
+    return std::ranges::any_of(dashed, [&](std::string_view word) {
         if (word[1] != '-' && option.letter != 0 && word.find(option.letter) != word.npos)
             return true;
         word = word.substr(word[1] == '-' ? 2 : 1);
@@ -42,8 +42,7 @@ bool may_be_named(const Option& option, const std::vector<std::string_view>& das
 /// take several values keep all of them. Both forms of a boolean are one flag for CLI11, which
 /// keeps no order between two flags.
 const CLI::Option* add_flag(CLI::App& app, const Option& option) {
-    const std::string letter = option.letter != 0 ? std::string("-") + option.letter + "," : "";
-    const std::string flag = letter + flag_of(option);
+    const std::string flag = all_names_of(option);
     CLI::Option* const added = is_boolean(option)
                                    ? app.add_flag(flag + ",!--no-" + flag_name(option))
                                : has_value(option) ? app.add_option(flag)
@@ -59,8 +58,8 @@ const CLI::Option* add_flag(CLI::App& app, const Option& option) {
 std::vector<AddedFlag> add_flags(CLI::App& app, const CommandRow& command, const Program& program,
                                  const std::vector<std::string>& words) {
     std::vector<std::string_view> dashed;
-    std::copy_if(words.begin(), words.end(), std::back_inserter(dashed),
-                 [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
+    std::ranges::copy_if(words, std::back_inserter(dashed),
+                         [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
     std::vector<AddedFlag> added;
     added.reserve(1 + command.own.size() + program.options.size());
     const auto add = [&](const Option& option) {
@@ -90,7 +89,7 @@ std::string flag_text(const AddedFlag& added) {
 
 /// After `--` every word is a name. CLI11 would take some for flags.
 void escape_names(std::vector<std::string>& words) {
-    const auto mark = std::find(words.begin(), words.end(), "--");
+    const auto mark = std::ranges::find(words, "--");
     if (mark == words.end()) return;
     for (auto name = words.erase(mark); name != words.end(); ++name)
         if (name->starts_with('-') && *name != "-") name->insert(0, "./");
@@ -130,7 +129,7 @@ void share_values(std::vector<std::string>& words, const std::vector<AddedFlag>&
     for (const AddedFlag& added : flags) {
         if (added.option->value_of == nullptr) continue;
         const std::string flag = flag_of(*added.option);
-        const auto word = std::find(words.begin(), words.end(), flag);
+        const auto word = std::ranges::find(words, flag);
         if (word == words.end()) continue;
         const bool is_alone =
             word + 1 == words.end() || (word[1].starts_with('-') && word[1] != "-");
@@ -272,7 +271,7 @@ Args parse(int argc, const char* const* argv, const Program& program) {
     share_values(words, flags);
     check_words(words, flags);
     try {
-        std::reverse(words.begin(), words.end());  // in CLI11's form
+        std::ranges::reverse(words);  // in CLI11's form
         app.parse(std::move(words));
     } catch (const CLI::CallForHelp&) {
         args.message = short_page(program, *args.command, columns);

@@ -62,7 +62,7 @@ std::string nearest(const Program& program, const CommandRow& command, const std
     const auto add = [&](const Option& option) {
         if (!is_negated || is_boolean(option)) names.push_back(flag_name(option));
     };
-    if (here) std::for_each(command.own.begin(), command.own.end(), add);
+    if (here) std::ranges::for_each(command.own, add);
     for (const Option& option : program.options)
         if ((option.use & as_flag) != 0 && takes(command, option) == here) add(option);
     const std::string near = did_you_mean(meant, names);
@@ -87,7 +87,7 @@ std::string flags_of_letter(const Program& program, const CommandRow& command, c
     const auto add = [&](const Option& option) {
         if (flag_name(option)[0] == letter) flags.push_back(flag_of(option));
     };
-    std::for_each(command.own.begin(), command.own.end(), add);
+    std::ranges::for_each(command.own, add);
     for (const Option& option : program.options)
         if ((option.use & as_flag) != 0 && takes(command, option)) add(option);
     if (flags.empty()) return "attn " + std::string(command.name) + " --help lists the known flags";
@@ -140,7 +140,7 @@ std::string where_else(const Option& option, Mode mode) {
 std::string unknown_flag(const Program& program, const CommandRow& command,
                          const std::string& flag) {
     const std::string name = "attn " + std::string(command.name), unknown = "unknown flag; ";
-    const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    const std::string bare = without_dashes(flag);
     const bool is_negated = is_negation(program, bare);
     const std::string meant = is_negated ? bare.substr(3) : bare;
     const bool is_letter = meant.size() < 2;  // which may mean anything
@@ -204,13 +204,14 @@ std::string unknown_command(const Program& program, const std::string& word) {
     if (word.empty()) return "an empty word; expected a command: attn --help lists them";
     if (word.starts_with('-') && word != "-") {
         const std::string flag = word.substr(0, word.find('='));
-        const std::string bare = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+        const std::string bare = without_dashes(flag);
         std::string key = as_listed(bare.starts_with("no-") ? bare.substr(3) : bare);
         key = key.substr(1, key.size() - 2);
         const std::string near = did_you_mean(bare, {"help", "version"});
         const bool is_short =
-            bare.size() == 1 && std::any_of(program.options.begin(), program.options.end(),
-                                            [&](const Option& o) { return o.letter == bare[0]; });
+            bare.size() == 1 && std::ranges::any_of(program.options, [&](const Option& o) {
+                return o.letter == bare[0];
+            });
         if (is_short || key == config_option.key || find_anywhere(program, key) != nullptr)
             return "a flag before a command; expected it after the command, as in attn self " +
                    flag;
@@ -245,7 +246,7 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
     const std::string start = "unknown key \"" + io::shortened(key) + "\"; ";
     const std::string listed_word = as_listed(key);
     const auto is_known = [&](std::string_view name) {
-        return std::find(known.begin(), known.end(), name) != known.end();
+        return std::ranges::find(known, name) != known.end();
     };
     for (const char* table : {"key", "option"})
         if (const NameRow* const other = find_other_name(table, listed_word);

@@ -10,7 +10,6 @@
 #include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/base/threads.hpp"
-#include "core/layer/layer.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"
 #include "io/text/json_text.hpp"
@@ -84,18 +83,15 @@ void check_answer_format(const Request& request, const io::OutputFormat* packed)
                                     std::string(packed->name) + ", or no such setting");
         return check_style_and_store(request);
     }
-    if (!request.format->json)
-        throw setting_error(request, "format",
-                            request.format->write_archive != nullptr
-                                ? "a batch writes lines of JSON; expected json or ndjson, or "
-                                  "--out-dir DIR as well"
-                                : "a batch writes lines of JSON; expected json or ndjson");
-    if (request.pretty)
-        throw setting_error(request, "pretty", "an answer of a batch is one line; expected false");
-    if (request.store)
-        throw setting_error(request, "store",
-                            "an answer of a batch is JSON, which keeps numbers as computed; "
-                            "expected --out-dir DIR as well, or no such setting");
+    const bool is_json = request.format->json;
+    refuse(request,
+           {{"format", !is_json && request.format->write_archive != nullptr,
+             "a batch writes lines of JSON; expected json or ndjson, or --out-dir DIR as well"},
+            {"format", !is_json, "a batch writes lines of JSON; expected json or ndjson"},
+            {"pretty", request.pretty, "an answer of a batch is one line; expected false"},
+            {"store", request.store.has_value(),
+             "an answer of a batch is JSON, which keeps numbers as computed; expected --out-dir "
+             "DIR as well, or no such setting"}});
 }
 
 Answerer::Answerer(const BatchRequest& batch, io::LoadedModels& models)
@@ -112,8 +108,8 @@ RecordOutcome Answerer::answer(const Record& record) {
         if (Line model = model_request(record, line))
             return answer_model(record, std::move(*model));
         if (!line || batch_.dry_run) return answer_line(record, line, nullptr);
-        const auto alike = std::find_if(alike_.begin(), alike_.end(),
-                                        [&](const Prepared& kind) { return kind.hold(*line); });
+        const auto alike =
+            std::ranges::find_if(alike_, [&](const Prepared& kind) { return kind.hold(*line); });
         if (alike == alike_.end()) return answer_line(record, line, nullptr);
         workers_.set_threads(threads_);
         try {

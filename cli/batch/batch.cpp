@@ -147,7 +147,7 @@ bool holds_something(const BatchRequest& request) {
 }
 
 bool all_regular(const BatchRequest& request) {
-    return std::all_of(request.inputs.begin(), request.inputs.end(), is_regular_file);
+    return std::ranges::all_of(request.inputs, is_regular_file);
 }
 
 /// Answers must not overwrite the requests, or the files that flags name. Reading the output later

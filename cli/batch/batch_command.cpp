@@ -51,7 +51,7 @@ const io::OutputFormat* packed_format(const Request& defaults) {
                                 "is not a format of --out-dir; expected npz or safetensors");
         return defaults.format;
     }
-    return std::find_if(io::output_formats.begin(), io::output_formats.end(), packs);
+    return std::ranges::find_if(io::output_formats, packs);
 }
 
 Request defaults_of(const Args& args) {

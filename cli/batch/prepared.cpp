@@ -134,8 +134,8 @@ std::optional<RecordOutcome> Prepared::answer(const io::InputFile& line, const s
     ReadOperands read = read_operands(request_, {.input = &input}, runtime.pool);
     Operands& operands = read.operands;
     const OperandShapes shapes = shapes_of(operands);
-    const auto planned = std::find_if(planned_.begin(), planned_.end(),
-                                      [&](const Planned& p) { return p.plan.operands == shapes; });
+    const auto planned =
+        std::ranges::find_if(planned_, [&](const Planned& p) { return p.plan.operands == shapes; });
     if (planned == planned_.end()) return {};
     if (read.may_be_nonfinite) check_finite_rows(request_, planned->plan, operands);
     request_.id = id;

@@ -262,9 +262,7 @@ bool holds(const PartLayout& layout, const IndexLine& line, const PackedArrays& 
     const auto is_same = [](const PackedArray& a, const PackedArray& b) {
         return a.name == b.name && a.type.element == b.type.element && a.type.shape == b.type.shape;
     };
-    if (!std::equal(line.arrays.begin(), line.arrays.end(), packed.arrays.begin(),
-                    packed.arrays.end(), is_same))
-        return false;
+    if (!std::ranges::equal(line.arrays, packed.arrays, is_same)) return false;
     if (line.arrays.empty()) return true;
     const auto bytes = io::Bytes::open(io::path_in(layout.folder, line.file),
                                        {.regular_only = true, .is_own_output = true});

@@ -46,7 +46,7 @@ bool is_torn_answer(std::string_view line, const Record& record, bool is_index) 
         agree(line, bare + '"' + std::string(layers_key) + "\":["))
         return true;
     if (is_index) return agree(line, bare + '"' + std::string(record_key) + "\":");
-    return std::any_of(emitted_arrays.begin(), emitted_arrays.end(), [&](const ArrayRow& array) {
+    return std::ranges::any_of(emitted_arrays, [&](const ArrayRow& array) {
         return agree(line, bare + '"' + std::string(array.name) + "\":[");
     });
 }
@@ -72,9 +72,8 @@ bool is_bare(const io::JsonDocument& document) {
     members = members.subspan(document.find(std::string(io::passed_on_key)) == nullptr ? 1 : 2);
     if (members.empty()) return false;
     if (members.front().key == layers_key) return true;
-    return std::all_of(members.begin(), members.end(), [](const io::JsonMember& member) {
-        return find_array(member.key).has_value();
-    });
+    return std::ranges::all_of(
+        members, [](const io::JsonMember& member) { return find_array(member.key).has_value(); });
 }
 
 /// The answer must have the settings that its record has now. A default id is a line number, which

@@ -15,7 +15,6 @@
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
-#include "core/layer/layer.hpp"
 #include "core/layer/mask_rows.hpp"
 #include "io/file/output.hpp"
 #include "io/file/path.hpp"

@@ -28,46 +28,45 @@ Words known_words(const Explanation& e) {
     const Settings& s = e.settings();
     const Request& request = e.request;
     const std::int64_t offset = g.offset.of(e.batch);
-    Words known{
-        .conditions = {{"linear", g.config.rule.has_value()},
-                       {"dropout", g.config.dropout != 0},
-                       {"only_kept", e.has_only_kept()},
-                       {"several_heads", g.heads > 1},
-                       {"of_context", row_of(g.config.mode).context},
-                       {"of_layer", !e.source.layer.empty()},
-                       {"is_result", e.is_result()},
-                       {"is_stored", e.source.is_stored},
-                       {"wrapper", s.style == Style::wrapper},
-                       {"draws_parameters", e.draws_parameters()},
-                       {"draws_inputs", !s.drawn_shape().empty()},
-                       {"draws_words", request.text.has_value()},
-                       {"projects", g.projects},
-                       {"out_proj", *g.config.out_proj},
-                       {"rope", s.rope.has_value()},
-                       {"has_past", g.past_len != 0},
-                       {"has_past_state", !g.operands.past_state.empty()},
-                       {"has_sink", !s.sink.empty()},
-                       {"masks_first", s.mask_method == MaskMethod::neg_inf},
-                       {"own_key", e.own_key().has_value()},
-                       {"moves_queries", offset != 0},
-                       {"moves_back", offset < 0}},
-        .values = {{"QUERY_LABEL", e.query_label()},
-                   {"QUERY", std::to_string(e.query())},
-                   {"CALLED", e.called()},
-                   {"COMMAND", command_of(e)},
-                   {"POSITION", std::to_string(e.position())},
-                   {"OFFSET", std::to_string(std::abs(offset))},
-                   {"FILE", io::one_line(e.source.file)},
-                   {"SEED", request.has("seed") ? e.source_of("seed") : "--seed 0, the default"},
-                   {"BATCH", std::to_string(e.batch)},
-                   {"BATCHES", std::to_string(g.batch)},
-                   {"HEADS", std::to_string(g.heads)},
-                   {"KV_HEADS", std::to_string(g.kv_heads)},
-                   {"Q_LEN", std::to_string(g.q_len)},
-                   {"KV_LEN", std::to_string(g.kv_len)},
-                   {"D_IN", std::to_string(g.d_in)},
-                   {"D_K", std::to_string(g.d_k)},
-                   {"D_V", std::to_string(g.d_v)}}};
+    Words known{{"linear", g.config.rule.has_value()},
+                {"dropout", g.config.dropout != 0},
+                {"only_kept", e.has_only_kept()},
+                {"several_heads", g.heads > 1},
+                {"of_context", row_of(g.config.mode).context},
+                {"of_layer", !e.source.layer.empty()},
+                {"is_result", e.is_result()},
+                {"is_stored", e.source.is_stored},
+                {"wrapper", s.style == Style::wrapper},
+                {"draws_parameters", e.draws_parameters()},
+                {"draws_inputs", !s.drawn_shape().empty()},
+                {"draws_words", request.text.has_value()},
+                {"projects", g.projects},
+                {"out_proj", *g.config.out_proj},
+                {"rope", s.rope.has_value()},
+                {"has_past", g.past_len != 0},
+                {"has_past_state", !g.operands.past_state.empty()},
+                {"has_sink", !s.sink.empty()},
+                {"masks_first", s.mask_method == MaskMethod::neg_inf},
+                {"own_key", e.own_key().has_value()},
+                {"moves_queries", offset != 0},
+                {"moves_back", offset < 0},
+                {"QUERY_LABEL", e.query_label()},
+                {"QUERY", e.query()},
+                {"CALLED", e.called()},
+                {"COMMAND", command_of(e)},
+                {"POSITION", std::to_string(e.position())},
+                {"OFFSET", std::to_string(std::abs(offset))},
+                {"FILE", io::one_line(e.source.file)},
+                {"SEED", request.has("seed") ? e.source_of("seed") : "--seed 0, the default"},
+                {"BATCH", e.batch},
+                {"BATCHES", g.batch},
+                {"HEADS", g.heads},
+                {"KV_HEADS", g.kv_heads},
+                {"Q_LEN", g.q_len},
+                {"KV_LEN", g.kv_len},
+                {"D_IN", g.d_in},
+                {"D_K", g.d_k},
+                {"D_V", g.d_v}};
     for (const ArrayRow& array : all_arrays)
         known.conditions.emplace(array.name, e.arrays.has(array.name));
     for (const Option& option : options()) {
@@ -105,9 +104,9 @@ std::vector<std::size_t> Explanation::shown_keys(std::size_t head) const {
     const Row weights = shares(head);
     const std::optional<std::size_t> own = own_key();
     std::vector<std::size_t> keys = largest_of(weights, format.most());
-    if (!own || std::binary_search(keys.begin(), keys.end(), *own)) return keys;
+    if (!own || std::ranges::binary_search(keys, *own)) return keys;
     keys = largest_of(weights, format.most() - 1);
-    keys.insert(std::lower_bound(keys.begin(), keys.end(), *own), *own);
+    keys.insert(std::ranges::lower_bound(keys, *own), *own);
     return keys;
 }
 
@@ -285,7 +284,7 @@ std::string NumberFormat::products(const Row& a, const Row& b, double result,
                                    std::optional<double> bias,
                                    const std::optional<ShownTerms>& shown) const {
     Row products(a.size());
-    std::transform(a.begin(), a.end(), b.begin(), products.begin(), std::multiplies<>());
+    std::ranges::transform(a, b, products.begin(), std::multiplies<>());
     const std::size_t count = std::min(most_, products.size());
     return sum(products,
                shown ? *shown
@@ -307,10 +306,9 @@ std::vector<std::size_t> largest_of(const Row& values, std::size_t most) {
         return std::isnan(values[i]) ? std::numeric_limits<double>::infinity()
                                      : std::abs(values[i]);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](std::size_t a, std::size_t b) { return size_of(a) > size_of(b); });
+    std::ranges::stable_sort(all, std::greater<>(), size_of);
     all.resize(most);
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     return all;
 }
 

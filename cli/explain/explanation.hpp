@@ -288,7 +288,7 @@ struct HeadView {
     std::string last_scores() const;
 
     std::size_t count_masked() const {
-        return static_cast<std::size_t>(std::count(mask.begin(), mask.end(), 0.0));
+        return static_cast<std::size_t>(std::ranges::count(mask, 0.0));
     }
     /// Whether masked keys enter the softmax as -Infinity.
     bool masks_before_softmax() const {

@@ -60,14 +60,14 @@ std::string HeadView::last_scores() const {
 
 std::size_t HeadView::key_in_full() const {
     const Row shares = e.shares(head);
-    const auto largest = std::max_element(shares.begin(), shares.end()) - shares.begin();
+    const auto largest = std::ranges::max_element(shares) - shares.begin();
     return e.own_key().value_or(static_cast<std::size_t>(largest));
 }
 
 ShownTerms HeadView::shown_terms(bool only_visible) const {
     ShownTerms terms;
-    std::copy_if(shown.begin(), shown.end(), std::back_inserter(terms.places),
-                 [&](std::size_t key) { return !only_visible || mask[key] != 0; });
+    std::ranges::copy_if(shown, std::back_inserter(terms.places),
+                         [&](std::size_t key) { return !only_visible || mask[key] != 0; });
     terms.others = mask.size() - (only_visible ? count_masked() : 0) - terms.places.size();
     return terms;
 }
@@ -138,14 +138,14 @@ void write_head(Explanation& e, std::size_t head) {
     const std::size_t left_out = others.size() - h.shown.size();
     for (const std::size_t key : h.shown) others[key] = 0;
     const double weight = std::accumulate(others.begin(), others.end(), 0.0);
-    h.say("head", {.conditions = {{"is_grouped", g.kv_heads != g.heads},
-                                  {"leaves_out", left_out != 0},
-                                  {"leaves_one", left_out == 1}},
-                   .values = {{"GROUP", std::to_string(g.heads / g.kv_heads)},
-                              {"KEY_HEAD", std::to_string(head * g.kv_heads / g.heads)},
-                              {"SHOWN", std::to_string(h.shown.size())},
-                              {"OTHERS", std::to_string(left_out)},
-                              {"WEIGHT", e.format.number(weight)}}});
+    h.say("head", {{"is_grouped", g.kv_heads != g.heads},
+                   {"leaves_out", left_out != 0},
+                   {"leaves_one", left_out == 1},
+                   {"GROUP", g.heads / g.kv_heads},
+                   {"KEY_HEAD", head * g.kv_heads / g.heads},
+                   {"SHOWN", h.shown.size()},
+                   {"OTHERS", left_out},
+                   {"WEIGHT", e.format.number(weight)}});
     if (g.config.rule) return write_step(h);
     write_scores(h);
     write_mask(h);

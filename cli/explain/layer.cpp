@@ -44,9 +44,8 @@ std::vector<std::size_t> by_size(const Row& weights) {
     std::vector<std::size_t> order(weights.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::erase_if(order, [&](std::size_t key) { return weights[key] == 0; });
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::abs(weights[a]) > std::abs(weights[b]);
-    });
+    std::ranges::stable_sort(order, std::greater<>(),
+                             [&](std::size_t key) { return std::abs(weights[key]); });
     return order;
 }
 
@@ -109,7 +108,7 @@ std::string shares_text(const Explanation& e, std::size_t head) {
         text += " and " + std::to_string(largest.others) + " more " + percent(largest.rest);
     if (text.empty()) {
         const Row mask = e.arrays.row("mask", head);
-        const bool masks_all = std::count(mask.begin(), mask.end(), 0.0) == std::ssize(mask);
+        const bool masks_all = std::ranges::count(mask, 0.0) == std::ssize(mask);
         text = masks_all ? "nothing, every key is masked" : "nothing, every weight is 0";
     }
     // Renormalized weights include the sink's share.
@@ -158,17 +157,16 @@ void write_question(Explanation& e) {
     };
     std::string who = e.called();
     if (who.starts_with('q')) who[0] = 'Q';
-    e.say("answer", {.values = {{"WHO", who}, {"SHARES", answer_words(e)}}});
+    e.say("answer", {{"WHO", who}, {"SHARES", answer_words(e)}});
     const bool draws_tokens = is("draws_inputs") || is("draws_words");
-    e.say(
-        "question",
-        {.conditions = {{"random", draws_tokens || is("draws_parameters")},
-                        {"draws_several", draws_tokens && is("draws_parameters")},
-                        {"draws_input_alone", is("draws_inputs") && !is("draws_parameters")},
-                        {"several_batches", e.plan.batch > 1},
-                        {"some_heads", e.end_head - e.first_head != e.plan.heads},
-                        {"is_lacking", !e.source.lacking.empty()}},
-         .values = {{"FIRST_HEAD", std::to_string(e.first_head)}, {"LACKING", e.source.lacking}}});
+    e.say("question", {{"random", draws_tokens || is("draws_parameters")},
+                       {"draws_several", draws_tokens && is("draws_parameters")},
+                       {"draws_input_alone", is("draws_inputs") && !is("draws_parameters")},
+                       {"several_batches", e.plan.batch > 1},
+                       {"some_heads", e.end_head - e.first_head != e.plan.heads},
+                       {"is_lacking", !e.source.lacking.empty()},
+                       {"FIRST_HEAD", e.first_head},
+                       {"LACKING", e.source.lacking}});
 }
 
 std::string id_text(const Explanation& e) {
@@ -183,13 +181,13 @@ void write_embedding(Explanation& e) {
     const std::size_t position =
         e.plan.past_len + e.query() + e.request.position_offset.value_or(0);
     const std::optional<double>& scale = e.request.embedding_scale;
-    e.say("embedding", {.values = {{"IDS", std::string(names.ids)},
-                                   {"TOKEN_ID", id_text(e)},
-                                   {"EMBEDDING_SCALE", scale ? io::number_text(*scale) : ""},
-                                   {"SEGMENTS", std::string(names.segments)},
-                                   {"POSITIONS", std::string(names.positions)},
-                                   {"POSITION_ID", std::to_string(position)},
-                                   {"NORM", std::string(names.norm)}}});
+    e.say("embedding", {{"IDS", names.ids},
+                        {"TOKEN_ID", id_text(e)},
+                        {"EMBEDDING_SCALE", scale ? io::number_text(*scale) : ""},
+                        {"SEGMENTS", names.segments},
+                        {"POSITIONS", names.positions},
+                        {"POSITION_ID", position},
+                        {"NORM", names.norm}});
 }
 
 /// The norm that a model applies before the layer: its statistics of the row, as `normalise`
@@ -209,34 +207,34 @@ void write_norm(Explanation& e) {
     variance /= count;
     const NumberFormat& f = e.format;
     const std::string epsilon = io::number_text(norm ? norm->eps : e.request.norm_eps.value_or(0));
-    e.say("norm", {.conditions = {{"rms", is_rms}, {"one_more", form == NormForm::rms_plus_one}},
-                   .values = {{"MEAN", f.number(mean)},
-                              {"VARIANCE", f.number(variance)},
-                              {"EPSILON", epsilon},
-                              {"EPSILON_SOURCE",
-                               e.request.has("norm_eps") ? e.source_of("norm_eps") : "the model's"},
-                              {"X", f.factor(before[0])},
-                              {"X_ALONE", f.number(before[0])},
-                              {"MEAN_FACTOR", f.factor(mean)},
-                              {"WEIGHT", norm ? f.factor(norm->weight[0]) : ""},
-                              {"BIAS", norm && !norm->bias.empty() ? f.factor(norm->bias[0]) : ""},
-                              {"FIRST", f.number(after[0])},
-                              {"ROW", f.row(after)}}});
+    e.say("norm",
+          {{"rms", is_rms},
+           {"one_more", form == NormForm::rms_plus_one},
+           {"MEAN", f.number(mean)},
+           {"VARIANCE", f.number(variance)},
+           {"EPSILON", epsilon},
+           {"EPSILON_SOURCE", e.request.has("norm_eps") ? e.source_of("norm_eps") : "the model's"},
+           {"X", f.factor(before[0])},
+           {"X_ALONE", f.number(before[0])},
+           {"MEAN_FACTOR", f.factor(mean)},
+           {"WEIGHT", norm ? f.factor(norm->weight[0]) : ""},
+           {"BIAS", norm && !norm->bias.empty() ? f.factor(norm->bias[0]) : ""},
+           {"FIRST", f.number(after[0])},
+           {"ROW", f.row(after)}});
 }
 
 void write_input(Explanation& e) {
     if (!e.source.layer.empty()) return e.say("input_of_layer");
     if (!e.plan.projects)
-        return e.say("input_of_operator",
-                     {.conditions = {{"packed", e.plan.packed && e.plan.heads > 1}}});
+        return e.say("input_of_operator", {{"packed", e.plan.packed && e.plan.heads > 1}});
     if (!e.arrays.has("inputs")) return;
-    e.say("input", {.conditions = {{"one_column", e.plan.d_in == 1},
-                                   {"is_next_layer", e.request.is_next_layer}},
-                    .values = {{"SHAPE", e.arrays.shape("inputs")},
-                               {"EXAMPLE", io::one_line(e.request.example.value_or(""))},
-                               {"INPUTS", e.request.has("inputs") ? e.source_of("inputs") : ""},
-                               {"TOKEN_ID", e.arrays.has("token_ids") ? id_text(e) : ""},
-                               {"ROW", e.format.row(e.arrays.row("inputs"))}}});
+    e.say("input", {{"one_column", e.plan.d_in == 1},
+                    {"is_next_layer", e.request.is_next_layer},
+                    {"SHAPE", e.arrays.shape("inputs")},
+                    {"EXAMPLE", io::one_line(e.request.example.value_or(""))},
+                    {"INPUTS", e.request.has("inputs") ? e.source_of("inputs") : ""},
+                    {"TOKEN_ID", e.arrays.has("token_ids") ? id_text(e) : ""},
+                    {"ROW", e.format.row(e.arrays.row("inputs"))}});
     write_embedding(e);
     e.draw("inputs", 0, "The input, a row for each token");
     if (e.arrays.has("normed_inputs")) write_norm(e);
@@ -281,12 +279,12 @@ void write_projections(Explanation& e) {
     const TraceArrays& arrays = e.arrays;
     const Settings& s = e.settings();
     const bool is_cross = row_of(s.mode).context;
-    e.say("projections", {.conditions = {{"skips_draws", s.rng_skip != 0},
-                                         {"init_none", s.init == Init::none},
-                                         {"qkv_biases", e.plan.config.qkv_bias}},
-                          .values = {{"WEIGHTS", e.operand_source("weights")},
-                                     {"INIT", std::string(name_of(init_names, s.init))},
-                                     {"CONTEXT", is_cross ? e.operand_source("context") : ""}}});
+    e.say("projections", {{"skips_draws", s.rng_skip != 0},
+                          {"init_none", s.init == Init::none},
+                          {"qkv_biases", e.plan.config.qkv_bias},
+                          {"WEIGHTS", e.operand_source("weights")},
+                          {"INIT", name_of(init_names, s.init)},
+                          {"CONTEXT", is_cross ? e.operand_source("context") : ""}});
     if (!arrays.has("W_query")) return;
     const char* x = arrays.has("normed_inputs") ? "normed_inputs" : "inputs";
     const char* source = is_cross ? "context" : x;
@@ -302,7 +300,7 @@ void write_projections(Explanation& e) {
     }
     e.page->table({.cells = cells, .may_split = true});
     const bool rows_make = arrays.find("W_query")->axes.back() == "d_in";
-    e.say("parameters", {.conditions = {{"rows_make", rows_make}}});
+    e.say("parameters", {{"rows_make", rows_make}});
     show_parameters(e);
 }
 
@@ -316,16 +314,16 @@ void write_concatenated(Explanation& e) {
     }
     const std::string width = std::to_string(concatenated.size());
     if (e.plan.heads > 1)
-        e.say("concatenated", {.values = {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}}});
+        e.say("concatenated", {{"ROW", e.format.row(concatenated)}, {"WIDTH", width}});
     if (!arrays.has("W_out") || (*e.plan.config.out_bias && !arrays.has("b_out"))) return;
     std::optional<double> bias;
     if (arrays.has("b_out")) bias = arrays.row("b_out")[0];
     e.say("output_projection",
-          {.values = {{"WIDTH", width},
-                      {"W_OUT", arrays.shape("W_out")},
-                      {"B_OUT", bias ? arrays.shape("b_out") : ""},
-                      {"SUM", e.format.products(concatenated, arrays.weights_of("W_out", 0, 0),
-                                                arrays.row("context_vectors")[0], bias)}}});
+          {{"WIDTH", width},
+           {"W_OUT", arrays.shape("W_out")},
+           {"B_OUT", bias ? arrays.shape("b_out") : ""},
+           {"SUM", e.format.products(concatenated, arrays.weights_of("W_out", 0, 0),
+                                     arrays.row("context_vectors")[0], bias)}});
 }
 
 void write_context_vector(Explanation& e) {
@@ -341,11 +339,10 @@ void write_context_vector(Explanation& e) {
             std::to_string(row.size()) + ")\n";
     }
     lines.pop_back();
-    e.say("context_vector",
-          {.conditions = {{"is_checked", has_heads && !e.source.is_stored},
-                          {"is_concatenated", is_concatenated}},
-           .values = {{"LINES", lines},
-                      {"SHARES_OF_VALUES", e.plan.config.rule ? "" : shares_of_values(e)}}});
+    e.say("context_vector", {{"is_checked", has_heads && !e.source.is_stored},
+                             {"is_concatenated", is_concatenated},
+                             {"LINES", lines},
+                             {"SHARES_OF_VALUES", e.plan.config.rule ? "" : shares_of_values(e)}});
 }
 
 }  // namespace
@@ -363,9 +360,10 @@ void write_after_heads(Explanation& e) {
     else if (!e.source.layer.empty() && e.arrays.has("head_outputs"))
         e.say("outputs_of_layer");
     const int decimals = e.format.decimals();
-    e.say("sizes", {.conditions = {{"has_d_in", e.plan.d_in != 0}, {"one_digit", decimals == 1}},
-                    .values = {{"DTYPE", std::string(name_of(dtype_names, e.plan.config.dtype))},
-                               {"DECIMALS", std::to_string(decimals)}}});
+    e.say("sizes", {{"has_d_in", e.plan.d_in != 0},
+                    {"one_digit", decimals == 1},
+                    {"DTYPE", name_of(dtype_names, e.plan.config.dtype)},
+                    {"DECIMALS", std::to_string(decimals)}});
 }
 
 }  // namespace attn::cli

@@ -28,27 +28,27 @@ void write_rotation(HeadView& h) {
     const std::size_t partner = is_half ? *s.rope_dims / 2 : 1, key = h.key_in_full();
     const double angle = static_cast<double>(position) * h.plan.rope.frequencies().front();
     const bool shows_key = key >= past && h.has("unrotated_keys") && h.has("present_key");
-    Words words{.conditions = {{"rope_half", is_half},
-                               {"slowed", !s.rope_scaling.empty()},
-                               {"turns_some", *s.rope_dims < h.plan.d_k},
-                               {"at_start", position == 0},
-                               {"shows_key", shows_key}},
-                .values = {{"DIMS", std::to_string(*s.rope_dims)},
-                           {"HALF", std::to_string(*s.rope_dims / 2)},
-                           {"BASE", io::number_text(*s.rope_base)},
-                           {"AT", std::to_string(position)},
-                           {"BEFORE", f.row(before)},
-                           {"X", f.factor(before[0])},
-                           {"Y", f.factor(before[partner])},
-                           {"ANGLE", f.factor(angle)},
-                           {"FIRST", f.number(after[0])},
-                           {"AFTER", f.row(after)}}};
+    Words words{{"rope_half", is_half},
+                {"slowed", !s.rope_scaling.empty()},
+                {"turns_some", *s.rope_dims < h.plan.d_k},
+                {"at_start", position == 0},
+                {"shows_key", shows_key},
+                {"DIMS", *s.rope_dims},
+                {"HALF", *s.rope_dims / 2},
+                {"BASE", io::number_text(*s.rope_base)},
+                {"AT", position},
+                {"BEFORE", f.row(before)},
+                {"X", f.factor(before[0])},
+                {"Y", f.factor(before[partner])},
+                {"ANGLE", f.factor(angle)},
+                {"FIRST", f.number(after[0])},
+                {"AFTER", f.row(after)}};
     if (shows_key) {
         const Row key_before = h.e.arrays.row("unrotated_keys", h.head, key - past);
-        words.values["KEY_LABEL"] = h.e.key_label(key);
-        words.values["KEY"] = std::to_string(key - past);
-        words.values["KEY_BEFORE"] = f.row(key_before);
-        words.values["KEY_AFTER"] = f.row(h.e.arrays.row("present_key", h.head, key));
+        words.add({{"KEY_LABEL", h.e.key_label(key)},
+                   {"KEY", key - past},
+                   {"KEY_BEFORE", f.row(key_before)},
+                   {"KEY_AFTER", f.row(h.e.arrays.row("present_key", h.head, key))}});
     }
     h.say("rotary", std::move(words));
 }
@@ -65,21 +65,23 @@ void write_query(HeadView& h) {
                               (h.has("b_query") || !g.config.qkv_bias),
                is_wrapper = e.settings().style == Style::wrapper;
     const Row numbers = h.row(query.row().name);
-    Words words{.conditions = {{"is_projected", is_projected}, {"turned", is_turned}},
-                .values = {{"PLACE", e.place(query, h.head)}, {"ROW", e.format.row(numbers)}}};
+    Words words{{"is_projected", is_projected},
+                {"turned", is_turned},
+                {"PLACE", e.place(query, h.head)},
+                {"ROW", e.format.row(numbers)}};
     if (is_projected) {
         const std::size_t first = is_wrapper ? 0 : h.head * g.d_k;
         std::optional<double> bias;
         if (h.has("b_query")) bias = h.row("b_query")[first];
         const bool is_row = e.arrays.find("W_query")->axes.back() == "d_in";
-        words.conditions["shares_matrix"] = !is_wrapper && g.heads > 1;
-        words.values["X"] = e.place(input);
-        words.values["LINE"] = is_row ? "row" : "column";
-        words.values["FIRST"] = std::to_string(first);
-        words.values["LAST"] = std::to_string(first + g.d_k - 1);
-        words.values["SUM"] =
-            e.format.products(e.arrays.row(input.row().name),
-                              e.arrays.weights_of("W_query", h.head, first), numbers[0], bias);
+        words.add({{"shares_matrix", !is_wrapper && g.heads > 1},
+                   {"X", e.place(input)},
+                   {"LINE", is_row ? "row" : "column"},
+                   {"FIRST", first},
+                   {"LAST", first + g.d_k - 1},
+                   {"SUM", e.format.products(e.arrays.row(input.row().name),
+                                             e.arrays.weights_of("W_query", h.head, first),
+                                             numbers[0], bias)}});
     }
     h.say("query", std::move(words));
     if (is_rotated(h)) write_rotation(h);
@@ -90,19 +92,19 @@ void write_products(HeadView& h) {
     const Explanation& e = h.e;
     const bool has_products = h.has("queries") && h.has("present_key");
     if (!has_products) {
-        h.say("scores", {.conditions = {{"has_products", false}}});
+        h.say("scores", {{"has_products", false}});
         return h.show_by_key({{"scores", h.row("scores")}});
     }
     const std::vector<Row> keys = h.rows("present_key", h.plan.kv_len);
     const std::size_t key = h.key_in_full();
     h.say("scores",
-          {.conditions = {{"has_products", true}, {"turned", e.settings().rope && !is_rotated(h)}},
-           .values = {
-               {"PAST", std::to_string(h.plan.past_len)},
-               {"PAST_KEY", e.operand_source("past_key")},
-               {"KEY_LABEL", e.key_label(key)},
-               {"KEY", std::to_string(key)},
-               {"SUM", e.format.products(h.row("queries"), keys[key], h.row("scores")[key])}}});
+          {{"has_products", true},
+           {"turned", e.settings().rope && !is_rotated(h)},
+           {"PAST", h.plan.past_len},
+           {"PAST_KEY", e.operand_source("past_key")},
+           {"KEY_LABEL", e.key_label(key)},
+           {"KEY", key},
+           {"SUM", e.format.products(h.row("queries"), keys[key], h.row("scores")[key])}});
     h.show_vectors("scores", h.plan.past_len == 0 ? "keys" : "present_key", keys,
                    "d_k " + std::to_string(h.plan.d_k));
 }
@@ -120,23 +122,22 @@ Words step_words(const HeadView& h, const StepUse& use) {
                is_second = !is_geometric && h.head >= power;
     const std::size_t of = is_geometric ? heads : is_second ? 2 * power : power;
     const std::vector<std::string>& masks = e.source.additive_masks;
-    return {
-        .conditions = {{"scale_is_one", !e.request.has("scale") && !has_init},
-                       {"scale_is_root", *plan.config.scale == root},
-                       {"has_init", has_init},
-                       {"is_geometric", !slopes_given && is_geometric},
-                       {"has_formula", !slopes_given},
-                       {"has_two_formulas", !slopes_given && !is_geometric}},
-        .values = {{"SCALE", e.format.number(*plan.config.scale)},
-                   {"EXACT_SCALE", io::number_text(*plan.config.scale)},
-                   {"ROOT", e.format.number(root)},
-                   {"SOFTCAP", io::number_text(plan.config.softcap)},
-                   {"STEP", std::to_string(is_second ? 2 * (h.head - power) + 1 : h.head + 1)},
-                   {"OF", std::to_string(of)},
-                   {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},
-                   {"POWER", std::to_string(power)},
-                   {"TWICE", std::to_string(2 * power)},
-                   {"MASK", use.index < masks.size() ? e.operand_source(masks[use.index]) : ""}}};
+    return {{"scale_is_one", !e.request.has("scale") && !has_init},
+            {"scale_is_root", *plan.config.scale == root},
+            {"has_init", has_init},
+            {"is_geometric", !slopes_given && is_geometric},
+            {"has_formula", !slopes_given},
+            {"has_two_formulas", !slopes_given && !is_geometric},
+            {"SCALE", e.format.number(*plan.config.scale)},
+            {"EXACT_SCALE", io::number_text(*plan.config.scale)},
+            {"ROOT", e.format.number(root)},
+            {"SOFTCAP", io::number_text(plan.config.softcap)},
+            {"STEP", is_second ? 2 * (h.head - power) + 1 : h.head + 1},
+            {"OF", of},
+            {"SLOPE", e.format.number(alibi_slope(plan.config, heads, h.head))},
+            {"POWER", power},
+            {"TWICE", 2 * power},
+            {"MASK", use.index < masks.size() ? e.operand_source(masks[use.index]) : ""}};
 }
 
 /// Shows each active step, with the scores before and after it.
@@ -167,7 +168,7 @@ namespace {
 
 /// `2 of 6 keys: 2 "starts" to 3 "with"`: those at which `allowed` is 0.
 std::string counted_keys(const HeadView& h, const Row& allowed) {
-    std::string text = std::to_string(std::count(allowed.begin(), allowed.end(), 0.0));
+    std::string text = std::to_string(std::ranges::count(allowed, 0.0));
     (text += " of ") += std::to_string(allowed.size()) + " keys";
     std::size_t runs = 0;
     for (std::size_t key = 0; key < allowed.size(); ++key) {
@@ -206,19 +207,19 @@ std::vector<Rule> rules_of(const HeadView& h) {
 
 void write_rule(HeadView& h, const Rule& rule, const Row& allowed) {
     const Plan& g = h.plan;
-    const auto masked = std::count(allowed.begin(), allowed.end(), 0.0);
-    Words words{.conditions = {{"keeps_true", g.keeps_true()},
-                               {"masks_none", masked == 0},
-                               {"masks_all", masked == std::ssize(allowed)}},
-                .values = {{"OPERAND", rule.operand}, {"KEYS", counted_keys(h, allowed)}}};
-    if (!g.config.window.empty()) {
-        words.conditions["has_left"] = g.config.window[0] >= 0;
-        words.conditions["has_right"] = g.config.window[1] >= 0;
-        words.values["FIRST"] = end_of_window('-', g.config.window[0]);
-        words.values["LAST"] = end_of_window('+', g.config.window[1]);
-    }
+    const auto masked = std::ranges::count(allowed, 0.0);
+    Words words{{"keeps_true", g.keeps_true()},
+                {"masks_none", masked == 0},
+                {"masks_all", masked == std::ssize(allowed)},
+                {"OPERAND", rule.operand},
+                {"KEYS", counted_keys(h, allowed)}};
+    if (const auto& window = g.config.window; !window.empty())
+        words.add({{"has_left", window[0] >= 0},
+                   {"has_right", window[1] >= 0},
+                   {"FIRST", end_of_window('-', window[0])},
+                   {"LAST", end_of_window('+', window[1])}});
     if (!g.config.kv_lengths.empty())
-        words.values["LENGTH"] = std::to_string(g.config.kv_lengths[h.e.batch]);
+        words.add({{"LENGTH", std::to_string(g.config.kv_lengths[h.e.batch])}});
     h.say(rule.allowed.row().name, std::move(words));
 }
 
@@ -231,13 +232,11 @@ bool write_unknown_masks(HeadView& h, const Row& allowed) {
         if (allowed[key] != 0 && h.mask[key] == 0) others[key] = 0;
         if (h.e.source.has_unknown_mask && h.mask[key] != 0 && weights[key] == 0) zeros[key] = 0;
     }
-    const auto has_some = [](const Row& row) {
-        return std::find(row.begin(), row.end(), 0.0) != row.end();
-    };
+    const auto has_some = [](const Row& row) { return std::ranges::find(row, 0.0) != row.end(); };
     if (has_some(others))
-        h.say("other_masks", {.conditions = {{"follows_rules", has_some(allowed)}},
-                              .values = {{"KEYS", counted_keys(h, others)}}});
-    if (has_some(zeros)) h.say("zeros", {.values = {{"KEYS", counted_keys(h, zeros)}}});
+        h.say("other_masks",
+              {{"follows_rules", has_some(allowed)}, {"KEYS", counted_keys(h, others)}});
+    if (has_some(zeros)) h.say("zeros", {{"KEYS", counted_keys(h, zeros)}});
     return !has_some(zeros);
 }
 

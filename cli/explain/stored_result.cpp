@@ -110,8 +110,7 @@ bool is_rounded(const StoredResult& stored) {
         return array.type && *array.type != Precision::float32 && *array.type != Precision::float64;
     };
     const std::vector<io::ArrayView>& arrays = stored.view.arrays();
-    return stored.view.head().number("precision") ||
-           std::any_of(arrays.begin(), arrays.end(), has_few_digits);
+    return stored.view.head().number("precision") || std::ranges::any_of(arrays, has_few_digits);
 }
 
 /// Refuses a row of numbers that differs from the computed one. Another kernel may differ by 1 % of
@@ -154,7 +153,7 @@ std::vector<NamedArray> steps_of(const Plan& plan, const NamedArray* scores) {
     if (scores != nullptr) {
         const auto& stored = std::get<Array<T>>(scores->values);
         Array<double> added = Array<double>::from_shape(shape);
-        std::copy(stored.begin(), stored.end(), added.begin());
+        std::ranges::copy(stored, added.begin());
         call.biases.emplace_back(std::move(added), 0);
     }
     Tensor4<T> zeros =

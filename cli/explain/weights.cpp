@@ -19,9 +19,9 @@ constexpr std::size_t max_written = 4;
 std::size_t power_in_full(const HeadView& h, const Row& powers) {
     std::vector<std::size_t> keys = h.shown_terms(h.masks_before_softmax()).places;
     const std::size_t key = h.key_in_full();
-    if (std::binary_search(keys.begin(), keys.end(), key)) keys.insert(keys.begin(), key);
-    const auto less = std::find_if(keys.begin(), keys.end(),
-                                   [&](std::size_t other) { return powers[other] != 1; });
+    if (std::ranges::binary_search(keys, key)) keys.insert(keys.begin(), key);
+    const auto less =
+        std::ranges::find_if(keys, [&](std::size_t other) { return powers[other] != 1; });
     return less == keys.end() ? keys.front() : *less;
 }
 
@@ -29,8 +29,8 @@ std::size_t power_in_full(const HeadView& h, const Row& powers) {
 /// keys are only masked.
 std::string name_of_scores(const HeadView& h) {
     const std::vector<StepUse> steps = steps_taken(h.plan.config, h.e.source.additive_masks.size());
-    const bool is_biased = std::any_of(steps.begin(), steps.end(),
-                                       [](const StepUse& use) { return use.step.adds_terms; });
+    const bool is_biased =
+        std::ranges::any_of(steps, [](const StepUse& use) { return use.step.adds_terms; });
     const std::string name = h.last_scores();
     return name == "biased_scores" && !is_biased ? "scores_left" : name;
 }
@@ -46,20 +46,19 @@ void write_powers(HeadView& h) {
     if (!sinks.empty()) exp_sink = h.number("exp_sink");
     const std::size_t key = power_in_full(h, powers);
     h.say("powers",
-          {.conditions = {{"leaves_some", leaves_some},
-                          {"is_finite", std::isfinite(maximum) && std::isfinite(total)}},
-           .values = {
-               {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
-               {"MAXIMUM", f.number(maximum)},
-               {"EXP_SINK", f.number(exp_sink.value_or(0))},
-               {"KEY", std::to_string(key)},
-               {"SCORE", f.number(scores[key])},
-               {"FACTOR", f.factor(maximum)},
-               {"POWER", f.number(powers[key])}}});
+          {{"leaves_some", leaves_some},
+           {"is_finite", std::isfinite(maximum) && std::isfinite(total)},
+
+           {"SINK", exp_sink ? io::number_text(sinks[sinks.size() == 1 ? 0 : h.head]) : ""},
+           {"MAXIMUM", f.number(maximum)},
+           {"EXP_SINK", f.number(exp_sink.value_or(0))},
+           {"KEY", key},
+           {"SCORE", f.number(scores[key])},
+           {"FACTOR", f.factor(maximum)},
+           {"POWER", f.number(powers[key])}});
     h.show_by_key({{name_of_scores(h), scores}, {"exp_scores", powers}});
-    h.say("denominator",
-          {.values = {{"SUM", f.total(powers, h.shown_terms(leaves_some), exp_sink, total)},
-                      {"LOGSUMEXP", f.number(h.number("logsumexp"))}}});
+    h.say("denominator", {{"SUM", f.total(powers, h.shown_terms(leaves_some), exp_sink, total)},
+                          {"LOGSUMEXP", f.number(h.number("logsumexp"))}});
 }
 
 void show_weights(HeadView& h) {
@@ -75,12 +74,10 @@ void write_softmax(HeadView& h) {
     const std::string log =
         h.has("logsumexp") ? h.e.format.number(h.number("logsumexp")) : std::string();
     h.say("softmax",
-          {.conditions = {{"masks_all", masks_all}, {"masks_some", h.count_masked() != 0}},
-           .values = {{"LOGSUMEXP", log}}});
+          {{"masks_all", masks_all}, {"masks_some", h.count_masked() != 0}, {"LOGSUMEXP", log}});
     if (!masks_all && h.has("exp_scores")) {
         write_powers(h);
-        h.say("weights",
-              {.conditions = {{"is_finite", std::isfinite(h.number("softmax_denominator"))}}});
+        h.say("weights", {{"is_finite", std::isfinite(h.number("softmax_denominator"))}});
     }
     show_weights(h);
 }
@@ -88,20 +85,18 @@ void write_softmax(HeadView& h) {
 void write_renormalized(HeadView& h) {
     const bool has_steps = h.has("exp_scores");
     const Row scores = has_steps ? h.row(h.last_scores()) : Row{0};
-    const bool is_infinite = std::all_of(scores.begin(), scores.end(), [](double score) {
-        return score == -std::numeric_limits<double>::infinity();
-    });
-    h.say("renormalize", {.conditions = {{"is_infinite", is_infinite}}});
+    const bool is_infinite = std::ranges::all_of(
+        scores, [](double score) { return score == -std::numeric_limits<double>::infinity(); });
+    h.say("renormalize", {{"is_infinite", is_infinite}});
     if (!has_steps || is_infinite) return show_weights(h);
     write_powers(h);
     h.say("masked_weights");
     const Row left = h.row("masked_weights");
     h.show_by_key({{"unmasked_weights", h.row("unmasked_weights")}, {"masked_weights", left}});
     const double total = h.number("masked_total");
-    h.say("masked_total",
-          {.conditions = {{"masks_all", h.count_masked() == h.mask.size()},
-                          {"is_usable", total >= row_of(h.plan.config.dtype).least}},
-           .values = {{"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}}});
+    h.say("masked_total", {{"masks_all", h.count_masked() == h.mask.size()},
+                           {"is_usable", total >= row_of(h.plan.config.dtype).least},
+                           {"SUM", h.e.format.total(left, h.shown_terms(true), {}, total)}});
     show_weights(h);
 }
 
@@ -114,14 +109,14 @@ void write_dropout(HeadView& h) {
     std::string dropped;
     if (h.has("dropout_mask")) {
         const Row kept = h.row("dropout_mask");
-        dropped = std::to_string(std::count(kept.begin(), kept.end(), 0.0));
+        dropped = std::to_string(std::ranges::count(kept, 0.0));
     }
-    h.say("dropout",
-          {.conditions = {{"keeps_some", s.dropout < 1}, {"own_seed", s.dropout_seed.has_value()}},
-           .values = {{"P", io::number_text(s.dropout)},
+    h.say("dropout", {{"keeps_some", s.dropout < 1},
+                      {"own_seed", s.dropout_seed.has_value()},
+                      {"P", io::number_text(s.dropout)},
                       {"DROPPED", dropped},
                       {"KEPT", h.e.format.number(1 / (1 - s.dropout))},
-                      {"STREAM", std::string(name_of(dropout_stream_names, s.dropout_stream))}}});
+                      {"STREAM", name_of(dropout_stream_names, s.dropout_stream)}});
     h.show_with_bars(rows);
 }
 
@@ -148,8 +143,9 @@ void write_values(HeadView& h) {
         (sums += "[") += std::to_string(i) + "] = ";
         sums += h.e.format.products(weights, column, context[i], {}, h.shown_terms(true));
     }
-    h.say("head_outputs", {.conditions = {{"leaves_sums", h.plan.d_v > max_written}},
-                           .values = {{"SUMS", sums}, {"ROW", h.e.format.row(context)}}});
+    h.say("head_outputs", {{"leaves_sums", h.plan.d_v > max_written},
+                           {"SUMS", sums},
+                           {"ROW", h.e.format.row(context)}});
 }
 
 }  // namespace
@@ -202,28 +198,27 @@ void write_vectors(HeadView& h) {
         if (!h.has(name)) return std::string();
         return h.e.format.row(h.e.arrays.row(name, h.head, h.e.query()));
     };
-    h.say("vectors", {.conditions = {{"has_norm", h.e.settings().qk_norm}},
-                      .values = {{"QUERY_ROW", h.has("queries") ? h.written("queries") : ""},
-                                 {"KEY_ROW", row_of_token("keys")},
-                                 {"VALUE_ROW", row_of_token("values")}}});
+    h.say("vectors", {{"has_norm", h.e.settings().qk_norm},
+                      {"QUERY_ROW", h.has("queries") ? h.written("queries") : ""},
+                      {"KEY_ROW", row_of_token("keys")},
+                      {"VALUE_ROW", row_of_token("values")}});
 }
 
 void write_update(HeadView& h) {
     if (has_decay(*h.plan.config.rule)) {
         const Row factors = h.row("decay_factors");
         const bool is_one = std::equal(factors.begin() + 1, factors.end(), factors.begin());
-        h.say("decay", {.conditions = {{"is_one", is_one}},
-                        .values = {{"RULE", std::string(name_of(rule_names, *h.plan.config.rule))},
-                                   {"DECAY", h.e.format.number(factors[0])},
-                                   {"DECAYS", h.e.format.row(factors)}}});
+        h.say("decay", {{"is_one", is_one},
+                        {"RULE", name_of(rule_names, *h.plan.config.rule)},
+                        {"DECAY", h.e.format.number(factors[0])},
+                        {"DECAYS", h.e.format.row(factors)}});
     }
-    Words words{.conditions = {{"is_delta", has_beta(*h.plan.config.rule)}}};
-    if (has_beta(*h.plan.config.rule)) {
-        words.values["SUMS"] = sums_of_retrieved(h, h.e.arrays.row("keys", h.head, h.e.query()));
-        words.values["RETRIEVED"] = h.written("retrieved");
-        words.values["BETA"] = h.e.format.number(h.number("update_rate"));
-        words.values["WRITTEN"] = h.written("written");
-    }
+    Words words{{"is_delta", has_beta(*h.plan.config.rule)}};
+    if (has_beta(*h.plan.config.rule))
+        words.add({{"SUMS", sums_of_retrieved(h, h.e.arrays.row("keys", h.head, h.e.query()))},
+                   {"RETRIEVED", h.written("retrieved")},
+                   {"BETA", h.e.format.number(h.number("update_rate"))},
+                   {"WRITTEN", h.written("written")}});
     h.say("written", std::move(words));
 }
 
@@ -241,16 +236,14 @@ void write_token_weights(HeadView& h) {
 void write_step(HeadView& h) {
     write_vectors(h);
     if (h.has("state_before"))
-        h.say("state_before",
-              {.conditions = {{"is_first", h.e.query() == 0}},
-               .values = {{"STATE", state_words(h, "state_before", "state_before")}}});
+        h.say("state_before", {{"is_first", h.e.query() == 0},
+                               {"STATE", state_words(h, "state_before", "state_before")}});
     if (h.has("written")) write_update(h);
     if (h.has("states"))
-        h.say("state_after",
-              {.values = {{"STATE", state_words(h, h.e.place("states", h.head), "states")}}});
+        h.say("state_after", {{"STATE", state_words(h, h.e.place("states", h.head), "states")}});
     if (h.has("head_outputs"))
-        h.say("reading", {.values = {{"SCALE", h.e.format.number(*h.plan.config.scale)},
-                                     {"ROW", h.written("head_outputs")}}});
+        h.say("reading", {{"SCALE", h.e.format.number(*h.plan.config.scale)},
+                          {"ROW", h.written("head_outputs")}});
     if (h.has("attention_weights")) write_token_weights(h);
 }
 

@@ -48,8 +48,8 @@ Completion values_of(const Option& option, const std::string& start, const std::
         return values;
     }
     const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
-    const bool is_free = option.field.kind != FieldKind::choice &&
-                         std::any_of(argument.begin(), argument.end(), is_capital);
+    const bool is_free =
+        option.field.kind != FieldKind::choice && std::ranges::any_of(argument, is_capital);
     std::istringstream names(is_free ? "" : argument);
     for (std::string name; std::getline(names, name, '|');)
         values.words.emplace_back(start + name, "");

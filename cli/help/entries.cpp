@@ -99,7 +99,7 @@ std::string topic_about(const Option& option, const CommandRow* command) {
 }
 
 bool is_flag(const Option& option, const std::string& word) {
-    std::string name = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+    std::string name = without_dashes(word);
     if (word.starts_with('-') && !word.starts_with("--"))
         return name.size() == 1 && name[0] == option.letter;
     std::replace(name.begin(), name.end(), '_', '-');
@@ -150,9 +150,8 @@ void add_key(std::vector<HelpEntry>& entries, const std::string& word, std::size
 }
 
 void add_array(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
-    const auto found = std::find_if(emitted_arrays.begin(), emitted_arrays.end(),
-                                    [&](const ArrayRow& row) { return row.name == word; });
-    if (found == emitted_arrays.end()) return;
+    const ArrayRow* const found = find_row(emitted_arrays, &ArrayRow::name, word);
+    if (found == nullptr) return;
     const bool has_batch = found->axes.front() == Axis::batch;
     entries.push_back({"array " + word,
                        paragraph(meaning_in("requests", "name", word), columns) +
@@ -190,8 +189,7 @@ void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word
 
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
     for (const io::Family* family : io::all_families()) {
-        const bool is_type =
-            std::find(family->types.begin(), family->types.end(), word) != family->types.end();
+        const bool is_type = std::ranges::find(family->types, word) != family->types.end();
         if (!is_type && family->name != word) continue;
         const std::string name(family->name);
         entries.push_back(
@@ -246,13 +244,8 @@ std::vector<std::string> words_with_entries(const Program& program) {
 }
 
 const Topic* find_topic(std::string_view name) {
-    const auto find = [](std::string_view page) {
-        const auto found = std::find_if(manual.begin(), manual.end(),
-                                        [&](const Topic& topic) { return topic.name == page; });
-        return found == manual.end() ? nullptr : &*found;
-    };
     const NameRow* const other = find_other_name("topic", as_listed(name));
-    return find(other != nullptr ? other->of : name);
+    return find_row(manual, &Topic::name, other != nullptr ? other->of : name);
 }
 
 std::string_view title_of(const Topic& topic) {

@@ -160,8 +160,7 @@ std::string page_of(const Program& program, const std::string& name, std::size_t
 
 /// Fails with what the word is called here, if it is another name.
 void check_other_names(const std::string& name, const std::string& where) {
-    const std::string listed_word =
-        as_listed(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+    const std::string listed_word = as_listed(without_dashes(name));
     const auto fail = [&](const std::string& words) {
         throw Error(ErrorKind::usage, where, "unknown topic; " + words);
     };

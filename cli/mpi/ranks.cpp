@@ -253,8 +253,8 @@ namespace {
 constexpr const char* launcher_variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
 
 bool is_launched() {
-    return std::any_of(std::begin(launcher_variables), std::end(launcher_variables),
-                       [](const char* name) { return std::getenv(name) != nullptr; });
+    return std::ranges::any_of(launcher_variables,
+                               [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 /// The shard of a batch that this rank answers, unless the command line gives one. Errors: kind
@@ -270,8 +270,7 @@ Args with_shard(Args args, std::size_t rank, std::size_t ranks) {
         args.flags.push_back({find_option(args.command->own, "shard"),
                               std::to_string(rank + 1) + "/" + std::to_string(ranks)});
     }
-    if (args.words.empty() ||
-        std::count(args.words.begin(), args.words.end(), std::string("-")) != 0)
+    if (args.words.empty() || std::ranges::count(args.words, std::string("-")) != 0)
         throw Error(ErrorKind::usage, "attn batch",
                     "standard input, which only one of " + number + " has; expected files");
     return args;

@@ -116,7 +116,7 @@ constexpr std::string_view space_mark = "\u2581";
 /// Ġ is also an ordinary letter (of Maltese), so WordPiece and SentencePiece vocabularies are
 /// recognised by their own markers.
 bool is_byte_level(const std::vector<std::string>& pieces) {
-    return std::none_of(pieces.begin(), pieces.end(), [](const std::string& piece) {
+    return std::ranges::none_of(pieces, [](const std::string& piece) {
         return piece.starts_with("##") || piece == "[CLS]" ||
                piece.find(space_mark) != std::string::npos;
     });

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,7 +53,7 @@ const Row* format_of_suffix(const std::array<Row, N>& formats, const std::string
     const std::string suffix = io::suffix_of_name(path);
     for (const Row& row : formats)
         if (!suffix.empty() && (fit == nullptr || row.*fit) &&
-            std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end())
+            std::ranges::find(row.suffixes, suffix) != row.suffixes.end())
             return &row;
     return nullptr;
 }
@@ -69,7 +70,7 @@ const Row* format_of_name(const std::array<Row, N>& formats, const OutputName& n
     for (const Row& row : formats)
         if (!row.suffixes.front().empty() && (fit == nullptr || row.*fit))
             suffixes.push_back(row.suffixes.front());
-    if (fit != nullptr) std::reverse(suffixes.begin(), suffixes.end());
+    if (fit != nullptr) std::ranges::reverse(suffixes);
     refuse_name(name, suffixes);
 }
 
@@ -88,6 +89,16 @@ const Row* format_of_flag(const std::array<Row, N>& formats, const Row* given,
 /// Checks the request's format, which was given, against the name of its file. Errors: kind usage
 /// if the name specifies another format.
 void check_format_of_name(const Request& request, const OutputName& name);
+
+/// A setting that contradicts the others, and why.
+struct Refusal {
+    const char* key;
+    bool applies;
+    const char* text;
+};
+
+/// Errors: kind usage at the first setting that applies.
+void refuse(const Request& request, std::initializer_list<Refusal> refusals);
 
 /// Errors: kind usage for settings that the request's format would ignore or cannot hold.
 void check_style_and_store(const Request& request);

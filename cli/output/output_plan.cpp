@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -18,26 +19,28 @@
 namespace attn::cli {
 namespace {
 
-/// Refuses settings that the request's format would ignore.
-void check_style(const Request& request) {
-    const auto require = [&](const char* key, bool is_given, bool applies, const char* formats) {
-        if (is_given && !applies)
-            throw setting_error(request, key, std::string("requires ") + formats);
-    };
-    const io::OutputFormat& format = *request.format;
-    require("pretty", request.pretty, format.breaks_lines, "--format json");
-    require("bare", request.bare, format.has_head, "--format json, ndjson, npz or safetensors");
-    require("nonfinite", request.nonfinite.has_value(), format.json, "--format json or ndjson");
-    require("precision", request.precision.has_value(), format.decimals,
-            "a format with digits, as json or csv");
-}
-
-/// The formats that hold the type, for errors: their names, or their suffixes.
-std::vector<std::string_view> formats_that_store(io::Stores type, bool by_suffix) {
+/// The formats that fit, for errors: by --format or, if the name of a file says the format, by
+/// that.
+template <class Fits>
+std::string formats_that(const Request& request, const Fits& fits) {
+    const bool by_name = !request.has("format") && request.has("output") && request.output != "-";
     std::vector<std::string_view> names;
     for (const io::OutputFormat& format : io::output_formats)
-        if (format.stores >= type) names.push_back(by_suffix ? format.suffixes[0] : format.name);
-    return names;
+        if (std::invoke(fits, format)) names.push_back(by_name ? format.suffixes[0] : format.name);
+    return (by_name ? "--output with a name that ends in " : "--format ") + listed(names);
+}
+
+/// Refuses settings that the request's format would ignore.
+void check_style(const Request& request) {
+    const auto require = [&](const char* key, bool is_given, bool io::OutputFormat::*fit) {
+        if (is_given && !(request.format->*fit))
+            throw setting_error(request, key, "requires " + formats_that(request, fit));
+    };
+    require("pretty", request.pretty, &io::OutputFormat::breaks_lines);
+    require("bare", request.bare, &io::OutputFormat::has_head);
+    require("nonfinite", request.nonfinite.has_value(), &io::OutputFormat::json);
+    refuse(request, {{"precision", request.precision && !request.format->decimals,
+                      "requires a format with digits, as json or csv"}});
 }
 
 /// Integers in a file of arrays would be taken for the numbers themselves.
@@ -47,22 +50,11 @@ void check_store(const Request& request) {
                             : request.store->kind == io::StoredKind::bfloat16
                                 ? io::Stores::half_types
                                 : io::Stores::float16;
-    if (request.format->stores >= type) return;
-    const bool by_name = !request.has("format") && request.has("output") && request.output != "-";
-    throw setting_error(
-        request, "store",
-        std::string("not in format ") + std::string(request.format->name) +
-            (by_name ? "; expected --output with a name that ends in " : "; expected --format ") +
-            listed(formats_that_store(type, by_name)));
-}
-
-void check_saved(const Request& request) {
-    if (request.save_weights.empty()) {
-        if (request.save_family != nullptr)
-            throw setting_error(request, "save_family", "requires --save-weights");
-        return;
-    }
-    format_of_weights(request);
+    const auto holds = [&](const io::OutputFormat& format) { return format.stores >= type; };
+    if (!holds(*request.format))
+        throw setting_error(request, "store",
+                            "not in format " + std::string(request.format->name) + "; expected " +
+                                formats_that(request, holds));
 }
 
 /// Output files must differ: of two with one name, only one would remain.
@@ -83,8 +75,7 @@ void check_files(const Request& request) {
 }
 
 const io::OutputFormat* format_named(std::string_view name) {
-    return std::find_if(io::output_formats.begin(), io::output_formats.end(),
-                        [&](const io::OutputFormat& format) { return format.name == name; });
+    return find_row(io::output_formats, &io::OutputFormat::name, name);
 }
 
 /// The format for a terminal if none is specified. It is JSON if a setting of JSON is given. With
@@ -130,8 +121,8 @@ std::vector<std::string> arrays_only_drawn(const Request& request) {
     std::vector<std::string> drawn;
     if (!request.has("emit") && request.plot_array.empty()) drawn.emplace_back("attention_weights");
     // Drawing reports unknown names, with the names that exist.
-    std::copy_if(request.plot_array.begin(), request.plot_array.end(), std::back_inserter(drawn),
-                 [](const std::string& name) { return find_array(name).has_value(); });
+    std::ranges::copy_if(request.plot_array, std::back_inserter(drawn),
+                         [](const std::string& name) { return find_array(name).has_value(); });
     return drawn;
 }
 
@@ -152,6 +143,11 @@ const io::OutputFormat& format_of_weights(const Request& request) {
                            true, &io::OutputFormat::holds_weights);
 }
 
+void refuse(const Request& request, std::initializer_list<Refusal> refusals) {
+    for (const Refusal& refusal : refusals)
+        if (refusal.applies) throw setting_error(request, refusal.key, refusal.text);
+}
+
 void check_style_and_store(const Request& request) {
     check_style(request);
     check_store(request);
@@ -160,12 +156,15 @@ void check_style_and_store(const Request& request) {
 std::optional<std::vector<std::string>> plan_output(Request& request) {
     request.format = format_of(request);
     check_style_and_store(request);
-    check_saved(request);
+    refuse(request, {{"save_family", request.save_weights.empty() && request.save_family != nullptr,
+                      "requires --save-weights"}});
+    if (!request.save_weights.empty()) format_of_weights(request);
     check_files(request);
     check_pictures(request);
-    if (request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0)
-        throw setting_error(request, "format",
-                            "bytes that no terminal shows; expected -o FILE, or a pipe");
+    refuse(
+        request,
+        {{"format", request.format->binary && request.output == "-" && ::isatty(STDOUT_FILENO) != 0,
+          "bytes that no terminal shows; expected -o FILE, or a pipe"}});
     const io::OutputFormat& format = *request.format;
     std::vector<std::string>& emit = request.settings.emit;
     emit = arrays_to_write(request);

@@ -58,21 +58,18 @@ const io::PictureFormat& picture_format(const std::string& path, const std::stri
 }
 
 void check_pictures(const Request& request) {
-    if (!request.wants_pictures())
-        for (const char* key : {"plot_array", "color_scale"})
-            if (request.has(key)) throw setting_error(request, key, "requires --heatmap or --plot");
+    constexpr const char* needs = "requires --heatmap or --plot";
+    const bool writes = request.format->write != nullptr, draws = request.wants_pictures();
+    refuse(request, {{"plot_array", !draws && request.has("plot_array"), needs},
+                     {"color_scale", !draws && request.has("color_scale"), needs}});
     if (!request.plot.empty()) picture_format(request.plot, location_of(request, "plot"));
-    if (request.format->write == nullptr && !request.wants_pictures() &&
-        request.save_weights.empty())
-        throw setting_error(request, "format",
-                            "leaves nothing to write; requires --heatmap or --plot");
-    if (request.format->write == nullptr && !request.wants_pictures() && request.has("emit"))
-        throw setting_error(
-            request, "emit",
-            "format none writes no array; requires --heatmap or --plot, or another format");
-    if (request.format->write == nullptr && request.output != "-")
-        throw setting_error(request, "output",
-                            "format none writes nothing; expected no file, or another format");
+    refuse(request,
+           {{"format", !writes && !draws && request.save_weights.empty(),
+             "leaves nothing to write; requires --heatmap or --plot"},
+            {"emit", !writes && !draws && request.has("emit"),
+             "format none writes no array; requires --heatmap or --plot, or another format"},
+            {"output", !writes && request.output != "-",
+             "format none writes nothing; expected no file, or another format"}});
 }
 
 std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
@@ -82,8 +79,7 @@ std::vector<const NamedArray*> arrays_to_draw(const io::Report& report,
     for (const NamedArray& array : report.arrays)
         if (can_be_drawn(array)) drawable.push_back(&array);
     const auto find = [&](const std::string& name) {
-        return std::find_if(drawable.begin(), drawable.end(),
-                            [&](const NamedArray* array) { return array->name == name; });
+        return std::ranges::find(drawable, name, &NamedArray::name);
     };
     if (drawable.empty())
         throw Error(ErrorKind::usage, where,

@@ -73,9 +73,8 @@ io::Report make_report(const Request& request, const Plan& plan, Result result,
     report.head = head_of(request, plan);
     report.arrays = std::move(result.arrays);
     if (request.format->one_array) {
-        const auto written = std::find_if(
-            report.arrays.begin(), report.arrays.end(),
-            [&](const NamedArray& array) { return array.name == request.settings.emit.front(); });
+        const auto written =
+            std::ranges::find(report.arrays, request.settings.emit.front(), &NamedArray::name);
         if (written != report.arrays.end()) std::iter_swap(report.arrays.begin(), written);
     }
     if (!request.format->json || request.wants_pictures()) {

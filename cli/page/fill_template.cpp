@@ -78,7 +78,7 @@ private:
 
     bool holds(std::string_view condition) const {
         const std::vector<std::string> names = words_of(with_values(condition));
-        return std::all_of(names.begin(), names.end(), [&](std::string_view name) {
+        return std::ranges::all_of(names, [&](std::string_view name) {
             const bool is_negated = name.starts_with('!');
             if (is_negated) name.remove_prefix(1);
             const auto found = case_.conditions.find(name);
@@ -139,9 +139,11 @@ private:
         rest = text;
         if (word == "once") {
             if (once_.insert(text).second) add_line(indent + text);
-        } else if (word == "let") {
+        } else if (word == "let" || word == "step") {
             const std::string_view name = take(rest, " ");
-            case_.values.insert_or_assign(std::string(name), std::string(rest));
+            if (word == "step") add_line(indent + std::string(rest));
+            case_.values.insert_or_assign(std::string(name),
+                                          std::string(word == "step" ? take(rest, " ") : rest));
         } else if (word == "append") {
             std::string& to = case_.values[std::string(take(rest, " "))];
             const std::string_view separator = take(rest, " ");
@@ -161,6 +163,14 @@ private:
 };
 
 }  // namespace
+
+void TemplateCase::add(TemplateRows rows) {
+    for (const auto& [name, value] : rows)
+        if (value.is_condition)
+            conditions[std::string(name)] = !value.text.empty();
+        else
+            values[std::string(name)] = value.text;
+}
 
 std::string fill_template(std::string_view text, TemplateCase with) {
     Filter filter(std::move(with));

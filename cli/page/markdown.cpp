@@ -103,7 +103,7 @@ std::string same(std::string_view text) {
 std::string bare_code(std::string_view code) {
     const bool is_word =
         code.find(' ') == std::string_view::npos &&
-        std::any_of(code.begin(), code.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+        std::ranges::any_of(code, [](unsigned char c) { return std::isalnum(c) != 0; });
     return is_word ? std::string(code) : '`' + std::string(code) + '`';
 }
 

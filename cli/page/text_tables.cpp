@@ -45,11 +45,8 @@ std::string row_text(const Lines& row, const Widths& widths, bool has_vectors = 
 
 std::size_t longest_word(std::string_view text) {
     std::size_t longest = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        longest = std::max(longest, io::display_width(text.substr(at, end - at)));
-        at = end + 1;
-    }
+    for (const std::string_view word : io::split_text(text, ' '))
+        longest = std::max(longest, io::display_width(word));
     return longest;
 }
 
@@ -68,8 +65,7 @@ Widths widths_of(const io::Cells& rows, std::size_t columns) {
         std::accumulate(widths.begin(), widths.end(), between_columns * (count - 1));
     if (used > columns) return {};
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [&](std::size_t a, std::size_t b) { return lacks[a] < lacks[b]; });
+    std::ranges::sort(order, {}, [&](std::size_t column) { return lacks[column]; });
     std::size_t left = columns - used;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t more = std::min(lacks[order[i]], left / (count - i));
@@ -102,7 +98,7 @@ std::string word_table(const io::Cells& rows, std::size_t columns) {
     bool was_high = false;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::string row = row_text(rows[r], widths);
-        const bool is_high = std::count(row.begin(), row.end(), '\n') > 2;
+        const bool is_high = std::ranges::count(row, '\n') > 2;
         if (r > 1 && (is_high || was_high)) out += '\n';
         out += row;
         was_high = is_high;

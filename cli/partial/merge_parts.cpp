@@ -59,8 +59,7 @@ JoinedKeys keys_of_all(const std::vector<PartFile>& parts, std::size_t keys) {
     std::vector<std::pair<KeyRange, const PartFile*>> owned;
     for (const PartFile& part : parts)
         for (const KeyRange& range : part.ranges) owned.emplace_back(range, &part);
-    std::stable_sort(owned.begin(), owned.end(),
-                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+    std::ranges::stable_sort(owned, {}, [](const auto& own) { return own.first.first; });
     JoinedKeys joined;
     std::size_t end = 0;
     for (std::size_t i = 0; i < owned.size(); ++i) {
@@ -106,9 +105,7 @@ MergedRows join_parts(std::vector<PartFile>& parts, const Plan& plan) {
     std::vector<PartFile*> ordered;
     ordered.reserve(parts.size());
     for (PartFile& part : parts) ordered.push_back(&part);
-    std::sort(ordered.begin(), ordered.end(), [](const PartFile* a, const PartFile* b) {
-        return a->ranges.front().first < b->ranges.front().first;
-    });
+    std::ranges::sort(ordered, {}, [](const PartFile* part) { return part->ranges.front().first; });
     MergedRows rows(plan.batch * plan.heads * plan.rows, plan.d_v);
     for (PartFile* const part : ordered) {
         const Array<double> context = part->part.context.take<double>();

@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cli/output/output.hpp"
 #include "cli/partial/partial.hpp"
@@ -34,8 +33,7 @@ KeyRange range_in(const Args& args) {
 /// Refuses what requires all keys at once.
 void check_part(const Request& request) {
     for (const std::string& name : request.settings.emit)
-        if (std::find(std::begin(arrays_of_parts), std::end(arrays_of_parts), name) ==
-            std::end(arrays_of_parts))
+        if (std::ranges::find(arrays_of_parts, name) == std::end(arrays_of_parts))
             throw setting_error(request, "emit",
                                 name +
                                     " needs all keys at once; expected context_vectors, "

@@ -55,15 +55,14 @@ std::vector<std::string_view> last_axes_of(std::string_view name) {
 AxisNames axes_named(const std::string& list) {
     AxisNames axes;
     for (const std::string& word : split_list(list)) {
-        const auto row =
-            std::find_if(std::begin(axis_words), std::end(axis_words), [&](const AxisWord& a) {
-                return a.words.find(" " + word + " ") != std::string_view::npos;
-            });
+        const auto row = std::ranges::find_if(axis_words, [&](const AxisWord& a) {
+            return a.words.find(" " + word + " ") != std::string_view::npos;
+        });
         if (word.empty() || row == std::end(axis_words))
             throw Error(ErrorKind::usage, "--axes " + list,
                         "unknown axis \"" + io::shortened(word) +
                             "\"; expected layer, batch, head, query, key, token, row or column");
-        if (std::count(axes.begin(), axes.end(), row->axis) != 0)
+        if (std::ranges::count(axes, row->axis) != 0)
             throw Error(ErrorKind::usage, "--axes " + list,
                         word + " appears twice; expected each axis once");
         axes.push_back(row->axis);
@@ -111,7 +110,7 @@ std::vector<std::size_t> positions_of(const std::vector<std::size_t>& heads,
     const bool has_chosen = has_chosen_heads(report, array);
     std::vector<std::size_t> positions;
     for (std::size_t head : heads) {
-        const auto found = std::find(report.heads.begin(), report.heads.end(), head);
+        const auto found = std::ranges::find(report.heads, head);
         const std::size_t position =
             has_chosen ? static_cast<std::size_t>(found - report.heads.begin()) : head;
         if (position >= count)
@@ -137,16 +136,15 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
             label.starts_with("layer ") ? std::string_view(label).substr(6) : label;
         return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
     };
-    const bool has_numbers =
-        labels.size() == count && std::all_of(labels.begin(), labels.end(), is_numbered);
+    const bool has_numbers = labels.size() == count && std::ranges::all_of(labels, is_numbered);
     std::size_t position = layer;
     if (has_numbers)
-        position = static_cast<std::size_t>(std::find_if(labels.begin(), labels.end(),
-                                                         [&](const std::string& label) {
-                                                             return label == number ||
-                                                                    label == "layer " + number;
-                                                         }) -
-                                            labels.begin());
+        position = static_cast<std::size_t>(
+            std::ranges::find_if(labels,
+                                 [&](const std::string& label) {
+                                     return label == number || label == "layer " + number;
+                                 }) -
+            labels.begin());
     if (position < count) return position;
     const std::string all = io::comma_list(labels, [](const std::string& label) {
         return label.starts_with("layer ") ? label.substr(sizeof "layer") : label;
@@ -164,13 +162,11 @@ std::size_t position_of_layer(std::size_t layer, const NamedArray& array) {
 std::vector<const NamedArray*> keep_heads(io::Report& report,
                                           const std::vector<const NamedArray*>& drawn,
                                           const std::vector<std::size_t>& heads) {
-    const auto widest =
-        *std::max_element(drawn.begin(), drawn.end(), [&](const auto* a, const auto* b) {
-            const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
-            return a_has != b_has
-                       ? b_has
-                       : io::length_of_axis(*a, "heads") < io::length_of_axis(*b, "heads");
-        });
+    const auto widest = *std::ranges::max_element(drawn, [&](const auto* a, const auto* b) {
+        const bool a_has = has_chosen_heads(report, *a), b_has = has_chosen_heads(report, *b);
+        return a_has != b_has ? b_has
+                              : io::length_of_axis(*a, "heads") < io::length_of_axis(*b, "heads");
+    });
     const std::size_t count = io::length_of_axis(*widest, "heads");
     const std::vector<std::size_t> positions = positions_of(heads, report, *widest, count);
     const bool has_chosen = has_chosen_heads(report, *widest);

@@ -14,7 +14,6 @@
 #include "core/layer/mask_rows.hpp"
 #include "core/layer/operands.hpp"
 #include "io/file/path.hpp"
-#include "io/plot/colors.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::cli {
@@ -141,8 +140,7 @@ io::Report read_report(const io::ResultView& result, const std::optional<Plan>& 
     const bool is_model = !head.layer_numbers.empty();
     for (const io::ArrayView& view : result.arrays()) {
         const auto is_chosen = [&](std::size_t layer) {
-            return given.layers.empty() ||
-                   std::count(given.layers.begin(), given.layers.end(), layer) != 0;
+            return given.layers.empty() || std::ranges::count(given.layers, layer) != 0;
         };
         if (view.is_absent || (view.of_layer && !is_chosen(view.of_layer->layer))) continue;
         Array<double> values = result.read(view, workers, given.csv, &labels).values;
@@ -203,7 +201,7 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
             const bool has_own = head.has_decoder() && std::string_view(stack) == "decoder";
             if (padding && padding->size() + (has_own ? plan.q_len : 0) == plan.kv_len) {
                 Array<double> valid = Array<double>::from_shape({plan.kv_len});
-                std::fill(valid.begin(), valid.end(), 1.0);
+                std::ranges::fill(valid, 1.0);
                 std::copy(padding->begin(), padding->end(), valid.begin());
                 mask.add(BooleanRule(std::move(valid), true));
             }

@@ -11,7 +11,6 @@
 #include "core/base/function_ref.hpp"
 #include "core/base/named_array.hpp"
 #include "core/base/thread_pool.hpp"
-#include "core/operator/mask.hpp"
 #include "core/plan/plan.hpp"
 #include "io/plot/heat_map.hpp"
 #include "io/read/csv.hpp"

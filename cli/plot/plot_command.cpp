@@ -43,7 +43,7 @@ void check_axes(const io::Report& report, const PlotRequest& request) {
         return array.axes.size() >= axes.size() &&
                std::equal(axes.rbegin(), axes.rend(), array.axes.rbegin());
     };
-    if (axes.empty() || std::any_of(report.arrays.begin(), report.arrays.end(), has_them)) return;
+    if (axes.empty() || std::ranges::any_of(report.arrays, has_them)) return;
     throw Error(ErrorKind::usage, "--axes " + request.axes_list,
                 std::to_string(axes.size()) + " axes; expected as many as an array has, and " +
                     report.arrays.front().name + " has " +
@@ -60,7 +60,7 @@ void check_words(const std::vector<const NamedArray*>& drawn, const Drawing& dra
             const std::size_t axis = shape.size() - from_end;
             return !io::labels_of(drawing.report, *array, axis).empty();
         };
-        if (words.empty() || std::any_of(drawn.begin(), drawn.end(), has_words)) return;
+        if (words.empty() || std::ranges::any_of(drawn, has_words)) return;
         const NamedArray& first = *drawn.front();
         throw Error(ErrorKind::input, flag,
                     std::to_string(words.size()) + (words.size() == 1 ? " word" : " words") +
@@ -77,7 +77,7 @@ std::string names_without(const std::vector<const NamedArray*>& arrays,
                           const std::vector<const NamedArray*>& left) {
     std::vector<const NamedArray*> others = arrays;
     std::erase_if(others, [&](const NamedArray* array) {
-        return std::find(left.begin(), left.end(), array) != left.end();
+        return std::ranges::find(left, array) != left.end();
     });
     return io::comma_list(others, &NamedArray::name);
 }
@@ -104,8 +104,7 @@ void plot(const PlotRequest& request, std::vector<std::string>& notes,
     const auto choose = [&](const Drawing& drawing) {
         const io::Report& report = drawing.report;
         check_axes(report, request);
-        if (std::none_of(report.arrays.begin(), report.arrays.end(), can_be_drawn))
-            fail_without_matrix(drawing);
+        if (std::ranges::none_of(report.arrays, can_be_drawn)) fail_without_matrix(drawing);
         std::vector<std::string> names = request.arrays;
         if (drawing.is_selected || (names.empty() && !drawing.named.empty()))
             names = {drawing.named};
@@ -175,7 +174,7 @@ int run_plot(const Args& args) {
     request.heads = whole_list(args, "head");
     request.layers = whole_list(args, "layer");
     // Each is drawn once, in the order of the layers.
-    std::sort(request.layers.begin(), request.layers.end());
+    std::ranges::sort(request.layers);
     request.layers.erase(std::unique(request.layers.begin(), request.layers.end()),
                          request.layers.end());
     request.title = args.text("title").value_or("");
@@ -183,8 +182,7 @@ int run_plot(const Args& args) {
     request.csv = with_flags({}, args).csv;
     std::vector<std::string> notes, terminal_notes;
     plot(request, notes, terminal_notes);
-    std::copy_if(terminal_notes.begin(), terminal_notes.end(), std::back_inserter(notes),
-                 is_for_terminal);
+    std::ranges::copy_if(terminal_notes, std::back_inserter(notes), is_for_terminal);
     show_notes(notes);
     return 0;
 }

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <initializer_list>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,18 +64,6 @@ private:
     std::string text_;
 };
 
-/// A condition, a size or a text.
-struct Value {
-    // NOLINTBEGIN(google-explicit-constructor): rows of values are read as a table
-    Value(bool condition) : text(condition ? "yes" : "") {}
-    Value(std::size_t size) : text(std::to_string(size)) {}
-    Value(std::string words) : text(std::move(words)) {}
-    Value(const char* words) : text(words) {}
-    // NOLINTEND(google-explicit-constructor)
-
-    std::string text;
-};
-
 class Values {
 public:
     Values(const LanguageRow& language, const Repro& program)
@@ -98,15 +84,10 @@ public:
     }
 
 private:
-    struct Row {
-        std::string_view name;
-        Value value;
-    };
-
     /// Values, or those of an array or a norm.
-    void add(std::initializer_list<Row> rows, const std::string& of = "") {
-        for (const Row& row : rows)
-            case_.values[std::string(row.name) + (of.empty() ? "" : "." + of)] = row.value.text;
+    void add(TemplateRows rows, const std::string& of = "") {
+        for (const auto& [name, value] : rows)
+            case_.values[std::string(name) + (of.empty() ? "" : "." + of)] = value.text;
     }
 
     std::string number(double value) const { return number_text(value, Dtype::float64, language_); }
@@ -146,7 +127,7 @@ private:
         const std::vector<std::int64_t>& offsets = plan.offset.values();
         return *plan.config.causal && !uses_window() && plan.config.kv_lengths.empty() &&
                p.boolean_masks.empty() &&
-               std::all_of(offsets.begin(), offsets.end(), [](auto x) { return x == 0; });
+               std::ranges::all_of(offsets, [](auto x) { return x == 0; });
     }
 
     void add_conditions() {
@@ -225,7 +206,7 @@ private:
         std::string operands;
         for (const ProgramArray& operand : p.operands) (operands += operand.name) += ' ';
         add({{"command", p.command},
-             {"dtype", std::string(row_of(plan.config.dtype).name)},
+             {"dtype", row_of(plan.config.dtype).name},
              {"source_of_queries", plan.projects ? tokens : "query"},
              {"source_of_keys", plan.projects ? source : "key"},
              {"source_of_values", plan.projects ? source : "value"},

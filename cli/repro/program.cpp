@@ -20,6 +20,7 @@
 #include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/text/number_text.hpp"
+#include "io/write/row_text.hpp"
 
 namespace attn::cli {
 namespace {
@@ -76,6 +77,13 @@ private:
         program_.operands.push_back(std::move(array));
     }
 
+    /// (batch, heads, rows, columns).
+    void add_of_heads(std::string name, const Axes& full, std::vector<double> values,
+                      bool is_boolean = false) {
+        add(std::move(name), full, {program_.batched(), program_.with_heads(), true, true},
+            std::move(values), is_boolean);
+    }
+
     /// (batch, tokens, columns).
     void add_matrix(const char* name, const RealArray& x) {
         const Axes& shape = x.shape();
@@ -88,8 +96,7 @@ private:
         std::vector<double> values = rounded(x);
         const std::size_t rows = x.shape(x.dimension() - 2), columns = x.shape(x.dimension() - 1),
                           heads = values.size() / (plan().batch * rows * columns);
-        add(name, {plan().batch, heads, rows, columns},
-            {program_.batched(), program_.with_heads(), true, true}, std::move(values));
+        add_of_heads(name, {plan().batch, heads, rows, columns}, std::move(values));
     }
 
     void add_inputs() {
@@ -100,8 +107,7 @@ private:
         for (const NamedArray& array : result_.arrays) {
             const auto id = find_array(array.name);
             if (!id || !id->row().is_parameter()) continue;
-            const Axes shape =
-                std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values);
+            const Axes shape = io::shape_of(array);
             Axes full = shape;
             std::vector<bool> shown(shape.size(), true);
             if (!grouped || id->row().axes[1] != Axis::groups) {
@@ -140,8 +146,8 @@ private:
         if (has_decay(*settings.rule)) add_gate("decay", given_.decay, settings.decay);
         if (has_beta(*settings.rule)) add_gate("beta", given_.beta, settings.beta);
         if (given_.past_state.dimension() == 0) return;
-        add("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
-            {program_.batched(), program_.with_heads(), true, true}, rounded(given_.past_state));
+        add_of_heads("past_state", {plan().batch, plan().kv_heads, plan().d_k, plan().d_v},
+                     rounded(given_.past_state));
     }
 
     void add_gate(const char* name, const RealArray& array, const std::vector<double>& constants) {
@@ -166,8 +172,7 @@ private:
                         values.push_back(constants.empty() ? given[at]
                                                            : rounded_number(constants, h));
                     }
-        add(name, {batch, heads, tokens, columns},
-            {program_.batched(), program_.with_heads(), true, true}, std::move(values));
+        add_of_heads(name, {batch, heads, tokens, columns}, std::move(values));
     }
 
     double rounded_number(const std::vector<double>& constants, std::size_t head) const {
@@ -195,8 +200,7 @@ private:
                                             : row_of(plan().config.dtype).round(x));
             }
         full[3] = wanted;
-        add(name, full, {program_.batched(), program_.with_heads(), true, true}, std::move(values),
-            is_boolean);
+        add_of_heads(name, full, std::move(values), is_boolean);
         (is_boolean ? program_.boolean_masks : program_.additive_masks).emplace_back(name);
     }
 
@@ -207,8 +211,8 @@ private:
             if (x != 0) program_.kept_weight = x;
             x = x != 0 ? 1 : 0;
         }
-        add("dropout_kept", {plan().batch, plan().heads, plan().q_len, plan().kv_len},
-            {program_.batched(), program_.with_heads(), true, true}, std::move(kept), true);
+        add_of_heads("dropout_kept", {plan().batch, plan().heads, plan().q_len, plan().kv_len},
+                     std::move(kept), true);
     }
 
     const Operands& given_;
@@ -235,10 +239,7 @@ void add_expected(Repro& program, const Problem& problem, const Result& result, 
         const NamedArray& array = *array_named(id.row().name, result.arrays);
         const auto extent = shape_of_all_axes(program.plan, id);
         ProgramArray expected{
-            array.name,
-            {extent.begin(), extent.end()},
-            std::visit([](const auto& x) -> Axes { return x.shape(); }, array.values),
-            numbers_of(array)};
+            array.name, {extent.begin(), extent.end()}, io::shape_of(array), numbers_of(array)};
         check_finite(expected);
         program.tolerances.push_back(tolerances_of(problem, id, expected, pool));
         program.expected.push_back(std::move(expected));
@@ -282,9 +283,7 @@ void check_sums(const Repro& program, const Result& result) {
 }  // namespace
 
 const ProgramArray* Repro::find(std::string_view operand) const {
-    const auto found = std::find_if(operands.begin(), operands.end(),
-                                    [&](const auto& array) { return array.name == operand; });
-    return found == operands.end() ? nullptr : &*found;
+    return find_row(operands, &ProgramArray::name, operand);
 }
 
 Repro make_program(const PlannedQuestion& planned, const Result& result, ThreadPool& pool) {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "cli/args/args.hpp"
@@ -38,7 +37,7 @@ void check_name(const LanguageRow& language, const Request& request) {
     constexpr std::string_view imported[] = {"math.py",        "numpy.py",   "onnx.py",
                                              "onnxruntime.py", "pathlib.py", "torch.py"};
     const std::string file = request.output.substr(request.output.find_last_of('/') + 1);
-    if (std::find(std::begin(imported), std::end(imported), file) != std::end(imported))
+    if (std::ranges::find(imported, file) != std::end(imported))
         throw Error(ErrorKind::usage, location_of(request, "output"),
                     "a program of this name hides the module " + file.substr(0, file.find('.')) +
                         ", which it imports; expected another name");
@@ -47,14 +46,12 @@ void check_name(const LanguageRow& language, const Request& request) {
 /// Refuses what selects a part of the answer, and what a program cannot choose.
 void check_settings(const Request& request) {
     const Settings& s = request.settings;
-    for (const auto& [key, is_given, what] :
-         {std::tuple("token", s.token || !request.token_label.empty(), "computes every query"),
-          {"head", !s.head.empty(), "computes every head"},
-          {"rows", !s.rows.empty(), "computes every query"},
-          {"precision", is_from_flag(request, "precision"), "has every digit"}})
-        if (is_given)
-            throw setting_error(request, key,
-                                std::string("a program ") + what + "; expected no " + key);
+    refuse(request, {{"token", s.token || !request.token_label.empty(),
+                      "a program computes every query; expected no token"},
+                     {"head", !s.head.empty(), "a program computes every head; expected no head"},
+                     {"rows", !s.rows.empty(), "a program computes every query; expected no rows"},
+                     {"precision", is_from_flag(request, "precision"),
+                      "a program has every digit; expected no precision"}});
     require_recording_kernel(request);
 }
 

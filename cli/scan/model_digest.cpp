@@ -43,8 +43,7 @@ std::uint64_t digest_of_model(const io::OpenModel& model) {
     digest.add(io::json_text(files.config));
     std::vector<const io::StoredArray*> arrays;
     for (const io::StoredArray& array : files.tensors->arrays) arrays.push_back(&array);
-    std::sort(arrays.begin(), arrays.end(),
-              [](const auto* a, const auto* b) { return a->name < b->name; });
+    std::ranges::sort(arrays, {}, &io::StoredArray::name);
     for (const io::StoredArray* array : arrays) {
         digest.add(array->name);
         digest.add(array->type_name);

@@ -50,8 +50,7 @@ std::vector<std::size_t> statistics_in(const json& names) {
     const auto all = head_statistics();
     std::vector<std::size_t> places;
     for (const auto& name : names.get<std::vector<std::string>>()) {
-        const auto row = std::find_if(all.begin(), all.end(),
-                                      [&](const auto& known) { return known.name == name; });
+        const auto row = std::ranges::find(all, name, &HeadStatistic::name);
         if (row == all.end()) throw WrongStats{"unknown statistic " + io::shortened(name)};
         places.push_back(static_cast<std::size_t>(row - all.begin()));
         require_stats(places.size() == 1 || places[places.size() - 2] < places.back(),
@@ -139,10 +138,10 @@ ScanStats stats_in(const io::InputFile& file) {
     const std::uint64_t of = shards.at("of");
     stats.shards = {of, shards.at("held")};
     const auto& held = stats.shards.held;
-    require_stats(
-        of <= HeldShards::most && !held.empty() && held.front() >= 1 && held.back() <= of &&
-            std::adjacent_find(held.begin(), held.end(), std::greater_equal<>()) == held.end(),
-        "held is not a list of shards");
+    require_stats(of <= HeldShards::most && !held.empty() && held.front() >= 1 &&
+                      held.back() <= of &&
+                      std::ranges::adjacent_find(held, std::greater_equal<>()) == held.end(),
+                  "held is not a list of shards");
     stats.is_complete = corpus.at("complete");
     stats.records = corpus.at("records");
     require_stats(read_hex(corpus.at("digest").get<std::string>(), stats.digest),
@@ -198,7 +197,7 @@ void join_stats(ScanStats& all, const ScanStats& other, const std::string& place
     std::vector<std::uint64_t> held;
     std::merge(all.shards.held.begin(), all.shards.held.end(), other.shards.held.begin(),
                other.shards.held.end(), std::back_inserter(held));
-    if (std::adjacent_find(held.begin(), held.end()) != held.end())
+    if (std::ranges::adjacent_find(held) != held.end())
         throw Error(ErrorKind::input, place,
                     "has records that a file before it has; expected each shard once");
     all.shards.held = std::move(held);

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -54,8 +52,8 @@ std::string config_of(const ScanRequest& request, const io::OpenModel& model) {
     // What a model without a config.json does not state.
     for (const Option& option : options()) {
         std::string value;
-        const bool is_of_model = std::find(model_settings.begin(), model_settings.end(),
-                                           option.key) != model_settings.end();
+        const bool is_of_model =
+            std::ranges::find(model_settings, option.key) != model_settings.end();
         if (is_of_model && request.defaults.has(option.key))
             append_value(value, option, request.defaults);
         if (!value.empty()) io::append_member(config, option.key, io::JsonText{value});

@@ -12,7 +12,6 @@
 #include "core/base/error.hpp"
 #include "core/base/threads.hpp"
 #include "core/scan/head_statistics.hpp"
-#include "io/file/path.hpp"
 #include "io/file/source.hpp"
 #include "io/read/input_file.hpp"
 
@@ -27,13 +26,11 @@ std::vector<std::size_t> statistics_of(const Args& args) {
     std::vector<std::size_t> places;
     if (const auto list = args.text("stats"); list && *list != "all") {
         for (const std::string& word : split_list(*list)) {
-            const auto row = std::find_if(all.begin(), all.end(), [&](const HeadStatistic& known) {
-                return known.name == word;
-            });
+            const auto row = std::ranges::find(all, word, &HeadStatistic::name);
             if (row == all.end()) args.fail("stats");
             places.push_back(static_cast<std::size_t>(row - all.begin()));
         }
-        std::sort(places.begin(), places.end());
+        std::ranges::sort(places);
         places.erase(std::unique(places.begin(), places.end()), places.end());
     } else {
         for (std::size_t place = 0; place < all.size(); ++place) places.push_back(place);

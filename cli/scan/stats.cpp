@@ -109,9 +109,7 @@ std::string sums_text(const ScanStats& stats, std::size_t i) {
 
 void FailedRecords::add(FailedRecord record) {
     ++count;
-    const auto after = std::upper_bound(
-        first.begin(), first.end(), record,
-        [](const FailedRecord& a, const FailedRecord& b) { return a.number < b.number; });
+    const auto after = std::ranges::upper_bound(first, record.number, {}, &FailedRecord::number);
     first.insert(after, std::move(record));
     if (first.size() > max_listed) first.pop_back();
 }

@@ -22,8 +22,7 @@ constexpr std::array<std::string_view, 13> text_keys{
 void check_keys(const Args& args) {
     for (const FlagValue& flag : args.flags) {
         const std::string_view key = flag.option->key;
-        if (flag.option == &config_id ||
-            std::find(text_keys.begin(), text_keys.end(), key) != text_keys.end())
+        if (flag.option == &config_id || std::ranges::find(text_keys, key) != text_keys.end())
             continue;
         throw Error(ErrorKind::usage, flag.location,
                     "a record of a scan is a text; expected text or token_ids, and flags for what "

@@ -37,6 +37,13 @@ constexpr bool are_in_order(const std::array<Row, N>& rows, E Row::*value) {
     return true;
 }
 
+/// The first row of a table whose `member` is this, or null.
+template <class Rows, class Row, class Member, class Value>
+constexpr auto* find_row(Rows&& rows, Member Row::*member, const Value& value) {
+    const auto found = std::ranges::find(rows, value, member);
+    return found == std::end(rows) ? nullptr : &*found;
+}
+
 /// Whether the rows of a table have these keys, in this order.
 template <class Rows, class Keys>
 constexpr bool same_keys(const Rows& rows, const Keys& keys) {

@@ -64,6 +64,14 @@ Color interpolate(std::string_view colors, double position) {
     return {mix(low.red, high.red), mix(low.green, high.green), mix(low.blue, high.blue)};
 }
 
+std::vector<Color> steps_of(std::string_view colors, std::size_t count) {
+    std::vector<Color> steps;
+    for (std::size_t i = 0; i < count; ++i)
+        steps.push_back(
+            interpolate(colors, static_cast<double>(i) / static_cast<double>(count - 1)));
+    return steps;
+}
+
 /// Relative luminance, 0 to 1. Source: WCAG 2.1.
 double luminance(const Color& color) {
     const auto linear = [](std::uint8_t part) {
@@ -76,19 +84,9 @@ double luminance(const Color& color) {
 }  // namespace
 
 std::span<const Color> cell_colors(bool is_diverging) {
-    static const auto sequential = [] {
-        std::array<Color, 240> colors{};
-        for (std::size_t i = 0; i < colors.size(); ++i)
-            colors[i] = interpolate(viridis_colors, static_cast<double>(i) / (colors.size() - 1));
-        return colors;
-    }();
-    static const auto diverging = [] {
-        std::array<Color, 239> colors{};
-        for (std::size_t i = 0; i < colors.size(); ++i)
-            colors[i] = interpolate(red_blue_colors, static_cast<double>(i) / (colors.size() - 1));
-        return colors;
-    }();
-    return is_diverging ? std::span<const Color>(diverging) : std::span<const Color>(sequential);
+    static const auto sequential = steps_of(viridis_colors, 240),
+                      diverging = steps_of(red_blue_colors, 239);
+    return is_diverging ? diverging : sequential;
 }
 
 Color color_at(double position, bool is_diverging) {
@@ -236,7 +234,7 @@ void Magnitudes::begin_matrix() {
 }
 
 void Magnitudes::add_row(const std::vector<double>& cells, bool is_narrow) {
-    const double peak = cells.empty() ? 0 : *std::max_element(cells.begin(), cells.end());
+    const double peak = cells.empty() ? 0 : *std::ranges::max_element(cells);
     peak_ = std::max(peak_, peak);
     if (cells.size() < 2 && !is_narrow) return;
     for (double cell : cells) ++counts_[bin_of(cell)];
@@ -300,7 +298,7 @@ std::vector<ScaleTick> even_ticks(double full, bool is_diverging) {
     const auto is_half = [](const ScaleTick& tick) {
         return tick.position > 0.3 && tick.position < 0.7;
     };
-    const auto inside = std::find_if(ticks.begin(), ticks.end(), is_half);
+    const auto inside = std::ranges::find_if(ticks, is_half);
     std::vector<ScaleTick> above{{1, end}};
     if (is_even)
         above.insert(above.begin(),

@@ -88,22 +88,15 @@ const Font& font(std::size_t number) {
 
 /// Scales coordinates so that they can be rotated as integers, and rotates them.
 void turn_outline(stbtt_vertex* vertices, int count, int finer, Turn turn) {
+    const Direction along = direction_of(turn);
+    const auto part = [&](double value) {
+        return static_cast<stbtt_vertex_type>(
+            std::clamp(std::lround(finer * value), -32767L, 32767L));
+    };
     const auto turned = [&](stbtt_vertex_type& x, stbtt_vertex_type& y) {
-        const int across = finer * x, up = finer * y;
-        const double diagonal = std::sqrt(0.5);
-        const auto part = [](double value) {
-            return static_cast<stbtt_vertex_type>(std::clamp(std::lround(value), -32767L, 32767L));
-        };
-        if (turn == Turn::upright) {
-            x = part(-up);
-            y = part(across);
-        } else if (turn == Turn::slanted) {
-            x = part(diagonal * (across - up));
-            y = part(diagonal * (across + up));
-        } else {
-            x = part(across);
-            y = part(up);
-        }
+        const stbtt_vertex_type right = x;
+        x = part(along.across * right - along.up * y);
+        y = part(along.up * right + along.across * y);
     };
     for (stbtt_vertex* v = vertices; v != vertices + count; ++v) {
         turned(v->x, v->y);

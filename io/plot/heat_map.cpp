@@ -221,7 +221,7 @@ private:
                     map_.has_no_number = true;
             }
             magnitudes_.add_row(seen, map_.columns == 1);
-            if (!seen.empty()) panel.row_peak[row] = *std::max_element(seen.begin(), seen.end());
+            if (!seen.empty()) panel.row_peak[row] = *std::ranges::max_element(seen);
         }
         if (any_masked) panel.masked = std::move(masked);
         map_.has_masked = map_.has_masked || any_masked;

@@ -60,10 +60,10 @@ std::string script_text(const nlohmann::json& value) {
 
 /// Written directly as JSON, since nlohmann's objects and lists allocate memory when they are
 /// freed. `text_of` makes the text of one item.
-template <class Item, class TextOf>
-std::string list_of(const std::vector<Item>& items, TextOf text_of) {
+template <class Items, class TextOf>
+std::string list_of(const Items& items, TextOf text_of) {
     std::string list = "[";
-    for (const Item& item : items) {
+    for (const auto& item : items) {
         if (list.size() > 1) list += ',';
         list += text_of(item);
     }
@@ -231,28 +231,19 @@ std::vector<std::string> write_map(Output& out, const HeatMap& map, const Store&
     return planes;
 }
 
-std::string color_list(bool is_diverging) {
-    std::vector<std::string> colors;
-    colors.reserve(cell_colors(is_diverging).size());
-    for (const Color& color : cell_colors(is_diverging)) colors.push_back(hex_text(color));
-    return list_of(colors);
-}
-
 std::string contents_of(const std::vector<HeatMap>& maps) {
-    std::vector<std::string> scales, arrays;
-    scales.reserve(color_scale_names.size());
-    arrays.reserve(maps.size());
-    for (const auto& [scale, name] : color_scale_names) scales.emplace_back(name);
-    for (const HeatMap& map : maps) arrays.push_back(map.array);
+    const auto name = [](const HeatMap& map) { return script_text(printable(map.array)); };
+    const auto scale = [](const auto& row) { return script_text(row.second); };
+    const auto hex = [](const Color& color) { return script_text(hex_text(color)); };
     return object_of(
-        {{"arrays", list_of(arrays)},
+        {{"arrays", list_of(maps, name)},
          {"first", std::to_string(first_shown(maps))},
          {"log_range", script_text(log_range)},
-         {"no_number", script_text(hex_text(no_number))},
-         {"red_blue", color_list(true)},
+         {"no_number", hex(no_number)},
+         {"red_blue", list_of(cell_colors(true), hex)},
          {"scale", script_text(std::string(attn::name_of(color_scale_names, maps.front().asked)))},
-         {"scales", list_of(scales)},
-         {"viridis", color_list(false)}});
+         {"scales", list_of(color_scale_names, scale)},
+         {"viridis", list_of(cell_colors(false), hex)}});
 }
 
 using Texts = std::vector<std::vector<std::string>>;

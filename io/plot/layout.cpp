@@ -4,6 +4,7 @@
 
 #include "io/plot/picture.hpp"
 #include "io/plot/text_line.hpp"
+#include "io/text/text.hpp"
 #include "io/write/row_text.hpp"
 
 namespace attn::io {
@@ -132,10 +133,8 @@ void set_numbers(Layout& layout, const HeatMap& map) {
 /// Lines of words up to this width; longer single words keep a line.
 std::vector<std::string> broken_into_lines(const std::string& text, double size, double width) {
     std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
-        at = std::min(text.find_first_not_of(' ', end), text.size());
+    for (const std::string_view part : split_text(text, ' ')) {
+        const std::string word(part);
         if (word.empty()) continue;
         if (!lines.empty() && text_width(lines.back() + " " + word, size) <= width)
             lines.back() += " " + word;

@@ -70,18 +70,10 @@ void draw_labels(Canvas& canvas, const HeatMap& map, const Layout& layout, const
         const int x = box.x + pixels(column, layout.cell_width) + layout.cell_width / 2;
         if (layout.column_every > 1) canvas.fill({x, bottom + 1, 1, mark}, quiet_ink);
         const std::string label = short_label(map.column_labels[column]);
-        switch (layout.turn) {
-            case Turn::none:
-                canvas.text(x, bottom + gap + style.line() / 2, label,
-                            {style.text, Anchor::middle});
-                break;
-            case Turn::slanted:
-                canvas.text(x + style.text / 4, bottom + gap + style.text / 4, label,
-                            {style.text, Anchor::end, ink, Turn::slanted});
-                break;
-            case Turn::upright:
-                canvas.text(x, bottom + gap, label, {style.text, Anchor::end, ink, Turn::upright});
-        }
+        const bool is_flat = layout.turn == Turn::none;
+        const int shift = layout.turn == Turn::slanted ? style.text / 4 : 0;
+        canvas.text(x + shift, bottom + gap + (is_flat ? style.line() / 2 : shift), label,
+                    {style.text, is_flat ? Anchor::middle : Anchor::end, ink, layout.turn});
     }
 }
 

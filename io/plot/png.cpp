@@ -166,16 +166,10 @@ public:
 
     void text(int x, int y, const std::string& text, const Lettering& lettering) override {
         const TextLine line = text_line(text);
-        const double size = lettering.size, start = lettering.anchor == Anchor::start    ? 0
-                                                    : lettering.anchor == Anchor::middle ? -0.5
-                                                                                         : -1.0;
-        const double diagonal = std::sqrt(0.5);
-        const double across = lettering.turn == Turn::none      ? 1
-                              : lettering.turn == Turn::upright ? 0
-                                                                : diagonal;
-        const double up = lettering.turn == Turn::none      ? 0
-                          : lettering.turn == Turn::upright ? 1
-                                                            : diagonal;
+        constexpr std::array starts{0.0, -0.5, -1.0};  // of each anchor
+        const double size = lettering.size,
+                     start = starts[static_cast<std::size_t>(lettering.anchor)];
+        const auto [across, up] = direction_of(lettering.turn);
         for (const PlacedGlyph& placed : line.glyphs) {
             const double along = size * (placed.at + start * line.width), below = size * baseline;
             draw(covered_by(placed.glyph, size, lettering.turn, x + across * along + up * below,

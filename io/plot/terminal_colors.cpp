@@ -154,8 +154,7 @@ public:
                       label_ + map_.columns));
         for (const View& view : views)
             if (view.across == map_.panel_columns() || view.lines <= screen) return view;
-        return *std::min_element(views.begin(), views.end(),
-                                 [](const View& a, const View& b) { return a.lines < b.lines; });
+        return *std::ranges::min_element(views, {}, &View::lines);
     }
 
 private:

@@ -34,7 +34,7 @@ std::u32string in_seen_order(const std::u32string& text) {
     if (fribidi_log2vis(written.data(), static_cast<FriBidiStrIndex>(written.size()), &direction,
                         seen.data(), nullptr, nullptr, nullptr) == 0)
         throw std::bad_alloc();
-    return {seen.begin(), std::find(seen.begin(), seen.end(), FriBidiChar{0})};
+    return {seen.begin(), std::ranges::find(seen, FriBidiChar{0})};
 }
 
 }  // namespace
@@ -43,8 +43,7 @@ TextLine text_line(std::string_view text) {
     std::u32string characters;
     characters.reserve(text.size());
     while (!text.empty()) characters += take_character(text);
-    if (std::any_of(characters.begin(), characters.end(), may_turn))
-        characters = in_seen_order(characters);
+    if (std::ranges::any_of(characters, may_turn)) characters = in_seen_order(characters);
 
     TextLine line;
     line.glyphs.reserve(characters.size());

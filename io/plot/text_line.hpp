@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numbers>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,17 @@ double kerning(const Glyph& left, const Glyph& right);
 
 /// The direction of a text: to the right, to the right and upwards by 45 degrees, upwards.
 enum class Turn { none, slanted, upright };
+
+/// Across and up, of length 1.
+struct Direction {
+    double across, up;
+};
+constexpr Direction direction_of(Turn turn) {
+    constexpr double diagonal = std::numbers::sqrt2 / 2;
+    return turn == Turn::none      ? Direction{1, 0}
+           : turn == Turn::upright ? Direction{0, 1}
+                                   : Direction{diagonal, diagonal};
+}
 
 /// The coverage of each pixel by a glyph: 0 to 255, rows from the top.
 struct Coverage {

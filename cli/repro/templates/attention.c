@@ -130,9 +130,7 @@ static real attention_weights[B][H][Q][K];
 @if merge_heads: @once static real head_outputs[B][H][Q][D_V];
 @if W_out: @once static real head_outputs[B][H][Q][D_V];
 static real context_vectors@extents.context_vectors@;
-@if norm
-static real normed_inputs@extents.inputs@;
-@end
+@if norm: static real normed_inputs@extents.inputs@;
 @for x in attention_weights context_vectors
 @array $x_tolerance $x_tolerance
 @end
@@ -248,9 +246,7 @@ int main(void)
 @if rope_half: @let b n + @pairs@
     for (int n = 0; n < @pairs@; ++n) {  // pairs (a, b) of the columns, by the angle position * frequency
         double frequency = pow(@rope_base@, -2.0 * n / @rope_dims@);
-@if rope_linear
-        frequency /= @rope_factor@;
-@end
+        @if rope_linear: frequency /= @rope_factor@;
 @if rope_by_parts
         const double turns = frequency * @rope_length@ / (2 * acos(-1.0));
         const double kept = fmin(fmax((turns - @rope_low@) / (@rope_high@ - @rope_low@), 0), 1);
@@ -277,17 +273,11 @@ int main(void)
                 for (int c = 0; c < D_V; ++c) values[b][h][t][c] = past_value[b][h][t][c];
 @end
 @if !linear
-@if positions
-    static const int offset[] = {@offsets@};  // from a query to its position among the keys
-@end
-@if kv_lengths
-    static const int kv_lengths[] = {@kv_lengths@};
-@end
+    @if positions: static const int offset[] = {@offsets@};  // from a query to its position among the keys
+    @if kv_lengths: static const int kv_lengths[] = {@kv_lengths@};
 @let sink sinks[0]
 @if many_sinks: @let sink sinks[h]
-@if sinks
-    static const real sinks[] = {@sinks@};
-@end
+    @if sinks: static const real sinks[] = {@sinks@};
     for (int b = 0; b < B; ++b)
         for (int h = 0; h < H; ++h)
             for (int i = 0; i < Q; ++i) {
@@ -328,12 +318,8 @@ int main(void)
 @end
                 real row_max = @least_row_max@, total = 0;
                 for (int j = 0; j < K; ++j) row_max = fmax@f@(row_max, scores[j]);
-@if masked_rows !sinks
-                if (row_max == -INFINITY) row_max = 0;  // no key: weights 0
-@end
-@if sinks
-                total = exp@f@(@sink@ - row_max);
-@end
+                @if masked_rows !sinks: if (row_max == -INFINITY) row_max = 0;  // no key: weights 0
+                @if sinks: total = exp@f@(@sink@ - row_max);
                 for (int j = 0; j < K; ++j) total += weights[j] = exp@f@(scores[j] - row_max);
 @if masked_rows !sinks
                 for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
@@ -347,11 +333,8 @@ int main(void)
 @end
                 total = 0;
                 for (int j = 0; j < K; ++j) total += weights[j];
-@if masked_rows
-                for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
-@else
-                for (int j = 0; j < K; ++j) weights[j] /= total;
-@end
+                @if masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total == 0 ? 1 : total;
+                @if !masked_rows: for (int j = 0; j < K; ++j) weights[j] /= total;
 @end
 @if drop
                 for (int j = 0; j < K; ++j) weights[j] *= dropout_kept@element.dropout_kept@ * (real)@kept_weight@;
@@ -405,16 +388,10 @@ int main(void)
                 for (int s = t; s >= 0; --s) {
                     real w = 0;
                     for (int i = 0; i < D_K; ++i) w += r[i] * keys[b][g][s][i];
-@if beta
-                    w *= beta[b][g][s][0];
-@end
+                    @if beta: w *= beta[b][g][s][0];
                     attention_weights[b][h][t][s] = (real)@scale@ * w;
-@if beta
-                    for (int i = 0; i < D_K; ++i) r[i] -= w * keys[b][g][s][i];
-@end
-@if decay
-                    for (int i = 0; i < D_K; ++i) r[i] *= exp@f@(decay[b][g][s][@column@]);
-@end
+                    @if beta: for (int i = 0; i < D_K; ++i) r[i] -= w * keys[b][g][s][i];
+                    @if decay: for (int i = 0; i < D_K; ++i) r[i] *= exp@f@(decay[b][g][s][@column@]);
                 }
             }
 @end

@@ -197,47 +197,34 @@ values = @join@([past_value, values], -2)
 @end
 @if !operator !linear
 @if shares_keys: keys, values = keys.@repeat@(@H/KV_H@, -3), values.@repeat@(@H/KV_H@, -3)
-scores = queries @ keys.@swap@(-2, -1)
-@let scores scores
+@step scores scores = queries @ keys.@swap@(-2, -1)
 @if scales
 @if divides_by_root: scaled_scores = scores / math.sqrt(@D_K@)
 @if !divides_by_root: scaled_scores = scores * @scale@
 @let scores scaled_scores
 @end
-@if softcap
-capped_scores = @softcap@ * @np@.tanh(@scores@ / @softcap@)
-@let scores capped_scores
-@end
+@if softcap: @step scores capped_scores = @softcap@ * @np@.tanh(@scores@ / @softcap@)
 @if alibi
 @slopes
-alibi_scores = @scores@ + slopes * (j - p)@as_real@
-@let scores alibi_scores
+@step scores alibi_scores = @scores@ + slopes * (j - p)@as_real@
 @end
 @if additive_masks
 @for mask in @additive_masks@
 @append scores + $mask
 @end
-biased_scores = @scores@
-@let scores biased_scores
+@step scores biased_scores = @scores@
 @end
 @if has_rules
 @rules
 allowed = @allowed@
-@if !renormalize
-biased_scores = @np@.where(allowed, @scores@, -math.inf)
-@let scores biased_scores
-@end
+@if !renormalize: @step scores biased_scores = @np@.where(allowed, @scores@, -math.inf)
 @end
 @softmax
 @let result attention_weights
 @if drop: @let result weights_before_dropout
 @if renormalize
-unmasked_weights = @weights@
-@let weights unmasked_weights
-@if has_rules
-masked_weights = @np@.where(allowed, unmasked_weights, 0)
-@let weights masked_weights
-@end
+@step weights unmasked_weights = @weights@
+@if has_rules: @step weights masked_weights = @np@.where(allowed, unmasked_weights, 0)
 @let total @weights@.sum(-1, @keep@)
 @if masked_rows
 total = @total@
@@ -258,8 +245,7 @@ for t in range(@Q@):
     q, k, v = queries[..., t, None, :], keys[..., t, :, None], values[..., t, None, :]
     @if decay: state = @np@.exp(decay[..., t, :, None]) * state
     @if beta: v = beta[..., t, :, None] * (v - k.@swap@(-2, -1) @ state)
-    state = state + k * v
-@let of_head state
+    @step of_head state = state + k * v
 @if shares_keys: @let of_head state.@repeat@(@H/KV_H@, -3)
     outputs.append(@scale@ * (q @ @of_head@))
 @heads@ = @join@(outputs, -2)

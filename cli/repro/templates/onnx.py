@@ -73,8 +73,7 @@
 @let deviation $x
 @if !rms.$norm
     $to_mean = ReduceMean ($x, axes_last)
-    $to_deviation = Sub ($x, $to_mean)
-@let deviation $to_deviation
+    @step deviation $to_deviation = Sub ($x, $to_mean)
 @end
     $to_squares = Mul (@deviation@, @deviation@)
     $to_variance = ReduceMean ($to_squares, axes_last)
@@ -101,20 +100,15 @@
 @if !in_out.$W
 @let axes 1, 0
 @if grouped.$W: @let axes 0, 2, 1
-    $W_transposed = Transpose <perm = [@axes@]> ($W)
-@let w $W_transposed
+    @step w $W_transposed = Transpose <perm = [@axes@]> ($W)
 @end
 @if grouped.$W
 @integer 1
-    $to_tokens = Unsqueeze ($x, i_1)
-@let tokens $to_tokens
+    @step tokens $to_tokens = Unsqueeze ($x, i_1)
 @end
     @product@ = MatMul (@tokens@, @w@)
 @if $b
-@if grouped.$W
-    $b_rows = Unsqueeze ($b, i_1)
-@let b $b_rows
-@end
+    @if grouped.$W: @step b $b_rows = Unsqueeze ($b, i_1)
     $to = Add ($to_product, @b@)
 @end
 @end
@@ -255,8 +249,7 @@ cos_of_keys, sin_of_keys = cos[@PAST@:@K@], sin[@PAST@:@K@]
 @operator_mask
 @if bias
 shape = np.broadcast_shapes(attn_mask.shape, (@Q@, @K@))
-attn_mask = np.ascontiguousarray(np.broadcast_to(attn_mask, shape))
-@let attn_mask attn_mask
+@step attn_mask attn_mask = np.ascontiguousarray(np.broadcast_to(attn_mask, shape))
 @end
 @end
 @if !operator !linear
@@ -357,32 +350,24 @@ attention (""" + operands + """)
 @let values repeated_values
 @end
     transposed_keys = Transpose <perm = [0, 1, 3, 2]> (@keys@)
-    scores = MatMul (@queries@, transposed_keys)
-@let scores scores
+    @step scores scores = MatMul (@queries@, transposed_keys)
 @if scales
 @number scale @scale@
-    scaled_scores = Mul (scores, scale)
-@let scores scaled_scores
+    @step scores scaled_scores = Mul (scores, scale)
 @end
 @if softcap
 @number softcap @softcap@
     part_of_cap = Div (@scores@, softcap)
     bounded_part = Tanh (part_of_cap)
-    capped_scores = Mul (bounded_part, softcap)
-@let scores capped_scores
+    @step scores capped_scores = Mul (bounded_part, softcap)
 @end
-@if alibi
-    alibi_scores = Add (@scores@, alibi)
-@let scores alibi_scores
-@end
+    @if alibi: @step scores alibi_scores = Add (@scores@, alibi)
 @for mask in @additive_masks@
-    scores_with_$mask = Add (@scores@, $mask)
-@let scores scores_with_$mask
+    @step scores scores_with_$mask = Add (@scores@, $mask)
 @end
 @if has_rules !renormalize
 @number minus_infinity -inf
-    biased_scores = Where (allowed, @scores@, minus_infinity)
-@let scores biased_scores
+    @step scores biased_scores = Where (allowed, @scores@, minus_infinity)
 @end
 @let result attention_weights
 @if drop: @let result weights_before_dropout
@@ -408,18 +393,15 @@ attention (""" + operands + """)
 @if renormalize
 @if has_rules
 @number zero 0
-    masked_weights = Where (allowed, unmasked_weights, zero)
-@let weights masked_weights
+    @step weights masked_weights = Where (allowed, unmasked_weights, zero)
 @end
 @integer 3
-    total = ReduceSum (@weights@, i_3)
-@let total total
+    @step total total = ReduceSum (@weights@, i_3)
 @if masked_rows
 @number zero 0
     has_no_weight = Equal (total, zero)
 @number one 1
-    divisor = Where (has_no_weight, one, total)
-@let total divisor
+    @step total divisor = Where (has_no_weight, one, total)
 @end
     @result@ = Div (@weights@, @total@)
 @end
@@ -468,8 +450,7 @@ attention (""" + operands + """)
 @if decay
         factor = Exp (g)
         factor_column = Unsqueeze (factor, i_3)
-        decayed = Mul (factor_column, before)
-@let state decayed
+        @step state decayed = Mul (factor_column, before)
 @end
 @let written v_row
 @if beta
@@ -477,17 +458,14 @@ attention (""" + operands + """)
         held = MatMul (k_row, @state@)
         difference = Sub (v_row, held)
         b_row = Unsqueeze (b, i_2)
-        written = Mul (b_row, difference)
-@let written written
+        @step written written = Mul (b_row, difference)
 @end
         update = Mul (k_column, @written@)
-        after = Add (@state@, update)
-@let of_head after
+        @step of_head after = Add (@state@, update)
 @if shares_keys
         single = Unsqueeze (after, i_2)
         copies = Expand (single, i_@B@_@KV_H@_@H/KV_H@_@D_K@_@D_V+Q@)
-        repeated = Reshape (copies, i_@B@_@H@_@D_K@_@D_V+Q@)
-@let of_head repeated
+        @step of_head repeated = Reshape (copies, i_@B@_@H@_@D_K@_@D_V+Q@)
 @end
         q_row = Unsqueeze (q, i_2)
         output_row = MatMul (q_row, @of_head@)
@@ -512,8 +490,7 @@ attention (""" + operands + """)
 @let outputs merged_heads
 @if !merge_heads
 @integer 1
-    outputs = Squeeze (@heads@, i_1)
-@let outputs outputs
+    @step outputs outputs = Squeeze (@heads@, i_1)
 @end
 @multiply context_vectors @outputs@ W_out b_out
 @end

@@ -9,10 +9,7 @@ function addressOf() {
         const isMean = chosen.isMean && i === map.axes.length - 1;
         words.set(map.axes[i].name, isMean ? 'mean' : place);
     });
-    if (chosen.row !== null) {
-        const side = chosen.by === 'row' ? map.rows : map.columns;
-        words.set(chosen.by, placeOf(side, chosen[chosen.by]));
-    }
+    if (chosen.row !== null) words.set(chosen.by, placeOf(sideOf(chosen.by), chosen[chosen.by]));
     words.set('scale', chosen.scale);
     if (map.panels.length > 1) words.set('view', chosen.view);
     return `#${words}`;

@@ -10,15 +10,14 @@ function cellsOf(by, index) {
                         : Array.from({length: map.rows.size}, (_, row) => row * columns + index);
 }
 
-/// The opposite axis of rows or columns, and the index of a cell on it.
-const sideAcross = (by) => by === 'row' ? map.columns : map.rows;
+/// The index of a cell on the other side.
 const placeAcross = (by, cell) =>
     by === 'row' ? cell % map.columns.size : Math.floor(cell / map.columns.size);
 
 const isNumber = (cell) => !shown.flags[cell] && Number.isFinite(shown.numbers[cell]);
 
 function barOf(cell, full, hasBelow) {
-    const across = sideAcross(chosen.by), place = placeAcross(chosen.by, cell);
+    const across = sideOf(otherSide[chosen.by]), place = placeAcross(chosen.by, cell);
     const track = made('span', 'track');
     const value = shown.numbers[cell];
     if (isNumber(cell) && full > 0) {
@@ -33,15 +32,9 @@ function barOf(cell, full, hasBelow) {
                 track, made('span', 'number', numberText(cell)));
 }
 
-/// `query 3 “next”`, as a title of the keys it attends to, or of the queries that attend to it.
-function titleOfChosen() {
-    const side = chosen.by === 'row' ? map.rows : map.columns;
-    return nameOf(side, chosen[chosen.by]);
-}
-
 function showBars() {
     if (!shown || chosen.row === null) return;
-    element('bars-title').replaceChildren(...titleOfChosen());
+    element('bars-title').replaceChildren(...nameOf(sideOf(chosen.by), chosen[chosen.by]));
     const all = cellsOf(chosen.by, chosen[chosen.by]);
     const open = all.filter((cell) => !shown.flags[cell]);
     const sizeOf = (cell) => isNumber(cell) ? Math.abs(shown.numbers[cell]) : Infinity;
@@ -57,7 +50,7 @@ function showBars() {
     const list = element('bar-list'), hasBelow = open.some((cell) => shown.numbers[cell] < 0);
     const items = kept.map((cell) => barOf(cell, full, hasBelow));
     const digits = Math.max(1, ...items.map((item) => item.lastChild.textContent.length));
-    const across = sideAcross(chosen.by), label = chosen.by === 'row' ? map.widestColumn : map.widestRow;
+    const across = sideOf(otherSide[chosen.by]), label = chosen.by === 'row' ? map.widestColumn : map.widestRow;
     list.style.setProperty('--digits', `${digits}ch`);
     list.style.setProperty('--label', `${Math.ceil(Math.min(1.2 * label, widestLabel))}px`);
     list.style.setProperty('--index', across.tokens ? `${String(placeOf(across, across.size - 1)).length}ch` : '0');

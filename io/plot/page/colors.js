@@ -95,6 +95,14 @@ function drawRaster(target, of, part, width, height, isOverview = false) {
     context.putImageData(image, 0, 0);
 }
 
+/// In a row, one pixel each.
+function drawColors(target, colors) {
+    [target.width, target.height] = [colors.length, 1];
+    const context = target.getContext('2d'), image = context.createImageData(colors.length, 1);
+    colors.forEach((color, i) => image.data.set([...color, 255], 4 * i));
+    context.putImageData(image, 0, 0);
+}
+
 const cssColors = new Map();  // until the background changes
 function cssColor(name) {
     if (!cssColors.has(name))

@@ -58,7 +58,6 @@ async function drawThumbnail(button) {
 /// A small picture of a matrix; null: of the mean of the selected layer's heads.
 function thumbnail(panel) {
     const button = made('button', 'thumbnail', document.createElement('canvas'));
-    button.type = 'button';
     button.of = map;
     button.panel = panel;
     button.ariaLabel = panel === null ? 'mean of heads' : map.panels[panel].title;
@@ -81,18 +80,20 @@ function redrawThumbnails() {
 
 // ---- The strip: one matrix per head, and which of them the lines and the mean include
 
-function headSwitch(head, label) {
+/// `withoutIf(isOn)` are the heads that are then excluded.
+function headSwitch(label, isOn, withoutIf) {
     const box = made('input', '');
     box.type = 'checkbox';
-    box.checked = !chosen.without.has(head);
-    box.style.accentColor = headColor(head);
+    box.checked = isOn;
     box.ariaLabel = `${label} in lines and mean`;
-    box.addEventListener('change', () => {
-        const without = new Set(chosen.without);
-        if (box.checked) without.delete(head);
-        else without.add(head);
-        choose({without});
-    });
+    box.addEventListener('change', () => choose({without: new Set(withoutIf(box.checked))}));
+    return box;
+}
+
+function switchOf(head, label) {
+    const others = () => [...chosen.without].filter((other) => other !== head);
+    const box = headSwitch(label, !chosen.without.has(head), (isOn) => isOn ? others() : [...others(), head]);
+    box.style.accentColor = headColor(head);
     return box;
 }
 
@@ -103,16 +104,12 @@ function fillStrip() {
     const isHeads = hasHeads();
     const items = panels.map((panel, i) => {
         const label = axisLabel(axis, i);
-        const name = made('label', '', ...(isHeads ? [headSwitch(i, label)] : []), label);
+        const name = made('label', '', ...(isHeads ? [switchOf(i, label)] : []), label);
         return made('li', '', thumbnail(panel), name);
     });
     if (isHeads) {
-        const all = made('input', '');
-        all.type = 'checkbox';
-        all.checked = chosen.without.size === 0;
-        all.ariaLabel = 'all heads in lines and mean';
-        all.addEventListener('change', () =>
-            choose({without: new Set(all.checked ? [] : panels.map((_, i) => i))}));
+        const all = headSwitch('all heads', chosen.without.size === 0,
+                               (isOn) => isOn ? [] : panels.map((_, i) => i));
         items.push(made('li', '', thumbnail(null), made('label', '', all, 'mean')));
     }
     element('strip').replaceChildren(...items);

@@ -45,7 +45,6 @@ function tokenButton(by, index) {
     const side = sideOf(by);
     const place = side.tokens && !isInFull() ? placeOf(side, index) : '';
     const button = made('button', '', made('span', 'index', place), tokenOf(side, index), made('span', 'weight'));
-    button.type = 'button';
     button.tabIndex = -1;
     button.dataset.index = index;
     button.ariaLabel = button.title = spokenName(side, index);
@@ -68,7 +67,6 @@ function listed(by) {
 
 function moreButton(text, by, index) {
     const button = made('button', 'more', text);
-    button.type = 'button';
     button.addEventListener('click', () => choose({by, [by]: index}));
     return made('li', '', button);
 }

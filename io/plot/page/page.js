@@ -42,13 +42,8 @@ function showLegend() {
         tick.style.transform = `translateX(${-100 * share}%)`;
         return tick;
     }));
-    const context = element('scale-colors').getContext('2d');
-    const image = context.createImageData(160, 1);
-    for (let i = 0; i < 160; ++i) {
-        image.data.set(colorAt(map, map.diverging ? 2 * i / 159 - 1 : i / 159), 4 * i);
-        image.data[4 * i + 3] = 255;
-    }
-    context.putImageData(image, 0, 0);
+    drawColors(element('scale-colors'), Array.from(
+        {length: 160}, (_, i) => colorAt(map, map.diverging ? 2 * i / 159 - 1 : i / 159)));
     const isGrid = chosen.view === 'grid';
     element('masked-key').hidden = isGrid ? map.panels.every(({mask}) => mask === null) : !shown.hasMasked;
     element('no-number-key').hidden = isGrid ? !map.panels.some((part) => part.lacksNumber)

@@ -112,27 +112,20 @@ function strip(vector, full, name, exact) {
     const node = made('span', 'strip');
     node.setAttribute('role', 'img');
     node.ariaLabel = `${name}: ${vector.length} numbers up to ${briefText(largestOf([vector]))}`;
+    const colors = Array.from(vector, (value) => Number.isFinite(value) ? colorIn(value, full) : noNumber);
     if (vector.length <= textsPerVector) {
         node.classList.add('of-texts');
         vector.forEach((value, i) => {
             const cell = made('span', '', Number.isFinite(value) ? briefSigned(value) : '–');
-            const color = Number.isFinite(value) ? colorIn(value, full) : noNumber;
-            cell.style.background = `rgb(${color.join()})`;
-            cell.style.color = inkOn(color);
+            cell.style.background = `rgb(${colors[i].join()})`;
+            cell.style.color = inkOn(colors[i]);
             cell.title = text(i);
             node.append(cell);
         });
         return node;
     }
     const drawing = document.createElement('canvas');
-    drawing.width = vector.length;
-    drawing.height = 1;
-    const context = drawing.getContext('2d'), image = context.createImageData(vector.length, 1);
-    vector.forEach((value, i) => {
-        image.data.set(Number.isFinite(value) ? colorIn(value, full) : noNumber, 4 * i);
-        image.data[4 * i + 3] = 255;
-    });
-    context.putImageData(image, 0, 0);
+    drawColors(drawing, colors);
     node.style.width = `${Math.min(Math.max(vector.length * 3, 96), 256)}px`;
     node.append(drawing);
     node.addEventListener('pointermove', (event) => {
@@ -196,7 +189,6 @@ function keyRow(column, steps, fulls) {
     const {row} = chosen, place = placeOf(map.columns, column), {queries, keys, values, weights} = walk;
     const button = made('button', '', tokenOf(map.columns, column),
                         made('span', 'index', map.columns.tokens ? ` ${place}` : ''));
-    button.type = 'button';
     button.ariaLabel = button.title = spokenName(map.columns, column);
     const line = made('tr', '', made('th', '', button));
     line.dataset.column = column;
