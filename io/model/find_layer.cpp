@@ -37,7 +37,7 @@ bool is_head(const ModelLayer& layer) {
 /// so far: a tensor may fit several forms.
 void add_layers(const ArrayFile& file, const Family& family, const LayerNames& names,
                 std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
-    const std::string anchor = std::string(names.layer) + std::string(names.query.weight);
+    const std::string anchor = std::string(names.layer) + names.query.weight;
     for (const StoredArray& array : file.arrays) {
         std::optional<NameMatch> found = match_name(array.name, anchor);
         if (!found) continue;
@@ -63,11 +63,11 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
     constexpr std::size_t most = 4;
     std::size_t count = 0;
     std::string examples;
-    for (const Family* family : all_families()) {
-        if (query.family != nullptr && query.family != family) continue;
-        const LayerNames& names = family->layers.front();
-        examples += (examples.empty() ? "" : ", ") + std::string(family->name) + ": " +
-                    with_number(names.layer, 0) + std::string(names.query.weight);
+    for (const Family& family : all_families()) {
+        if (query.family != nullptr && query.family != &family) continue;
+        const LayerNames& names = family.layers.front();
+        examples += (examples.empty() ? "" : ", ") + std::string(family.name) + ": " +
+                    with_number(names.layer, 0) + names.query.weight;
         if (++count < most) continue;
         examples += ", or of another layout of attn help model";
         break;
@@ -173,10 +173,10 @@ std::string ModelLayer::beside(std::string_view name) const {
 
 std::vector<ModelLayer> layers_of(const ArrayFile& file) {
     std::vector<ModelLayer> layers;
-    for (const Family* family : all_families()) {
+    for (const Family& family : all_families()) {
         std::unordered_set<std::string> weights;
-        for (const LayerNames& names : family->layers)
-            add_layers(file, *family, names, weights, layers);
+        for (const LayerNames& names : family.layers)
+            add_layers(file, family, names, weights, layers);
     }
     return layers;
 }

@@ -82,6 +82,10 @@ HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer);
 /// Whether the layer has a key and a value that all queries see, (1, 1, width) each.
 bool has_more_keys(const ArrayFile& file, const ModelLayer& layer);
 
+/// The full names of the tensors that the layer's projections may have, and those of more keys if
+/// it has them.
+std::vector<std::string> projection_tensors(const ArrayFile& file, const ModelLayer& layer);
+
 /// Refuses an unknown tensor of the layer, which may change the computation. Errors: kind input at
 /// the file's name.
 void check_others(const ArrayFile& file, const ModelLayer& layer);

@@ -25,8 +25,11 @@ class Recent {
 public:
     using SizeOf = std::size_t (*)(const Value&);
 
-    /// `largest` is called when a new value is added.
-    Recent(std::size_t (*largest)(), SizeOf size_of) : largest_(largest), size_of_(size_of) {}
+    /// `largest` is called when a new value is added. By default, values are counted.
+    explicit Recent(
+        std::size_t (*largest)() = [] { return std::size_t{16}; },
+        SizeOf size_of = [](const Value&) { return std::size_t{1}; })
+        : largest_(largest), size_of_(size_of) {}
 
     /// The value of this key; if it is not cached, the result of `make`. Errors of `make` are
     /// rethrown, and nothing is cached: other threads that waited for the value call `make`
@@ -129,21 +132,12 @@ public:
     }
 
 private:
-    using File = std::shared_ptr<const ArrayFile>;
-    using Config = std::shared_ptr<const nlohmann::json>;
-    static std::size_t max_files() { return 16; }
     /// Also at most a small part of the memory limit.
     static std::size_t max_bytes();
 
-    template <class Value>
-    static std::size_t one(const Value&) {
-        return 1;
-    }
-
-    Recent<File> files_{max_files, one<File>};
-    Recent<Config> configs_{max_files, one<Config>};
-    Recent<std::shared_ptr<const Vocabulary>> vocabularies_{max_files,
-                                                            one<std::shared_ptr<const Vocabulary>>};
+    Recent<std::shared_ptr<const ArrayFile>> files_;
+    Recent<std::shared_ptr<const nlohmann::json>> configs_;
+    Recent<std::shared_ptr<const Vocabulary>> vocabularies_;
     Recent<AnyLayerWeights> weights_{max_bytes, bytes_of_weights};
 };
 

@@ -57,13 +57,15 @@ private:
     /// The error of the family, and the families with a form for which `is_right` is true.
     [[noreturn]] void fail(const std::string& message,
                            bool (*is_right)(const LayerNames& names)) const {
-        std::vector<const Family*> right;
-        for (const Family* family : all_families())
-            if (std::any_of(family->layers.begin(), family->layers.end(), is_right))
-                right.push_back(family);
-        throw SettingError(ErrorKind::usage, std::string(setting_),
-                           std::string(layer_.family->name) + " " + message + "; expected " +
-                               names_of(right, ", ", " or "));
+        std::string right;
+        for (const Family& family : all_families())
+            if (std::any_of(family.layers.begin(), family.layers.end(), is_right))
+                right += (right.empty() ? "" : ", ") + std::string(family.name);
+        if (const std::size_t last = right.rfind(", "); last != std::string::npos)
+            right.replace(last, 2, " or ");
+        throw SettingError(
+            ErrorKind::usage, std::string(setting_),
+            std::string(layer_.family->name) + " " + message + "; expected " + right);
     }
 
     /// Of the family's forms, selects those that can hold the parameters' widths, and then the one

@@ -269,19 +269,12 @@ LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;
-    const LayerNames& names = *layer.names;
     std::unordered_set<std::string> added;
     const auto add = [&](const std::string& full) {
         const StoredArray* array = file.find(full);
         if (array != nullptr && added.insert(full).second) shapes.emplace_back(full, array->shape);
     };
-    for (std::size_t head = 0; head < layer.groups(); ++head)
-        for (const ProjectionNames& part : {names.query, names.key, names.value})
-            for (std::string_view name : {part.weight, part.bias})
-                if (!name.empty()) add(layer.full(name, head));
-    for (std::string_view name : {names.out.weight, names.out.bias}) add(layer.full_out(name));
-    if (has_more_keys(file, layer))
-        for (std::string_view name : {names.more_key, names.more_value}) add(layer.full(name));
+    for (const std::string& name : projection_tensors(file, layer)) add(name);
     const HeadNormNames norms = head_norm_names(file, layer);
     for (const std::string& norm : {norms.query, norms.key})
         for (const char* part : {".weight", ".gamma", ".scale"})
