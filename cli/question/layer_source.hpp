@@ -96,18 +96,11 @@ void check_can_save(const Request& request, const std::string& part);
 void check_more_keys(const Request& request, const io::ArrayFile& file,
                      const io::ModelLayer& layer);
 
-/// What is known about a model besides its tensors.
-struct KnownModel {
-    bool has_config = false;      ///< its config.json, or attn's metadata, was read
-    bool has_head_norms = false;  ///< norms of queries or keys
-    bool is_supported = true;     ///< false if its model type is known and not supported
-};
-
 /// Refuses a layer without a config if a setting is missing: a guess would change the answer.
-/// Errors: kind usage at the first missing setting. The message lists the others and, for a
-/// supported model, the usual values of its family.
+/// Errors: kind usage at the first missing setting. The message lists the others and, unless the
+/// model type is known and not supported, the usual values of its family.
 void require_settings(const Request& request, const io::ArrayFile& file,
-                      const io::ModelLayer& layer, const KnownModel& known);
+                      const io::ModelLayer& layer, bool has_head_norms, bool is_supported);
 
 /// A layer of a model's file: the attention of a block whose config gives its settings, or one that
 /// is found by the names of its tensors, whose settings are given by flags or by the config that

@@ -228,9 +228,10 @@ void ModelSource::take_flags(Request& request) {
                     problem +
                         " (--token-ids and --pre-norm need one of them, whatever "
                         "--model-config is)");
-    const bool is_known = request.is_saved_model, has_head_norms = !head_norm().empty();
-    if (is_known || (family.is_plain && !has_head_norms)) take_family_defaults(request, family);
-    require_settings(request, *file_, *names_, {is_known, has_head_norms, is_supported_});
+    const bool has_head_norms = !head_norm().empty();
+    if (request.is_saved_model || (family.is_plain && !has_head_norms))
+        take_family_defaults(request, family);
+    require_settings(request, *file_, *names_, has_head_norms, is_supported_);
 }
 
 /// The settings determine the rotation; frequencies in the file that contradict them are an error.

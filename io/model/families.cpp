@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/model/attention_part.hpp"
 #include "io/read/json_document.hpp"
 
 namespace attn::io {
@@ -40,7 +41,7 @@ ProjectionNames projection_in(const json& row, const char* key) {
 LayerNames layer_in(const json& row, std::string_view layer) {
     LayerNames names;
     names.layer = layer;
-    names.packing = choice_of<Packing>(text_in(row, "packing"), {"separate", "joined", "by_group"});
+    names.joined = choice_of<JoinedHeads>(text_in(row, "joined"), {"separate", "parts", "groups"});
     names.in_out = row.value("in_out", false);
     names.is_open = row.value("is_open", false);
     names.joins_bias = row.value("joins_bias", false);
@@ -122,14 +123,17 @@ const Family* family_of_type(std::string_view model_type) {
     });
 }
 
-std::vector<OutputRange> split_of(Packing packing, Part part, std::size_t outputs,
-                                  std::size_t heads, std::size_t kv_heads) {
-    if (packing == Packing::separate) return {{0, outputs, 0}};
+std::vector<OutputRange> split_of(JoinedHeads joined, Part part, std::size_t outputs,
+                                  std::size_t heads, std::size_t kv_heads, std::size_t blocks) {
+    if (joined == JoinedHeads::separate) return {{0, outputs, 0}};
+    const bool is_by_block = joined == JoinedHeads::blocks;
+    if (is_by_block) heads = kv_heads = 1;
     // Joined parts are one group. The lengths of a group's queries, keys and values.
-    const std::size_t groups = packing == Packing::joined ? 1 : kv_heads;
+    const std::size_t groups = joined == JoinedHeads::parts ? 1 : is_by_block ? blocks : kv_heads;
     const std::size_t group = outputs / groups, total = heads + 2 * kv_heads;
     const std::size_t query = group * heads / total, key = group * kv_heads / total;
-    const std::size_t before = part == Part::query ? 0 : part == Part::key ? query : query + key;
+    const Part second = is_by_block ? Part::value : Part::key;
+    const std::size_t before = part == Part::query ? 0 : part == second ? query : query + key;
     const std::size_t count = part == Part::query ? query : key;
     std::vector<OutputRange> ranges;
     for (std::size_t i = 0; i < groups; ++i)
@@ -137,10 +141,10 @@ std::vector<OutputRange> split_of(Packing packing, Part part, std::size_t output
     return ranges;
 }
 
-std::size_t pieces_of(Packing packing, std::size_t heads, std::size_t kv_heads) {
-    if (packing == Packing::separate) return 1;
+std::size_t pieces_of(JoinedHeads joined, std::size_t heads, std::size_t kv_heads) {
+    if (joined == JoinedHeads::separate) return 1;
     const std::size_t all = heads + 2 * kv_heads;
-    return packing == Packing::joined ? all / std::gcd(heads, kv_heads) : all;
+    return joined == JoinedHeads::parts ? all / std::gcd(heads, kv_heads) : all;
 }
 
 }  // namespace attn::io

@@ -16,14 +16,11 @@
 
 #include "core/operator/choices.hpp"
 
-namespace attn::io {
+namespace attn {
+enum class JoinedHeads;
+}  // namespace attn
 
-/// The layout of queries, keys and values in their tensors.
-enum class Packing {
-    separate,  ///< one tensor each
-    joined,    ///< one tensor: outputs of q, then of k, then of v
-    by_group   ///< one tensor: for each key head its queries, its key, its value
-};
+namespace attn::io {
 
 struct ProjectionNames {
     std::string weight = {}, bias = {};
@@ -50,12 +47,12 @@ struct HarmlessTensor {
 /// One form of a family's layers. Names are relative to the layer's name, `layer`.
 struct LayerNames {
     std::string_view layer = {};  ///< '#' is a number: the layer's, or of a head in a wrapper
-    Packing packing = Packing::separate;
-    bool in_out = false;      ///< weights are (d_in, d_out), else (d_out, d_in)
-    bool is_open = false;     ///< ... unless attn's metadata or the query specify it
-    bool joins_bias = false;  ///< one bias for q, k and v, though the weights are separate
-    bool is_wrapper = false;  ///< independent heads
-    bool needs_out = true;    ///< always has an output projection
+    JoinedHeads joined{};         ///< separate, or of one tensor
+    bool in_out = false;          ///< weights are (d_in, d_out), else (d_out, d_in)
+    bool is_open = false;         ///< ... unless attn's metadata or the query specify it
+    bool joins_bias = false;      ///< one bias for q, k and v, though the weights are separate
+    bool is_wrapper = false;      ///< independent heads
+    bool needs_out = true;        ///< always has an output projection
     ProjectionNames query = {}, key = {}, value = {}, out = {};
     std::vector<HarmlessTensor> others = {};
     bool shows_in_out = false;  ///< a joined weight with 3 times as many rows is (d_out, d_in)
@@ -115,11 +112,11 @@ struct OutputRange {
 };
 
 /// The outputs of a part in a tensor of `outputs` outputs, which pieces_of divides. Each key head
-/// serves heads / kv_heads query heads.
-std::vector<OutputRange> split_of(Packing packing, Part part, std::size_t outputs,
-                                  std::size_t heads, std::size_t kv_heads);
+/// serves heads / kv_heads query heads. `blocks`: the number of JoinedHeads::blocks.
+std::vector<OutputRange> split_of(JoinedHeads joined, Part part, std::size_t outputs,
+                                  std::size_t heads, std::size_t kv_heads, std::size_t blocks = 1);
 
 /// The number of equal pieces that such a tensor consists of.
-std::size_t pieces_of(Packing packing, std::size_t heads, std::size_t kv_heads);
+std::size_t pieces_of(JoinedHeads joined, std::size_t heads, std::size_t kv_heads);
 
 }  // namespace attn::io

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/model/attention_part.hpp"
 #include "io/model/families.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
@@ -96,7 +97,7 @@ std::string numbers_text(const std::vector<ModelLayer>& layers) {
 void check_present(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     std::vector<std::string_view> needed{names.query.weight};
-    if (names.packing == Packing::separate) {
+    if (names.joined == JoinedHeads::separate) {
         needed.push_back(names.key.weight);
         needed.push_back(names.value.weight);
     }
