@@ -11,10 +11,6 @@
 namespace attn::cli {
 namespace {
 
-[[noreturn]] void fail_at(const Args& args, std::string_view key, const std::string& message) {
-    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
-}
-
 SharedArray read(const ModelAsked& asked, std::string_view key, const io::ArrayRules& rules) {
     return std::make_shared<const RealArray>(asked.read_array(key, rules));
 }
@@ -116,6 +112,10 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
 }
 
 }  // namespace
+
+void fail_at(const Args& args, std::string_view key, const std::string& message) {
+    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
+}
 
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
     const Args& args = asked.args;

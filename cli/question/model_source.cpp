@@ -21,6 +21,11 @@
 namespace attn::cli {
 namespace {
 
+std::optional<bool> is_in_out(const Request& request) {
+    if (!request.weights_layout) return {};
+    return *request.weights_layout == WeightsLayout::in_out;
+}
+
 /// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
 void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
     for (const char* key : {"position_offset", "embedding_scale"})
@@ -88,10 +93,9 @@ ModelSource::ModelSource(io::LoadedModels& files, std::string path, io::ModelFol
 ModelSource::ModelSource(const Request& request, io::LoadedModels& files, std::string path,
                          std::shared_ptr<const io::ArrayFile> file, const std::string& prefix)
     : files_(files), path_(std::move(path)), file_(std::move(file)) {
-    io::LayerQuery query{request.family, request.layer, prefix, std::nullopt};
-    if (request.weights_layout) query.in_out = *request.weights_layout == WeightsLayout::in_out;
     try {
-        names_ = io::find_layer(*file_, query);
+        names_ =
+            io::find_layer(*file_, {request.family, request.layer, prefix, is_in_out(request)});
     } catch (const Error& error) {
         // An unsupported model has other tensor names: report its type, not a broken file.
         const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
@@ -150,12 +154,7 @@ void ModelSource::find_block(Request& request) {
             if (layer.family == family && layer.number == request.layer &&
                 layer.full("").starts_with(model_->files().prefix))
                 names_ = std::move(layer);
-    if (request.weights_layout &&
-        (*request.weights_layout == WeightsLayout::in_out) != layer_.part.query.in_out)
-        throw setting_error(request, "weights_layout",
-                            "the names in " + file_->name + " mean " +
-                                (layer_.part.query.in_out ? "in-out" : "out-in") +
-                                "; expected that");
+    io::check_layout(*file_, is_in_out(request), layer_.part.query.in_out);
     if (request.pre_norm.value_or(false) && !layer_.norm)
         throw setting_error(
             request, "pre_norm",

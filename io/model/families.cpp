@@ -94,12 +94,6 @@ Family family_in(const json& row) {
     return family;
 }
 
-const Family* first_family(const auto& fits) {
-    const std::vector<Family>& all = all_families();
-    const auto found = std::find_if(all.begin(), all.end(), fits);
-    return found == all.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 const std::vector<Family>& all_families() {
@@ -113,14 +107,16 @@ const std::vector<Family>& all_families() {
 }
 
 const Family* find_family(std::string_view name) {
-    return first_family([&](const Family& family) { return family.name == name; });
+    for (const Family& family : all_families())
+        if (family.name == name) return &family;
+    return nullptr;
 }
 
 const Family* family_of_type(std::string_view model_type) {
-    return first_family([&](const Family& family) {
-        return std::find(family.types.begin(), family.types.end(), model_type) !=
-               family.types.end();
-    });
+    for (const Family& family : all_families())
+        for (const std::string_view type : family.types)
+            if (type == model_type) return &family;
+    return nullptr;
 }
 
 std::vector<OutputRange> split_of(JoinedHeads joined, Part part, std::size_t outputs,

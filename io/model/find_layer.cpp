@@ -112,13 +112,7 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
 
 /// attn stores drawn parameters in the layout of their initialiser.
 void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
-    if (!layer.names->is_open) {
-        if (query.in_out.value_or(layer.in_out) != layer.in_out)
-            throw SettingError(ErrorKind::usage, "weights_layout",
-                               "the names in " + file.name + " mean " +
-                                   (layer.in_out ? "in-out" : "out-in") + "; expected that");
-        return;
-    }
+    if (!layer.names->is_open) return check_layout(file, query.in_out, layer.in_out);
     if (const nlohmann::json config = file.config(); !config.is_null()) {
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
@@ -170,6 +164,13 @@ std::string ModelLayer::full_out(std::string_view name) const {
 
 std::string ModelLayer::beside(std::string_view name) const {
     return prefix + with_number(name, number.value_or(0));
+}
+
+void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out) {
+    if (wanted.value_or(in_out) != in_out)
+        throw SettingError(ErrorKind::usage, "weights_layout",
+                           "the names in " + file.name + " mean " + (in_out ? "in-out" : "out-in") +
+                               "; expected that");
 }
 
 std::vector<ModelLayer> layers_of(const ArrayFile& file) {

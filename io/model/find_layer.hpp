@@ -58,14 +58,14 @@ struct LayerQuery {
     std::optional<bool> in_out;         ///< for names that do not determine it
 };
 
+/// Refuses another layout of weights than that of their names. Errors: SettingError.
+void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out);
+
 /// Errors: kind input at the file's name, listing the layers, if none or several match; if a
 /// required tensor is missing.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
 
 // Tensors besides a layer's parameters: those that have no effect, and those that may.
-
-/// The elements of a vector. Errors: as read_array.
-std::vector<double> read_vector(const StoredArray& array);
 
 /// The weight and bias of a norm. Files converted from TensorFlow call them gamma and beta, the
 /// notebooks' book scale and shift.

@@ -57,8 +57,7 @@ bool is_norm_of_heads(const std::string& name) {
     });
 }
 
-}  // namespace
-
+/// The elements of a vector.
 std::vector<double> read_vector(const StoredArray& array) {
     ArrayRules rules;
     rules.dtype = Dtype::float64;
@@ -66,6 +65,8 @@ std::vector<double> read_vector(const StoredArray& array) {
     const Array<double> values = read_array<double>(array, rules);
     return {values.begin(), values.end()};
 }
+
+}  // namespace
 
 std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name) {
     for (const auto& [weight, bias] : {std::pair(".gamma", ".beta"), {".scale", ".shift"}})
