@@ -125,7 +125,7 @@ public:
 private:
     void find_block(Request& request);
     void take_names(Request& request) const;
-    void take_config(Request& request) const;
+    void take_config(Request& request);
     void refuse_config(const Request& request) const;
     void take_flags(Request& request);
     void repeat_config(Request& request) const;

@@ -159,11 +159,6 @@ void ModelSource::find_block(Request& request) {
         throw setting_error(
             request, "pre_norm",
             "a " + model_->type() + " has no norm before its attention; expected --no-pre-norm");
-    const std::size_t heads = static_cast<std::size_t>(request.settings.heads.value_or(0));
-    if (request.has("heads") && heads != layer_.part.heads) io::use_heads(layer_, heads);
-    for (std::optional<NormSpec>* norm :
-         {&layer_.norm, &layer_.part.query_norm, &layer_.part.key_norm})
-        replace_norm(request, *norm);
     if (!names_) return;
     io::check_others(*file_, *names_);
     io::check_causal_masks(*file_, *names_);
@@ -183,7 +178,13 @@ void ModelSource::take_names(Request& request) const {
     take_shapes(request, std::move(shapes));
 }
 
-void ModelSource::take_config(Request& request) const {
+/// Flags precede the model's config.
+void ModelSource::take_config(Request& request) {
+    const std::size_t heads = static_cast<std::size_t>(request.settings.heads.value_or(0));
+    if (request.has("heads") && heads != layer_.part.heads) io::use_heads(layer_, heads);
+    for (std::optional<NormSpec>* norm :
+         {&layer_.norm, &layer_.part.query_norm, &layer_.part.key_norm})
+        replace_norm(request, *norm);
     const bool turns = !request.has("rope") || request.settings.rope,
                is_multihead = request.settings.mode == Mode::multihead;
     for (const auto& [key, value] : layer_.settings.items())
