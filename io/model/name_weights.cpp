@@ -40,9 +40,11 @@ public:
                 add(names.query, {&weights_.query}, group, !names.joins_bias);
                 add(names.key, {&weights_.key}, group, !names.joins_bias);
                 add(names.value, {&weights_.value}, group, !names.joins_bias);
-                if (names.joins_bias) add_bias(names.query.bias, all(), group);
+                if (!names.joins_bias) continue;
+                check_widths(!weights_.query.has_bias() || has_one_output_width());
+                add_bias(names.query.bias, all(), group);
             } else {
-                check_equal_widths();
+                check_widths(has_one_width());
                 add(names.query, all(), group, true);
             }
         }
@@ -76,14 +78,17 @@ private:
         return (holds_widths ? 2 : 0) + (names.in_out == weights_.query.in_out ? 1 : 0);
     }
 
-    bool has_one_width() const {
+    bool has_one_output_width() const {
         return weights_.key.d_out() == weights_.query.d_out() &&
-               weights_.value.d_out() == weights_.query.d_out() &&
-               weights_.key.d_in() == weights_.query.d_in();
+               weights_.value.d_out() == weights_.query.d_out();
     }
 
-    void check_equal_widths() const {
-        if (has_one_width()) return;
+    bool has_one_width() const {
+        return has_one_output_width() && weights_.key.d_in() == weights_.query.d_in();
+    }
+
+    void check_widths(bool are_right) const {
+        if (are_right) return;
         fail("joins queries, keys and values of one width", [](const LayerNames& names) {
             return names.joined == JoinedHeads::separate && !names.joins_bias;
         });
