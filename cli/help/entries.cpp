@@ -188,10 +188,10 @@ void add_names_of_pages(std::vector<HelpEntry>& entries, const std::string& word
 }
 
 void add_models(std::vector<HelpEntry>& entries, const std::string& word, std::size_t columns) {
-    for (const io::Family* family : io::all_families()) {
-        const bool is_type = std::ranges::find(family->types, word) != family->types.end();
-        if (!is_type && family->name != word) continue;
-        const std::string name(family->name);
+    for (const io::Family& family : io::all_families()) {
+        const bool is_type = std::ranges::find(family.types, word) != family.types.end();
+        if (!is_type && family.name != word) continue;
+        const std::string name(family.name);
         entries.push_back(
             {"model type " + word,
              paragraph((is_type ? "Read from config.json; its" : "Its") +
@@ -236,9 +236,9 @@ std::vector<std::string> words_with_entries(const Program& program) {
             at = end + 1;
         }
     });
-    for (const io::Family* family : io::all_families()) {
-        words.emplace_back(family->name);
-        for (const std::string_view type : family->types) words.emplace_back(type);
+    for (const io::Family& family : io::all_families()) {
+        words.emplace_back(family.name);
+        for (const std::string_view type : family.types) words.emplace_back(type);
     }
     return words;
 }

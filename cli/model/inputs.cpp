@@ -11,22 +11,6 @@
 namespace attn::cli {
 namespace {
 
-struct InputRow {
-    const char* key;
-    std::string_view flag;
-    SharedArray ModelInput::*field;
-};
-
-constexpr InputRow input_rows[] = {
-    {"pixel_values", "--pixel-values", &ModelInput::pixel_values},
-    {"spatial_shapes", "--spatial-shapes", &ModelInput::spatial_shapes},
-    {"input_values", "--input-values", &ModelInput::input_values},
-    {"input_features", "--input-features", &ModelInput::input_features}};
-
-[[noreturn]] void fail_at(const Args& args, std::string_view key, const std::string& message) {
-    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
-}
-
 SharedArray read(const ModelAsked& asked, std::string_view key, const io::ArrayRules& rules) {
     return std::make_shared<const RealArray>(asked.read_array(key, rules));
 }
@@ -99,7 +83,7 @@ void read_arrays(const ModelAsked& asked, const io::OpenModel& model, ModelInput
         const bool is_needed = std::find(needed.begin(), needed.end(), row.key) != needed.end();
         if (is_needed && !args.has(row.key))
             throw Error(ErrorKind::usage, place,
-                        "no " + (asked.file ? row.key : std::string(row.flag)) +
+                        "no " + (asked.file ? row.key : flag_of_key(row.key)) +
                             ", which the model requires; expected " +
                             (asked.file ? "an array" : "a file"));
         if (!is_needed && args.has(row.key))
@@ -128,6 +112,10 @@ std::vector<std::uint64_t> read_decoder_ids(const Args& args, const io::OpenMode
 }
 
 }  // namespace
+
+void fail_at(const Args& args, std::string_view key, const std::string& message) {
+    throw Error(ErrorKind::usage, location_of(*args.find(key)), message);
+}
 
 Labels read_input(const ModelAsked& asked, ModelFiles& files, ModelQuestion& question) {
     const Args& args = asked.args;

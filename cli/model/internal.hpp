@@ -11,6 +11,19 @@ namespace attn::cli {
 /// Of tokens; or empty.
 using Labels = std::vector<std::string>;
 
+/// An array that some models take, by its flag.
+struct InputRow {
+    const char* key;
+    SharedArray ModelInput::*field;
+};
+inline constexpr InputRow input_rows[] = {{"pixel_values", &ModelInput::pixel_values},
+                                          {"spatial_shapes", &ModelInput::spatial_shapes},
+                                          {"input_values", &ModelInput::input_values},
+                                          {"input_features", &ModelInput::input_features}};
+
+/// An error of kind usage at a flag that is given.
+[[noreturn]] void fail_at(const Args& args, std::string_view key, const std::string& message);
+
 /// The layers of a list for a stack of `count` layers next to a deeper one.
 /// Numbers that only the deeper stack has are left out.
 std::vector<std::size_t> layers_of_stack(const std::string& list, std::size_t count,

@@ -79,9 +79,7 @@ void check_head(const ModelSpec& model, const Request& request) {
 void check_generated(const Args& args, const ModelQuestion& question) {
     if (question.generate == 0) return;
     for (const char* key : {"attention_mask", "position_ids", "token_type_ids", "text_pair"})
-        if (args.has(key))
-            throw Error(ErrorKind::usage, location_of(*args.find(key)),
-                        "conflicts with --generate; expected one of them");
+        if (args.has(key)) fail_at(args, key, "conflicts with --generate; expected one of them");
 }
 
 /// The layers that are asked for may not have an array.
@@ -135,8 +133,7 @@ void ModelPlan::check_question(const Args& args) const {
     check_generated(args, question_);
     if (!question_.input.segments.empty() && spec_.embedding.segments == nullptr &&
         args.has("token_type_ids"))
-        throw Error(ErrorKind::usage, location_of(*args.find("token_type_ids")),
-                    "the model has no segments; expected no such flag");
+        fail_at(args, "token_type_ids", "the model has no segments; expected no such flag");
     check_width(args, model_, question_.input);
     if (decoder_) check_decoder_ids(args, model_, question_, decoder_->vocabulary);
     if (question_.generate != 0) check_head(last(), request_);

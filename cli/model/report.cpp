@@ -15,20 +15,6 @@
 namespace attn::cli {
 namespace {
 
-/// The settings of the table of options that a model's result repeats.
-void append_settings(std::string& text, Request request, const ModelQuestion& question) {
-    // Some models and layers do not have all arrays, which an error reports if they are listed.
-    const std::vector<std::string>& given = request.settings.emit;
-    const bool is_all = request.has("emit") && std::count(given.begin(), given.end(), "all") != 0;
-    request.settings.emit = is_all ? std::vector<std::string>{"all"} : question.emit;
-    for (const Option& option : options()) {
-        if ((option.use & in_model) == 0 || (option.use & in_config) == 0) continue;
-        std::string value;
-        append_value(value, option, request);
-        if (!value.empty()) io::append_member(text, option.key, io::JsonText{value});
-    }
-}
-
 template <class T>
 void append_list(std::string& text, std::string_view key, const std::vector<T>& list) {
     if (!list.empty()) io::append_member(text, key, list);
@@ -54,7 +40,14 @@ std::string config_json(const Request& request, const std::string& path, const i
                 std::vector<std::uint64_t>(input.valid.begin(), input.valid.end()));
     append_list(text, "decoder_ids", question.decoder_ids);
     if (question.generate != 0) io::append_member(text, "generate", question.generate);
-    append_settings(text, request, question);
+    // Some models and layers do not have all arrays, which an error reports if they are listed.
+    const std::vector<std::string>& given = request.settings.emit;
+    const bool is_all = request.has("emit") && std::count(given.begin(), given.end(), "all") != 0;
+    Request listed = request;
+    listed.settings.emit = is_all ? std::vector<std::string>{"all"} : question.emit;
+    append_settings(text, listed, [](const Option& option) {
+        return (option.use & in_model) != 0 && (option.use & in_config) != 0;
+    });
     return text += '}';
 }
 
@@ -191,12 +184,9 @@ std::string config_json(const LayerAttention& attention) {
     std::string text = "{";
     io::append_member(text, "d_k", plan.heads * plan.d_k);
     io::append_member(text, "d_v", plan.heads * plan.d_v);
-    for (const Option& option : options()) {
-        if ((option.use & as_saved) == 0 || std::string_view(option.key) == "alibi") continue;
-        std::string value;
-        append_value(value, option, request);
-        if (!value.empty()) io::append_member(text, option.key, io::JsonText{value});
-    }
+    append_settings(text, request, [](const Option& option) {
+        return (option.use & as_saved) != 0 && std::string_view(option.key) != "alibi";
+    });
     return text += '}';
 }
 

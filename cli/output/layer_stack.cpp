@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -92,10 +93,7 @@ public:
 private:
     std::size_t& deepest_of(const std::string& name) {
         const std::string_view own = io::without_stack(name);
-        const std::string stack = name.substr(0, name.size() - own.size());
-        for (auto& [known, deepest] : deepest_)
-            if (known == stack) return deepest;
-        return deepest_.emplace_back(stack, 0).second;
+        return deepest_[name.substr(0, name.size() - own.size())];
     }
 
     /// The layers of one name, and the number after the last for the output of its last layer.
@@ -163,7 +161,7 @@ private:
 
     io::Report& report_;
     const std::vector<std::size_t>& layers_;
-    std::vector<std::pair<std::string, std::size_t>> deepest_;  // by the name of the stack
+    std::map<std::string, std::size_t> deepest_;  // by the name of the stack
 };
 
 }  // namespace

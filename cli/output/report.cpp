@@ -141,7 +141,7 @@ io::LayerName saved_layer(const Request& request, const Plan& plan) {
     if (request.save_family != nullptr) return {*request.save_family, number, "save_family"};
     if (request.family != nullptr) return {*request.family, number, "family"};
     const bool is_mha = plan.config.init == Init::mha;
-    return {is_mha ? io::families::mha : io::families::notebook, number, "family"};
+    return {*io::find_family(is_mha ? "mha" : "notebook"), number, "family"};
 }
 
 io::Report weights_report(const Request& request, const Plan& plan, const Result& result) {

@@ -22,9 +22,8 @@ namespace attn::cli {
 namespace {
 
 const char* type_of(const AnyArray& array) {
-    return std::holds_alternative<Array<float>>(array)    ? "float32"
-           : std::holds_alternative<Array<double>>(array) ? "float64"
-                                                          : "int64";
+    constexpr const char* names[] = {"float32", "float64", "int64"};
+    return names[array.index()];
 }
 
 /// The common start of two titles, cut at a gap of two blanks. "  gpt2  layer 3" and

@@ -33,21 +33,21 @@ struct NeededSetting {
 }  // namespace
 
 void require_settings(const Request& request, const io::ArrayFile& file,
-                      const io::ModelLayer& layer, const KnownModel& known) {
+                      const io::ModelLayer& layer, bool has_head_norms, bool is_supported) {
     const Settings& s = request.settings;
     const io::Family& family = *layer.family;
     // A layer of the notebooks without an output projection has one head. The modes of one head
     // refuse layers that have one.
     const bool may_have_heads = row_of(s.mode).heads_axis != HeadsAxis::never;
     const bool has_out = file.find(layer.full_out(layer.names->out.weight)) != nullptr;
-    if (!may_have_heads || !(has_out || known.has_head_norms)) return;
+    if (!may_have_heads || !(has_out || has_head_norms)) return;
     std::vector<NeededSetting> needed{{!s.heads && layer.heads == 0, "--heads"}};
     // The names are those of the type whose positions begin after those of padding.
     const bool is_padded =
         !family.padded.empty() && layer.prefix == std::string(family.padded) + ".";
     // Files of plain layers show the other settings.
-    const bool is_plain = family.is_plain && !known.has_head_norms;
-    if (!known.has_config && !is_plain) {
+    const bool is_plain = family.is_plain && !has_head_norms;
+    if (!request.is_saved_model && !is_plain) {
         std::string scale;
         if (!s.scale && s.heads) {
             const double width = static_cast<double>(io::layer_widths(file, layer).queries);
@@ -60,8 +60,7 @@ void require_settings(const Request& request, const io::ArrayFile& file,
         const bool embeds = !request.token_ids.empty(),
                    has_table = embeds && !family.embedding.ids.empty(),
                    norms_ids = embeds && !family.embedding.norm.empty(),
-                   is_normed =
-                       request.pre_norm.value_or(false) || norms_ids || known.has_head_norms;
+                   is_normed = request.pre_norm.value_or(false) || norms_ids || has_head_norms;
         needed.insert(
             needed.end(),
             {{s.mode == Mode::multihead && !request.has("causal"), "--causal or --no-causal",
@@ -90,9 +89,9 @@ void require_settings(const Request& request, const io::ArrayFile& file,
     }
     std::string text = "missing" + (others.empty() ? "" : ", as are " + listed(others, "and"));
     text += "; the tensors of " + file.name + " do not show " + (others.empty() ? "it" : "them");
-    if (!known.has_config && !family.types.empty() && !request.model_config && known.is_supported)
+    if (!request.is_saved_model && !family.types.empty() && !request.model_config && is_supported)
         text += ", the model's config.json next to them does";
-    if (known.is_supported && !usual.empty())
+    if (is_supported && !usual.empty())
         text += "; usual for " + std::string(is_padded ? family.padded : family.name) + ":" + usual;
     throw Error(ErrorKind::usage, needed.front().flag, text);
 }
@@ -133,9 +132,9 @@ void check_more_keys(const Request& request, const io::ArrayFile& file,
 }
 
 void ModelSource::read_more_keys(const Request& request, Operands& operands) const {
-    if (!io::has_more_keys(*file_, layer_)) return;
-    const io::StoredArray &key = *file_->find(layer_.full(layer_.names->more_key)),
-                          &value = *file_->find(layer_.full(layer_.names->more_value));
+    if (!names_ || !io::has_more_keys(*file_, *names_)) return;
+    const io::StoredArray &key = *file_->find(names_->full(names_->names->more_key)),
+                          &value = *file_->find(names_->full(names_->names->more_value));
     const std::vector<std::size_t>& inputs = operands.inputs.shape();
     const std::size_t batch = inputs.size() == 3 ? inputs[0] : 1;
     const std::size_t heads = request.settings.heads.value_or(1);

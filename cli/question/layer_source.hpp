@@ -2,7 +2,6 @@
 // result.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +30,7 @@ public:
 
     /// The request with the settings that the model determines. Pass this request to the other
     /// members. Errors: kind usage for settings that contradict the model.
-    virtual Request with_model(Request request) = 0;
+    virtual Request with_model(Request request) { return request; }
 
     virtual AnyLayerWeights read_weights(const Request& request) const = 0;
 
@@ -52,11 +51,11 @@ public:
     virtual Labels token_labels(const Request& request) const = 0;
 
     /// The norm before the layer, if the request applies it.
-    virtual std::optional<InputNorm> read_norm(const Request& request) const = 0;
+    virtual std::optional<InputNorm> read_norm(const Request& /*request*/) const { return {}; }
 
     /// Refuses words that cannot be the model's input. Returns notes on the parts of the model that
     /// are not applied: its embedding and its norm. Errors: kind usage.
-    virtual std::vector<std::string> notes_on_input(const Request& request) const = 0;
+    virtual std::vector<std::string> notes_on_input(const Request& /*request*/) const { return {}; }
 };
 
 /// Whether the model at `path` has a config, and tensors without the names of a family.
@@ -74,38 +73,12 @@ std::unique_ptr<LayerSource> open_layer_source(const Request& request, io::Loade
 /// Refuses settings of a model's file if there are no weights. Errors: kind usage.
 void check_no_model(const Request& request);
 
-/// The hidden states that enter `layer` for the request's token ids, (tokens, width), in its dtype.
-/// Errors: those of run_model.
-Array<double> hidden_states(const Request& request, const ModelSpec& model, std::size_t layer);
-
-/// The labels of --token-ids from the vocabulary next to the weights at `path`, if any.
-LayerSource::Labels labels_beside(const Request& request, io::LoadedModels& files,
-                                  const std::string& path);
-
 /// The model's config: the file of --model-config, else config.json next to the weights; empty if
 /// there is none. Weights from a pipe or in the request have no path.
 std::string config_beside(const Request& request, const std::string& path);
 
-/// Applies the config that attn saved with parameters or a result: heads, masks and score settings
-/// of their layer. `config` is the file's; null if it has none.
-void apply_saved_config(Request& request, const nlohmann::json& config, const std::string& path);
-
-/// Notes on the model's parts that are not applied. `table` is the embedding of ids, or null;
-/// `norm` the module of the norm before the layer, or empty; `can_apply` it: with --pre-norm. Words
-/// have random embeddings, which must be as wide as the model's. Errors: kind usage.
-std::vector<std::string> notes_on_input(const Request& request, const io::StoredArray* table,
-                                        const std::string& norm, bool can_apply);
-
-/// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
-/// Errors: kind usage.
-void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions);
-
-/// Refuses flags of norms for a layer without any. Errors: kind usage.
-void check_no_norm(const Request& request, bool wants_norm, bool wants_eps);
-
-/// Stores the shapes of the weights as those of the request. Errors: kind input if the request
-/// requires other shapes, as a config that was printed for other weights does.
-void check_shapes(Request& request, std::map<std::string, std::string> found);
+/// Flags precede the model's norm.
+void replace_norm(const Request& request, std::optional<NormSpec>& norm);
 
 // A key and a value that all queries see, besides those of the tokens: bias_k and bias_v of
 // torch.nn.MultiheadAttention.
@@ -123,58 +96,23 @@ void check_can_save(const Request& request, const std::string& part);
 void check_more_keys(const Request& request, const io::ArrayFile& file,
                      const io::ModelLayer& layer);
 
-/// What is known about a model besides its tensors.
-struct KnownModel {
-    bool has_config = false;      ///< its config.json, or attn's metadata, was read
-    bool has_head_norms = false;  ///< norms of queries or keys
-    bool is_supported = true;     ///< false if its model type is known and not supported
-};
-
 /// Refuses a layer without a config if a setting is missing: a guess would change the answer.
-/// Errors: kind usage at the first missing setting. The message lists the others and, for a
-/// supported model, the usual values of its family.
+/// Errors: kind usage at the first missing setting. The message lists the others and, unless the
+/// model type is known and not supported, the usual values of its family.
 void require_settings(const Request& request, const io::ArrayFile& file,
-                      const io::ModelLayer& layer, const KnownModel& known);
+                      const io::ModelLayer& layer, bool has_head_norms, bool is_supported);
 
-/// A layer whose config gives its settings: the attention of one block.
-class BlockSource final : public LayerSource {
-public:
-    /// `path` is for errors and labels; empty for weights in a request.
-    BlockSource(io::LoadedModels& files, std::string path, io::ModelFolder model);
-
-    Request with_model(Request request) override;
-    AnyLayerWeights read_weights(const Request& request) const override;
-    Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
-    Labels token_labels(const Request& request) const override;
-    std::optional<InputNorm> read_norm(const Request& request) const override;
-    std::vector<std::string> notes_on_input(const Request& request) const override;
-
-private:
-    std::size_t choose_layer(const Request& request) const;
-    void find_names(std::size_t number);
-    void check_flags(const Request& request) const;
-    void take_flags(const Request& request);
-    void take_names(Request& request);
-    void take_norm(Request& request) const;
-    void replace_embedding(const Request& request, EmbeddingSpec& embedding,
-                           std::size_t past_len) const;
-
-    io::LoadedModels& files_;
-    std::string path_;
-    std::unique_ptr<const io::OpenModel> model_;
-    io::AttentionLayer layer_;             // of the model
-    std::optional<io::ModelLayer> names_;  // of a family's names
-};
-
-/// A layer that is found by the names of its tensors. Flags, or the config that attn saved with the
-/// weights, give its settings.
+/// A layer of a model's file: the attention of a block whose config gives its settings, or one that
+/// is found by the names of its tensors, whose settings are given by flags or by the config that
+/// attn saved with the weights.
 class ModelSource final : public LayerSource {
 public:
-    /// Opens the weights at `path`: a file, or the folder of a model.
-    ModelSource(const Request& request, io::LoadedModels& files, const std::string& path);
+    /// `path` is for errors and labels; empty for weights in a request.
+    ModelSource(io::LoadedModels& files, std::string path, io::ModelFolder model);
 
-    /// The same for weights in a request, an object of arrays.
-    ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file);
+    /// By names, of the layers whose names begin with `prefix`.
+    ModelSource(const Request& request, io::LoadedModels& files, std::string path,
+                std::shared_ptr<const io::ArrayFile> file, const std::string& prefix);
 
     Request with_model(Request request) override;
     AnyLayerWeights read_weights(const Request& request) const override;
@@ -185,19 +123,26 @@ public:
     std::vector<std::string> notes_on_input(const Request& request) const override;
 
 private:
-    void find_layer(const Request& request, const std::string& prefix);
+    void find_block(Request& request);
+    void take_names(Request& request) const;
+    void take_config(Request& request);
+    void refuse_config(const Request& request) const;
+    void take_flags(Request& request);
+    void repeat_config(Request& request) const;
     std::string folder_config() const;
     std::string problem_of(const nlohmann::json& config) const;
     std::string type_problem(const Request& request) const;
+    std::string head_norm() const;
     io::NormSettings norm_settings(const Request& request) const;
-    void check_folder_type(const Request& request);
     void check_rope(const Request& request, bool wants_other_angles, bool wants_dims) const;
 
     io::LoadedModels& files_;
-    std::string path_;  // empty for weights in a request
+    std::string path_;
     std::shared_ptr<const io::ArrayFile> file_;
-    io::ModelLayer layer_;
-    bool is_supported_ = true;  // false if the folder's config has another type
+    std::unique_ptr<const io::OpenModel> model_;  // null without a config
+    io::AttentionLayer layer_;                    // of the model
+    std::optional<io::ModelLayer> names_;         // always without a model
+    bool is_supported_ = true;  // false if the folder's config, which is replaced, has another type
 };
 
 /// Errors: kind input for a result of attn model, which is not the question of a layer.
@@ -218,12 +163,9 @@ class SavedLayer final : public LayerSource {
 public:
     explicit SavedLayer(const Input& input) : input_(input) {}
 
-    Request with_model(Request request) override { return request; }
     AnyLayerWeights read_weights(const Request& request) const override;
     Array<double> embed_token_ids(const Request& request, std::size_t past_len) const override;
     Labels token_labels(const Request& request) const override;
-    std::optional<InputNorm> read_norm(const Request&) const override { return {}; }
-    std::vector<std::string> notes_on_input(const Request&) const override { return {}; }
 
 private:
     const Input& input_;

@@ -1,10 +1,10 @@
-#include "cli/question/layer_source.hpp"
-
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/question/layer_source.hpp"
 #include "cli/request/request.hpp"
 #include "cli/request/request_builder.hpp"
 #include "core/base/error.hpp"
@@ -13,7 +13,6 @@
 #include "io/file/source.hpp"
 #include "io/model/families.hpp"
 #include "io/model/find_layer.hpp"
-#include "io/read/input_file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/transformer/attention_layer.hpp"
 #include "io/transformer/family_row.hpp"
@@ -22,37 +21,81 @@
 namespace attn::cli {
 namespace {
 
+std::optional<bool> is_in_out(const Request& request) {
+    if (!request.weights_layout) return {};
+    return *request.weights_layout == WeightsLayout::in_out;
+}
+
+/// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
+void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
+    for (const char* key : {"position_offset", "embedding_scale"})
+        if (request.has(key) && request.token_ids.empty())
+            throw setting_error(request, key, "requires --token-ids");
+    if (request.has("position_offset") && !has_positions)
+        throw setting_error(request, "position_offset",
+                            owner + " has no table of positions; expected no offset");
+}
+
+/// Stores the shapes of the weights as those of the request, which may require other ones, as a
+/// config that was printed for other weights does.
+void take_shapes(Request& request, std::map<std::string, std::string> found) {
+    const auto shape_in = [](const auto& shapes, const std::string& name) {
+        const auto shape = shapes.find(name);
+        return shape == shapes.end() ? "no such tensor" : io::shortened(shape->second);
+    };
+    const auto& wanted = request.weights_shapes;
+    if (wanted)
+        for (const auto* shapes : {&std::as_const(found), &*wanted})
+            for (const auto& [name, shape] : *shapes)
+                if (shape_in(found, name) != shape_in(*wanted, name))
+                    throw Error(ErrorKind::input, location_of(request, "weights_shapes"),
+                                "the weights have " + shape_in(found, name) + " for \"" + name +
+                                    "\"; expected " + shape_in(*wanted, name));
+    request.weights_shapes = std::move(found);
+}
+
+/// Applies the config that attn saved with parameters or a result: heads, masks and score settings
+/// of their layer.
+void apply_saved_config(Request& request, const io::ArrayFile& file) {
+    const nlohmann::json config = file.config();
+    if (config.is_null()) return;
+    const bool other_heads = request.has("heads");
+    request.is_saved_model = true;
+    for (const Option& option : options()) {
+        const std::string key = option.key;
+        const bool here = (option.modes & in(request.settings.mode)) != 0;
+        if (!here || (option.use & as_saved) == 0) continue;
+        if (!config.contains(key) || config[key].is_null() || request.has(key)) continue;
+        if ((option.use & of_heads) != 0 && other_heads) continue;
+        if (key.starts_with("rope_") && !request.settings.rope) continue;
+        if (key == "alibi_slopes" && !request.settings.alibi) continue;
+        apply_value(request, key, config[key],
+                    file.name + ": config " + key + " " + io::shortened(config[key].dump()));
+    }
+}
+
 /// Fills in the family's defaults if neither a flag nor the file specifies a setting.
-Request with_family_defaults(Request request, const io::Family& family) {
+void take_family_defaults(Request& request, const io::Family& family) {
     Settings& settings = request.settings;
     if (!family.causal && settings.mode == Mode::multihead && !request.has("causal"))
         settings.causal = false;
     const bool rotates = family.rotates != io::Rotates::none && !request.is_saved_model;
     if (rotates && !request.has("rope")) settings.rope = Rope::half;
     request.norm_eps = request.norm_eps.value_or(family.eps);
-    return request;
 }
 
 }  // namespace
 
-ModelSource::ModelSource(const Request& request, io::LoadedModels& files, const std::string& path)
-    : files_(files) {
-    const io::WeightsFile weights = io::find_weights(path, access_to(request, "weights"));
-    file_ = files.open(weights.file, weights.access);
-    path_ = weights.file;
-    find_layer(request, weights.array);
-}
+ModelSource::ModelSource(io::LoadedModels& files, std::string path, io::ModelFolder model)
+    : files_(files), path_(std::move(path)), file_(model.tensors),
+      model_(std::make_unique<const io::OpenModel>(std::move(model))) {}
 
-ModelSource::ModelSource(const Request& request, io::LoadedModels& files, io::ArrayFile file)
-    : files_(files), file_(std::make_shared<const io::ArrayFile>(std::move(file))) {
-    find_layer(request, "");
-}
-
-void ModelSource::find_layer(const Request& request, const std::string& prefix) {
-    io::LayerQuery query{request.family, request.layer, prefix, std::nullopt};
-    if (request.weights_layout) query.in_out = *request.weights_layout == WeightsLayout::in_out;
+ModelSource::ModelSource(const Request& request, io::LoadedModels& files, std::string path,
+                         std::shared_ptr<const io::ArrayFile> file, const std::string& prefix)
+    : files_(files), path_(std::move(path)), file_(std::move(file)) {
     try {
-        layer_ = io::find_layer(*file_, query);
+        names_ =
+            io::find_layer(*file_, {request.family, request.layer, prefix, is_in_out(request)});
     } catch (const Error& error) {
         // An unsupported model has other tensor names: report its type, not a broken file.
         const bool is_whole = error.kind() == ErrorKind::input && prefix.empty();
@@ -60,7 +103,7 @@ void ModelSource::find_layer(const Request& request, const std::string& prefix) 
             throw Error(ErrorKind::input, folder_config(), problem);
         throw;
     }
-    io::check_others(*file_, layer_);
+    io::check_others(*file_, *names_);
 }
 
 /// config.json next to the weights, regardless of --model-config; empty if there is none.
@@ -76,11 +119,11 @@ std::string ModelSource::problem_of(const nlohmann::json& config) const {
     if (!type.is_string()) return "has no model_type; expected one of those of attn help model";
     const auto& name = type.get_ref<const std::string&>();
     const io::Family* const family = io::family_of_type(name);
-    if (family != nullptr && (layer_.family == nullptr || layer_.family == family)) return "";
-    const bool is_known = layer_.family != nullptr && io::find_family_row(name) != nullptr;
+    if (family != nullptr && (!names_ || names_->family == family)) return "";
+    const bool is_known = names_ && io::find_family_row(name) != nullptr;
     return "model type " + io::one_line(io::shortened(name)) +
            (is_known ? ", but the tensors' names are those of family " +
-                           std::string(layer_.family->name) + "; expected a type that has them"
+                           std::string(names_->family->name) + "; expected a type that has them"
                      : " is not supported; expected one of those of attn help model");
 }
 
@@ -98,22 +141,62 @@ std::string ModelSource::type_problem(const Request& request) const {
     }
 }
 
-Request ModelSource::with_model(Request request) {
-    const io::Family& family = *layer_.family;
-    const bool wants_eps = request.has("norm_eps"), wants_norm = request.has("norm");
-    const bool wants_rope = request.has("rope_base") || request.has("rope_scaling");
-    const bool wants_dims = request.has("rope_dims");
-    request.family = &family;
-    if (layer_.number) request.layer = layer_.number;
-    request.weights_layout = layer_.in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+/// Finds the layer of the request, the only one of the file, or the first, with its names if the
+/// model's type is that of a family.
+void ModelSource::find_block(Request& request) {
+    if (!request.layer) {
+        const std::vector<io::NameMatch> stored = model_->stored_layers();
+        request.layer = stored.size() == 1 ? stored.front().number.value_or(0) : 0;
+    }
+    layer_ = io::attention_layer(*model_, static_cast<std::size_t>(*request.layer));
+    if (const io::Family* const family = io::family_of_type(model_->type()))
+        for (io::ModelLayer& layer : io::layers_of(*file_))
+            if (layer.family == family && layer.number == request.layer &&
+                layer.full("").starts_with(model_->files().prefix))
+                names_ = std::move(layer);
+    io::check_layout(*file_, is_in_out(request), layer_.part.query.in_out);
+    if (request.pre_norm.value_or(false) && !layer_.norm)
+        throw setting_error(
+            request, "pre_norm",
+            "a " + model_->type() + " has no norm before its attention; expected --no-pre-norm");
+    if (!names_) return;
+    io::check_others(*file_, *names_);
+    io::check_causal_masks(*file_, *names_);
+}
+
+/// What the names of the tensors determine, and their shapes.
+void ModelSource::take_names(Request& request) const {
+    if (names_) {
+        const bool in_out = model_ ? layer_.part.query.in_out : names_->in_out;
+        request.family = names_->family;
+        request.weights_layout = in_out ? WeightsLayout::in_out : WeightsLayout::out_in;
+        if (names_->number) request.layer = names_->number;
+    }
     std::map<std::string, std::string> shapes;
-    for (const auto& [name, shape] : io::weight_shapes(*file_, layer_))
+    for (const auto& [name, shape] : names_ ? io::weight_shapes(*file_, *names_) : layer_.shapes)
         io::append_json(shapes[name], shape);
-    check_shapes(request, std::move(shapes));
-    check_embedding_flags(request, "family " + std::string(family.name),
-                          !family.embedding.positions.empty());
-    // Families without model types have no config; a config.json next to their weights is another
-    // program's.
+    take_shapes(request, std::move(shapes));
+}
+
+/// Flags precede the model's config.
+void ModelSource::take_config(Request& request) {
+    const std::size_t heads = static_cast<std::size_t>(request.settings.heads.value_or(0));
+    if (request.has("heads") && heads != layer_.part.heads) io::use_heads(layer_, heads);
+    for (std::optional<NormSpec>* norm :
+         {&layer_.norm, &layer_.part.query_norm, &layer_.part.key_norm})
+        replace_norm(request, *norm);
+    const bool turns = !request.has("rope") || request.settings.rope,
+               is_multihead = request.settings.mode == Mode::multihead;
+    for (const auto& [key, value] : layer_.settings.items())
+        if (!request.has(key) && (turns || !key.starts_with("rope")) &&
+            (is_multihead || key != "causal"))
+            apply_value(request, key, value, model_->files().config_place + ": " + key);
+}
+
+/// Families without model types have no config; a config.json next to their weights is another
+/// program's.
+void ModelSource::refuse_config(const Request& request) const {
+    const io::Family& family = *names_->family;
     const bool has_config = !family.types.empty();
     const std::string config = config_beside(request, path_ == "-" ? "" : path_);
     if (has_config && !config.empty()) {
@@ -124,30 +207,20 @@ Request ModelSource::with_model(Request request) {
             request, "model_config",
             "family " + std::string(family.name) + " has no config; expected --model-config none");
     }
-    apply_saved_config(request, file_->config(), file_->name);
-    if (!request.pre_norm && !request.token_ids.empty()) request.pre_norm = !family.norm.empty();
-    if (request.model_config && has_config) check_folder_type(request);
-    const bool is_known = request.is_saved_model;
-    const io::HeadNormNames head_norms = io::head_norm_names(*file_, layer_);
-    const auto has_head_norms = static_cast<bool>(head_norms);
-    check_can_save(request, head_norms.query);
-    check_saved_parts(*file_);
-    if (is_known || (family.is_plain && !has_head_norms))
-        request = with_family_defaults(std::move(request), family);
-    require_settings(request, *file_, layer_, {is_known, has_head_norms, is_supported_});
-    check_rope(request, wants_rope, wants_dims);
-    if (request.token_ids.empty()) request.position_offset.reset();
-    check_more_keys(request, *file_, layer_);
-    if (request.pre_norm.value_or(false) || !request.token_ids.empty() || has_head_norms)
-        return request;
-    check_no_norm(request, wants_norm, wants_eps);
-    request.norm_eps.reset();
-    return request;
 }
 
-/// A config that --model-config replaces still determines which embeddings and norms the model has.
-void ModelSource::check_folder_type(const Request& request) {
-    const std::string problem = type_problem(request);
+/// The norm of queries or keys; empty: there is none.
+std::string ModelSource::head_norm() const {
+    if (model_ == nullptr) return io::head_norm_names(*file_, *names_).query;
+    return layer_.part.query_norm ? "query_norm" : layer_.part.key_norm ? "key_norm" : "";
+}
+
+/// What a layer without a config needs. A config that --model-config replaces still determines
+/// which embeddings and norms the model has.
+void ModelSource::take_flags(Request& request) {
+    const io::Family& family = *names_->family;
+    std::string problem;
+    if (request.model_config && !family.types.empty()) problem = type_problem(request);
     is_supported_ = problem.empty();
     const bool uses_model = request.pre_norm.value_or(false) || !request.token_ids.empty();
     if (!is_supported_ && uses_model)
@@ -155,75 +228,104 @@ void ModelSource::check_folder_type(const Request& request) {
                     problem +
                         " (--token-ids and --pre-norm need one of them, whatever "
                         "--model-config is)");
+    const bool has_head_norms = !head_norm().empty();
+    if (request.is_saved_model || (family.is_plain && !has_head_norms))
+        take_family_defaults(request, family);
+    require_settings(request, *file_, *names_, has_head_norms, is_supported_);
 }
 
 /// The settings determine the rotation; frequencies in the file that contradict them are an error.
 void ModelSource::check_rope(const Request& request, bool wants_other_angles,
                              bool wants_dims) const {
     const Settings& s = request.settings;
-    if (!s.rope) return;
+    if (!s.rope || !names_ || (model_ && !layer_.part.rotation)) return;
     const std::size_t head =
-        io::layer_widths(*file_, layer_).queries / std::max<std::size_t>(1, s.heads.value_or(1));
-    io::check_frequencies(*file_, layer_,
-                          rope_frequencies(s.rope_base.value_or(default_rope_base),
-                                           s.rope_dims.value_or(head), s.rope_scaling),
+        io::layer_widths(*file_, *names_).queries / std::max<std::size_t>(1, s.heads.value_or(1));
+    io::check_frequencies(*file_, *names_,
+                          model_ ? layer_.part.rotation->frequencies
+                                 : rope_frequencies(s.rope_base.value_or(default_rope_base),
+                                                    s.rope_dims.value_or(head), s.rope_scaling),
                           wants_other_angles, wants_dims);
+}
+
+Request ModelSource::with_model(Request request) {
+    const bool wants_eps = request.has("norm_eps"), wants_norm = request.has("norm"),
+               wants_angles = request.has("rope_base") || request.has("rope_scaling"),
+               wants_dims = request.has("rope_dims");
+    if (model_) find_block(request);
+    take_names(request);
+    check_embedding_flags(
+        request, model_ ? "a " + model_->type() : "family " + std::string(names_->family->name),
+        model_ ? !model_->row().positions.empty() : !names_->family->embedding.positions.empty());
+    if (model_)
+        take_config(request);
+    else
+        refuse_config(request);
+    apply_saved_config(request, *file_);
+    if (!request.pre_norm && !request.token_ids.empty())
+        request.pre_norm = model_ ? layer_.norm.has_value() : !names_->family->norm.empty();
+    check_can_save(request, head_norm());
+    check_saved_parts(*file_);
+    if (!model_) take_flags(request);
+    check_rope(request, wants_angles, wants_dims);
+    if (request.token_ids.empty()) request.position_offset.reset();
+    if (!model_) check_more_keys(request, *file_, *names_);
+    const bool has_norm =
+        request.pre_norm.value_or(false) || !request.token_ids.empty() || !head_norm().empty();
+    if (has_norm && model_ && names_) {
+        repeat_config(request);
+    } else if (!has_norm) {
+        if (wants_norm || wants_eps)
+            throw setting_error(request, wants_norm ? "norm" : "norm_eps",
+                                "requires --pre-norm, --token-ids or norms of queries and keys");
+        request.norm_eps.reset();
+    }
+    return request;
+}
+
+/// The epsilon and the first position that the answer's config repeats.
+void ModelSource::repeat_config(Request& request) const {
+    if (!request.norm_eps) {
+        request.norm_eps = model_->eps();
+        request.locations["norm_eps"] = Location(model_->files().config_place + ": norm_eps");
+    }
+    if (request.token_ids.empty() || request.position_offset) return;
+    const std::int64_t first = model_->specify(1).embedding.first_position;
+    if (first != 0) request.position_offset = first;
+}
+
+io::NormSettings ModelSource::norm_settings(const Request& request) const {
+    const io::Family& family = *names_->family;
+    return {request.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
+            request.norm_eps.value_or(family.eps), request.norm.has_value()};
 }
 
 AnyLayerWeights ModelSource::read_weights(const Request& request) const {
     const std::size_t heads = request.settings.heads.value_or(1);
     const auto read = [&] {
+        const std::vector<AttentionPart> parts =
+            model_ ? std::vector{layer_.part}
+                   : io::named_parts(file_, *names_, heads, norm_settings(request));
         return for_dtype(request.settings.dtype, [&]<class T>(T) -> AnyLayerWeights {
-            return std::make_shared<const LayerWeights<T>>(io::read_attention<T>(
-                io::named_parts(file_, layer_, heads, norm_settings(request)), file_->name));
+            return std::make_shared<const LayerWeights<T>>(
+                io::read_attention<T>(parts, file_->name));
         });
     };
     if (path_.empty()) return read();
-    // Everything that the weights depend on. The prefix is last because it may contain any
-    // character.
-    const std::string key =
-        path_ + "\n" + std::string(layer_.family->name) + " " + std::to_string(heads) + " " +
-        std::string(row_of(request.settings.dtype).name) + " " +
-        (layer_.in_out ? "in-out " : "out-in ") +
-        (request.norm_eps ? std::to_string(static_cast<int>(norm_settings(request).form)) + " " +
-                                nlohmann::json(*request.norm_eps).dump() + " "
-                          : "") +
-        (layer_.number ? std::to_string(*layer_.number) : "-") + " " + layer_.prefix;
-    return files_.weights(key, read);
-}
-
-Array<double> ModelSource::embed_token_ids(const Request& request, std::size_t past_len) const {
-    if (const std::size_t layer = layer_.number.value_or(0); layer != 0)
-        throw setting_error(request, "token_ids",
-                            "layer " + std::to_string(layer) +
-                                " takes hidden states, which need the layers before it; expected "
-                                "layer 0, INPUT, or a model's folder with its config");
-    ModelSpec model;
-    const auto first = static_cast<std::int64_t>(past_len + request.position_offset.value_or(0));
-    model.embedding = io::named_embedding(file_, layer_,
-                                          {first, request.embedding_scale, norm_settings(request)});
-    return hidden_states(request, model, 0);
-}
-
-io::NormSettings ModelSource::norm_settings(const Request& request) const {
-    const io::Family& family = *layer_.family;
-    return {request.norm.value_or(family.rms ? NormForm::rms : NormForm::layer),
-            request.norm_eps.value_or(family.eps), request.norm.has_value()};
-}
-
-ModelSource::Labels ModelSource::token_labels(const Request& request) const {
-    return labels_beside(request, files_, path_);
-}
-
-std::vector<std::string> ModelSource::notes_on_input(const Request& request) const {
-    return cli::notes_on_input(
-        request, io::named_ids(*file_, layer_),
-        io::has_pre_norm(*file_, layer_) ? layer_.beside(layer_.family->norm) : "", is_supported_);
-}
-
-std::optional<InputNorm> ModelSource::read_norm(const Request& request) const {
-    if (!request.pre_norm.value_or(false)) return std::nullopt;
-    return io::input_norm(io::named_pre_norm(file_, layer_, norm_settings(request)), 0);
+    const auto text = [](const auto& value) { return nlohmann::json(value).dump() + " "; };
+    // Everything that the weights depend on. Names are last because they may contain any character.
+    return files_.weights(
+        path_ + "\n" +
+            (model_           ? "block "
+             : names_->in_out ? "in-out "
+                              : "out-in ") +
+            text(request.layer.value_or(0)) + text(heads) +
+            std::string(row_of(request.settings.dtype).name) + " " +
+            (request.norm ? text(static_cast<int>(*request.norm)) : "- ") +
+            (request.norm_eps ? text(*request.norm_eps) : "- ") +
+            (model_ ? model_->files().prefix + "\n" + request.model_config.value_or("")
+                    : std::string(names_->family->name) + " " + names_->full("")),
+        read);
 }
 
 }  // namespace attn::cli

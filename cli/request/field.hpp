@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include "cli/args/args.hpp"
 #include "cli/request/request.hpp"
@@ -222,11 +221,11 @@ template <const io::Family* Request::*member>
 struct NamedFamily {
     static constexpr bool has_default = false;
     static std::string_view name(std::size_t place) {
-        const auto all = io::all_families();
-        return place < all.size() ? all[place]->name : std::string_view();
+        const auto& all = io::all_families();
+        return place < all.size() ? all[place].name : std::string_view();
     }
     static void choose(Request& request, std::size_t place) {
-        request.*member = io::all_families()[place];
+        request.*member = &io::all_families()[place];
     }
     static std::string_view chosen(const Request& request) {
         return request.*member != nullptr ? (request.*member)->name : std::string_view();

@@ -89,15 +89,21 @@ std::string config_of(const Request& request) {
         io::append_member(config, "tokens", request.tokens);
     if (!request.context_tokens.empty())
         io::append_member(config, "context_tokens", request.context_tokens);
+    append_settings(config, request, [&](const Option& option) {
+        return (option.modes & in(mode)) != 0 && (option.use & in_config) != 0 &&
+               (option.use & elsewhere) == 0;
+    });
+    return config += '}';
+}
+
+void append_settings(std::string& config, const Request& request,
+                     FunctionRef<bool(const Option&)> is_shown) {
     for (const Option& option : options()) {
-        const bool is_here = (option.modes & in(mode)) != 0 && (option.use & in_config) != 0 &&
-                             (option.use & elsewhere) == 0;
-        if (!is_here) continue;
+        if (!is_shown(option)) continue;
         const std::size_t before = config.size();
         append_value(config, option, request);
         if (config.size() != before) config.insert(before, ",\"" + std::string(option.key) + "\":");
     }
-    return config += '}';
 }
 
 namespace {

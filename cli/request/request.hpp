@@ -15,6 +15,7 @@
 
 #include "cli/args/args.hpp"
 #include "core/base/error.hpp"
+#include "core/base/function_ref.hpp"
 #include "core/layer/norm.hpp"
 #include "core/plan/settings.hpp"
 #include "io/file/access.hpp"
@@ -214,6 +215,10 @@ decltype(auto) at_locations(const Request& request, const Act& act) {
 
 /// Every resolved setting as a JSON object: a request without its inputs.
 std::string config_of(const Request& request);
+
+/// Appends these settings to a JSON object that has a member already.
+void append_settings(std::string& config, const Request& request,
+                     FunctionRef<bool(const Option&)> is_shown);
 
 /// " WORD" for each word, quoted for the shell where that is needed.
 std::string words_text(std::span<const std::string> words);

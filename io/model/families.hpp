@@ -1,26 +1,29 @@
 // The properties of layers that are found by the names of their tensors alone, without a config.
-// Sources: Hugging Face transformers' modules, torch.nn.MultiheadAttention, the notebooks.
+// layer_families.json has them by the names of the fields here. A module instead of a projection's names
+// has the tensors "weight" and "bias"; a form with several values of "layer" applies to each of
+// them, and those of "heads.#." are wrappers, which have no norms. Sources: transformers'
+// GPT2Attention, LlamaAttention, BertAttention and GPTNeoXAttention, Meta's llama/model.py,
+// modeling_internlm2.py, modeling_baichuan.py and modeling_chatglm.py (ChatGLM2 and later) of the
+// models on Hugging Face's hub, timm's vision_transformer.py, torch.nn.MultiheadAttention, and the
+// notebooks' classes (SelfAttention_v1 and v2, CausalAttention, MultiHeadAttention and its
+// wrapper).
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/operator/choices.hpp"
 
+namespace attn {
+enum class JoinedHeads;
+}  // namespace attn
+
 namespace attn::io {
 
-/// The layout of queries, keys and values in their tensors.
-enum class Packing {
-    separate,  ///< one tensor each
-    joined,    ///< one tensor: outputs of q, then of k, then of v
-    by_group   ///< one tensor: for each key head its queries, its key, its value
-};
-
 struct ProjectionNames {
-    std::string_view weight = {}, bias = {};
+    std::string weight = {}, bias = {};
     bool stacks = false;  ///< may hold independent heads too: (heads, rows, columns)
 };
 
@@ -33,7 +36,9 @@ enum class Form {
     frequencies  ///< of the rotary embedding; see check_frequencies
 };
 
-/// A tensor of a layer that does not affect its attention.
+/// A tensor of a layer that does not affect its attention: in older files the causal mask, the
+/// value of masked scores and the frequencies of the rotary embedding; BERT's norm after the
+/// residual.
 struct HarmlessTensor {
     std::string_view name;
     Form form = Form::any;
@@ -42,26 +47,20 @@ struct HarmlessTensor {
 /// One form of a family's layers. Names are relative to the layer's name, `layer`.
 struct LayerNames {
     std::string_view layer = {};  ///< '#' is a number: the layer's, or of a head in a wrapper
-    Packing packing = Packing::separate;
-    bool in_out = false;      ///< weights are (d_in, d_out), else (d_out, d_in)
-    bool is_open = false;     ///< ... unless attn's metadata or the query specify it
-    bool joins_bias = false;  ///< one bias for q, k and v, though the weights are separate
-    bool is_wrapper = false;  ///< independent heads
-    bool needs_out = true;    ///< always has an output projection
+    JoinedHeads joined{};         ///< separate, or of one tensor
+    bool in_out = false;          ///< weights are (d_in, d_out), else (d_out, d_in)
+    bool is_open = false;         ///< ... unless attn's metadata or the query specify it
+    bool joins_bias = false;      ///< one bias for q, k and v, though the weights are separate
+    bool is_wrapper = false;      ///< independent heads
+    bool needs_out = true;        ///< always has an output projection
     ProjectionNames query = {}, key = {}, value = {}, out = {};
-    std::span<const HarmlessTensor> others = {};
+    std::vector<HarmlessTensor> others = {};
     bool shows_in_out = false;  ///< a joined weight with 3 times as many rows is (d_out, d_in)
     /// Norms of heads, before the rotation: modules with "weight" and "bias", or "scale" and
     /// "shift".
     std::string_view query_norm = {}, key_norm = {};
     std::string_view more_key = {}, more_value = {};  ///< a key and value that all queries see
 };
-
-/// Further tensors of older files: the causal mask, the value of masked scores, the frequencies of
-/// the rotary embedding.
-inline constexpr HarmlessTensor causal_buffer{"bias", Form::lower_mask},
-    masked_score{"masked_bias", Form::one_number},
-    rotary_buffer{"rotary_emb.inv_freq", Form::frequencies};
 
 /// The part of queries and keys that is rotated.
 enum class Rotates {
@@ -79,9 +78,9 @@ struct EmbeddingNames {
 
 struct Family {
     std::string_view name;
-    std::string_view published = {};     ///< the prefix of `layer` in published files
-    std::span<const LayerNames> layers;  ///< errors show the first
-    std::string_view norm = {};          ///< of the layer's input, '#' its number; empty: none
+    std::string_view published = {};  ///< the prefix of `layer` in published files
+    std::vector<LayerNames> layers;   ///< errors show the first
+    std::string_view norm = {};       ///< of the layer's input, '#' its number; empty: none
     EmbeddingNames embedding = {};
     double eps = 0;    ///< of the norms, unless a config gives it
     bool rms = false;  ///< the norm is an RMS norm
@@ -90,28 +89,18 @@ struct Family {
     Rope pairs = Rope::half;  ///< usual, if it rotates
     bool is_plain = false;    ///< no rotation, and the usual scale
     /// Values of model_type whose embeddings and norms these are; empty: it has no config.json.
-    std::span<const std::string_view> types = {};
+    std::vector<std::string_view> types = {};
     std::string_view padded = {};  ///< the type whose positions begin after those of padding
 };
 
 /// The families of published models, in the order of help.
-std::span<const Family* const> all_families();
+const std::vector<Family>& all_families();
 
 /// The family of this name, or null.
 const Family* find_family(std::string_view name);
 
 /// The family whose names models of this type have, or null.
 const Family* family_of_type(std::string_view model_type);
-
-/// A list of family names: `between` two of them, but `last` before the last one.
-std::string names_of(std::span<const Family* const> families, std::string_view between,
-                     std::string_view last);
-
-namespace families {
-/// The family whose names drawn parameters get: nn.MultiheadAttention for its initialiser,
-/// otherwise the notebooks.
-extern const Family mha, notebook;
-}  // namespace families
 
 /// Where queries, keys and values are in the tensors of a layer.
 enum class Part { query, key, value };
@@ -123,11 +112,11 @@ struct OutputRange {
 };
 
 /// The outputs of a part in a tensor of `outputs` outputs, which pieces_of divides. Each key head
-/// serves heads / kv_heads query heads.
-std::vector<OutputRange> split_of(Packing packing, Part part, std::size_t outputs,
-                                  std::size_t heads, std::size_t kv_heads);
+/// serves heads / kv_heads query heads. `blocks`: the number of JoinedHeads::blocks.
+std::vector<OutputRange> split_of(JoinedHeads joined, Part part, std::size_t outputs,
+                                  std::size_t heads, std::size_t kv_heads, std::size_t blocks = 1);
 
 /// The number of equal pieces that such a tensor consists of.
-std::size_t pieces_of(Packing packing, std::size_t heads, std::size_t kv_heads);
+std::size_t pieces_of(JoinedHeads joined, std::size_t heads, std::size_t kv_heads);
 
 }  // namespace attn::io

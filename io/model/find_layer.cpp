@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.hpp"
+#include "core/model/attention_part.hpp"
 #include "io/model/families.hpp"
 #include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
@@ -37,7 +38,7 @@ bool is_head(const ModelLayer& layer) {
 /// so far: a tensor may fit several forms.
 void add_layers(const ArrayFile& file, const Family& family, const LayerNames& names,
                 std::unordered_set<std::string>& weights, std::vector<ModelLayer>& layers) {
-    const std::string anchor = std::string(names.layer) + std::string(names.query.weight);
+    const std::string anchor = std::string(names.layer) + names.query.weight;
     for (const StoredArray& array : file.arrays) {
         std::optional<NameMatch> found = match_name(array.name, anchor);
         if (!found) continue;
@@ -63,11 +64,11 @@ void add_layers(const ArrayFile& file, const Family& family, const LayerNames& n
     constexpr std::size_t most = 4;
     std::size_t count = 0;
     std::string examples;
-    for (const Family* family : all_families()) {
-        if (query.family != nullptr && query.family != family) continue;
-        const LayerNames& names = family->layers.front();
-        examples += (examples.empty() ? "" : ", ") + std::string(family->name) + ": " +
-                    with_number(names.layer, 0) + std::string(names.query.weight);
+    for (const Family& family : all_families()) {
+        if (query.family != nullptr && query.family != &family) continue;
+        const LayerNames& names = family.layers.front();
+        examples += (examples.empty() ? "" : ", ") + std::string(family.name) + ": " +
+                    with_number(names.layer, 0) + names.query.weight;
         if (++count < most) continue;
         examples += ", or of another layout of attn help model";
         break;
@@ -96,7 +97,7 @@ std::string numbers_text(const std::vector<ModelLayer>& layers) {
 void check_present(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     std::vector<std::string_view> needed{names.query.weight};
-    if (names.packing == Packing::separate) {
+    if (names.joined == JoinedHeads::separate) {
         needed.push_back(names.key.weight);
         needed.push_back(names.value.weight);
     }
@@ -111,13 +112,7 @@ void check_present(const ArrayFile& file, const ModelLayer& layer) {
 
 /// attn stores drawn parameters in the layout of their initialiser.
 void resolve_layout(const ArrayFile& file, const LayerQuery& query, ModelLayer& layer) {
-    if (!layer.names->is_open) {
-        if (query.in_out.value_or(layer.in_out) != layer.in_out)
-            throw SettingError(ErrorKind::usage, "weights_layout",
-                               "the names in " + file.name + " mean " +
-                                   (layer.in_out ? "in-out" : "out-in") + "; expected that");
-        return;
-    }
+    if (!layer.names->is_open) return check_layout(file, query.in_out, layer.in_out);
     if (const nlohmann::json config = file.config(); !config.is_null()) {
         layer.in_out = config.contains("weights_layout")
                            ? config["weights_layout"] == "in-out"
@@ -171,12 +166,19 @@ std::string ModelLayer::beside(std::string_view name) const {
     return prefix + with_number(name, number.value_or(0));
 }
 
+void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out) {
+    if (wanted.value_or(in_out) != in_out)
+        throw SettingError(ErrorKind::usage, "weights_layout",
+                           "the names in " + file.name + " mean " + (in_out ? "in-out" : "out-in") +
+                               "; expected that");
+}
+
 std::vector<ModelLayer> layers_of(const ArrayFile& file) {
     std::vector<ModelLayer> layers;
-    for (const Family* family : all_families()) {
+    for (const Family& family : all_families()) {
         std::unordered_set<std::string> weights;
-        for (const LayerNames& names : family->layers)
-            add_layers(file, *family, names, weights, layers);
+        for (const LayerNames& names : family.layers)
+            add_layers(file, family, names, weights, layers);
     }
     return layers;
 }

@@ -58,14 +58,14 @@ struct LayerQuery {
     std::optional<bool> in_out;         ///< for names that do not determine it
 };
 
+/// Refuses another layout of weights than that of their names. Errors: SettingError.
+void check_layout(const ArrayFile& file, std::optional<bool> wanted, bool in_out);
+
 /// Errors: kind input at the file's name, listing the layers, if none or several match; if a
 /// required tensor is missing.
 ModelLayer find_layer(const ArrayFile& file, const LayerQuery& query);
 
 // Tensors besides a layer's parameters: those that have no effect, and those that may.
-
-/// The elements of a vector. Errors: as read_array.
-std::vector<double> read_vector(const StoredArray& array);
 
 /// The weight and bias of a norm. Files converted from TensorFlow call them gamma and beta, the
 /// notebooks' book scale and shift.
@@ -81,6 +81,10 @@ HeadNormNames head_norm_names(const ArrayFile& file, const ModelLayer& layer);
 
 /// Whether the layer has a key and a value that all queries see, (1, 1, width) each.
 bool has_more_keys(const ArrayFile& file, const ModelLayer& layer);
+
+/// The full names of the tensors that the layer's projections may have, and those of more keys if
+/// it has them.
+std::vector<std::string> projection_tensors(const ArrayFile& file, const ModelLayer& layer);
 
 /// Refuses an unknown tensor of the layer, which may change the computation. Errors: kind input at
 /// the file's name.

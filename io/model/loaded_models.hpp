@@ -1,9 +1,8 @@
 // The model files of one run: each is opened once, however many requests name it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <iterator>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,8 +24,11 @@ class Recent {
 public:
     using SizeOf = std::size_t (*)(const Value&);
 
-    /// `largest` is called when a new value is added.
-    Recent(std::size_t (*largest)(), SizeOf size_of) : largest_(largest), size_of_(size_of) {}
+    /// `largest` is called when a new value is added. By default, values are counted.
+    explicit Recent(
+        std::size_t (*largest)() = [] { return std::size_t{16}; },
+        SizeOf size_of = [](const Value&) { return std::size_t{1}; })
+        : largest_(largest), size_of_(size_of) {}
 
     /// The value of this key; if it is not cached, the result of `make`. Errors of `make` are
     /// rethrown, and nothing is cached: other threads that waited for the value call `make`
@@ -39,7 +41,8 @@ public:
         try {
             entry->value = make();
         } catch (...) {
-            forget(key, *entry);
+            const std::lock_guard table(mutex_);
+            if (holds(key, *entry)) entries_.erase(key);
             throw;
         }
         keep(key, *entry);
@@ -48,61 +51,48 @@ public:
 
 private:
     struct Entry {
-        explicit Entry(const std::string& of) : key(of) {}
-        std::string key;
         std::mutex mutex;  // held while the value is made; locked before the table's
         std::optional<Value> value;
         std::size_t size = 0;  // counts once the value exists
+        std::size_t last_use = 0;
     };
-    using Entries = std::list<std::shared_ptr<Entry>>;
 
     std::shared_ptr<Entry> entry_of(const std::string& key) {
         const std::lock_guard lock(mutex_);
-        const auto found = by_key_.find(key);
-        if (found == by_key_.end()) {
-            entries_.push_front(std::make_shared<Entry>(key));
-            by_key_[key] = entries_.begin();
-        } else {
-            entries_.splice(entries_.begin(), entries_, found->second);
-        }
-        return entries_.front();
+        std::shared_ptr<Entry>& entry = entries_[key];
+        if (entry == nullptr) entry = std::make_shared<Entry>();
+        entry->last_use = ++uses_;
+        return entry;
     }
 
-    /// The position of the entry, unless it was evicted while its value was made.
-    typename Entries::iterator find(const std::string& key, const Entry& entry) {
-        const auto found = by_key_.find(key);
-        const bool is_here = found != by_key_.end() && found->second->get() == &entry;
-        return is_here ? found->second : entries_.end();
-    }
-
-    void forget(const std::string& key, const Entry& entry) {
-        const std::lock_guard lock(mutex_);
-        if (const auto at = find(key, entry); at != entries_.end()) erase(at);
+    /// Whether the entry was not evicted while its value was made.
+    bool holds(const std::string& key, const Entry& entry) const {
+        const auto found = entries_.find(key);
+        return found != entries_.end() && found->second.get() == &entry;
     }
 
     void keep(const std::string& key, Entry& entry) {
         const std::lock_guard lock(mutex_);
-        const auto at = find(key, entry);
-        if (at == entries_.end()) return;
-        entries_.splice(entries_.begin(), entries_, at);
+        if (!holds(key, entry)) return;
+        entry.last_use = ++uses_;
         entry.size = size_of_(*entry.value);
         total_ += entry.size;
         const std::size_t largest = largest_();
-        while (total_ > largest && entries_.size() > 1) erase(std::prev(entries_.end()));
-    }
-
-    void erase(typename Entries::iterator at) {
-        total_ -= (*at)->size;
-        by_key_.erase((*at)->key);
-        entries_.erase(at);
+        while (total_ > largest && entries_.size() > 1) {
+            const auto oldest = std::min_element(entries_.begin(), entries_.end(),
+                                                 [](const auto& a, const auto& b) {
+                                                     return a.second->last_use < b.second->last_use;
+                                                 });
+            total_ -= oldest->second->size;
+            entries_.erase(oldest);
+        }
     }
 
     std::size_t (*largest_)();
-    std::size_t total_ = 0;
     SizeOf size_of_;
+    std::size_t total_ = 0, uses_ = 0;
     std::mutex mutex_;  // of the table; never held while a value is made
-    Entries entries_;   // most recently used first
-    std::unordered_map<std::string, typename Entries::iterator> by_key_;
+    std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
 };
 
 /// The bytes of a layer's parameters.
@@ -129,21 +119,12 @@ public:
     }
 
 private:
-    using File = std::shared_ptr<const ArrayFile>;
-    using Config = std::shared_ptr<const nlohmann::json>;
-    static std::size_t max_files() { return 16; }
     /// Also at most a small part of the memory limit.
     static std::size_t max_bytes();
 
-    template <class Value>
-    static std::size_t one(const Value&) {
-        return 1;
-    }
-
-    Recent<File> files_{max_files, one<File>};
-    Recent<Config> configs_{max_files, one<Config>};
-    Recent<std::shared_ptr<const Vocabulary>> vocabularies_{max_files,
-                                                            one<std::shared_ptr<const Vocabulary>>};
+    Recent<std::shared_ptr<const ArrayFile>> files_;
+    Recent<std::shared_ptr<const nlohmann::json>> configs_;
+    Recent<std::shared_ptr<const Vocabulary>> vocabularies_;
     Recent<AnyLayerWeights> weights_{max_bytes, bytes_of_weights};
 };
 

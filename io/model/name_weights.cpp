@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "core/model/attention_part.hpp"
 #include "io/model/families.hpp"
 
 namespace attn::io {
@@ -35,13 +36,15 @@ public:
             fail("always has an output projection",
                  [](const LayerNames& other) { return !other.needs_out; });
         for (std::size_t group = 0; group < weights_.query.groups(); ++group) {
-            if (names.packing == Packing::separate) {
+            if (names.joined == JoinedHeads::separate) {
                 add(names.query, {&weights_.query}, group, !names.joins_bias);
                 add(names.key, {&weights_.key}, group, !names.joins_bias);
                 add(names.value, {&weights_.value}, group, !names.joins_bias);
-                if (names.joins_bias) add_bias(names.query.bias, all(), group);
+                if (!names.joins_bias) continue;
+                check_widths(!weights_.query.has_bias() || has_one_output_width());
+                add_bias(names.query.bias, all(), group);
             } else {
-                check_equal_widths();
+                check_widths(has_one_width());
                 add(names.query, all(), group, true);
             }
         }
@@ -57,32 +60,37 @@ private:
     /// The error of the family, and the families with a form for which `is_right` is true.
     [[noreturn]] void fail(const std::string& message,
                            bool (*is_right)(const LayerNames& names)) const {
-        std::vector<const Family*> right;
-        for (const Family* family : all_families())
-            if (std::any_of(family->layers.begin(), family->layers.end(), is_right))
-                right.push_back(family);
-        throw SettingError(ErrorKind::usage, std::string(setting_),
-                           std::string(layer_.family->name) + " " + message + "; expected " +
-                               names_of(right, ", ", " or "));
+        std::string right;
+        for (const Family& family : all_families())
+            if (std::any_of(family.layers.begin(), family.layers.end(), is_right))
+                right += (right.empty() ? "" : ", ") + std::string(family.name);
+        if (const std::size_t last = right.rfind(", "); last != std::string::npos)
+            right.replace(last, 2, " or ");
+        throw SettingError(
+            ErrorKind::usage, std::string(setting_),
+            std::string(layer_.family->name) + " " + message + "; expected " + right);
     }
 
     /// Of the family's forms, selects those that can hold the parameters' widths, and then the one
     /// with their layout.
     int fit(const LayerNames& names) const {
-        const bool holds_widths = names.packing == Packing::separate || has_one_width();
+        const bool holds_widths = names.joined == JoinedHeads::separate || has_one_width();
         return (holds_widths ? 2 : 0) + (names.in_out == weights_.query.in_out ? 1 : 0);
     }
 
-    bool has_one_width() const {
+    bool has_one_output_width() const {
         return weights_.key.d_out() == weights_.query.d_out() &&
-               weights_.value.d_out() == weights_.query.d_out() &&
-               weights_.key.d_in() == weights_.query.d_in();
+               weights_.value.d_out() == weights_.query.d_out();
     }
 
-    void check_equal_widths() const {
-        if (has_one_width()) return;
+    bool has_one_width() const {
+        return has_one_output_width() && weights_.key.d_in() == weights_.query.d_in();
+    }
+
+    void check_widths(bool are_right) const {
+        if (are_right) return;
         fail("joins queries, keys and values of one width", [](const LayerNames& names) {
-            return names.packing == Packing::separate && !names.joins_bias;
+            return names.joined == JoinedHeads::separate && !names.joins_bias;
         });
     }
 
@@ -95,13 +103,14 @@ private:
     /// Calls `put` with each part, its outputs and their indices in the tensor of all parts.
     template <class Put>
     void place(const Parts& parts, Put put) const {
-        const Packing packing = parts.size() == 1 ? Packing::separate
-                                : layer_.names->packing == Packing::separate
-                                    ? Packing::joined
-                                    : layer_.names->packing;
+        JoinedHeads joined = layer_.names->joined;
+        if (parts.size() == 1)
+            joined = JoinedHeads::separate;
+        else if (joined == JoinedHeads::separate)
+            joined = JoinedHeads::parts;
         const std::size_t all = parts.size() * parts[0]->d_out();
         for (std::size_t i = 0; i < parts.size(); ++i)
-            for (const OutputRange& range : split_of(packing, all_parts[i], all, heads_, heads_))
+            for (const OutputRange& range : split_of(joined, all_parts[i], all, heads_, heads_))
                 for (std::size_t o = 0; o < range.count; ++o)
                     put(*parts[i], range.to + o, range.from + o);
     }

@@ -57,8 +57,7 @@ bool is_norm_of_heads(const std::string& name) {
     });
 }
 
-}  // namespace
-
+/// The elements of a vector.
 std::vector<double> read_vector(const StoredArray& array) {
     ArrayRules rules;
     rules.dtype = Dtype::float64;
@@ -66,6 +65,8 @@ std::vector<double> read_vector(const StoredArray& array) {
     const Array<double> values = read_array<double>(array, rules);
     return {values.begin(), values.end()};
 }
+
+}  // namespace
 
 std::pair<std::string, std::string> names_of_norm(const ArrayFile& file, const std::string& name) {
     for (const auto& [weight, bias] : {std::pair(".gamma", ".beta"), {".scale", ".shift"}})
@@ -95,6 +96,22 @@ bool has_more_keys(const ArrayFile& file, const ModelLayer& layer) {
     return is_row(names.more_key) && is_row(names.more_value);
 }
 
+std::vector<std::string> projection_tensors(const ArrayFile& file, const ModelLayer& layer) {
+    const LayerNames& names = *layer.names;
+    std::vector<std::string> tensors;
+    for (std::size_t head = 0; head < layer.groups(); ++head)
+        for (const ProjectionNames* part : {&names.query, &names.key, &names.value})
+            if (!part->weight.empty())
+                for (const std::string* name : {&part->weight, &part->bias})
+                    tensors.push_back(layer.full(*name, head));
+    for (const std::string* name : {&names.out.weight, &names.out.bias})
+        tensors.push_back(layer.full_out(*name));
+    if (has_more_keys(file, layer))
+        for (const std::string_view name : {names.more_key, names.more_value})
+            tensors.push_back(layer.full(name));
+    return tensors;
+}
+
 void check_others(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
     if (file.find(layer.full_out(names.out.bias)) != nullptr &&
@@ -102,22 +119,14 @@ void check_others(const ArrayFile& file, const ModelLayer& layer) {
         throw Error(ErrorKind::input, file.name,
                     "has a tensor \"" + layer.full_out(names.out.bias) + "\" without \"" +
                         layer.full_out(names.out.weight) + "\"; expected both");
-    std::vector<std::string> known{layer.full_out(names.out.weight),
-                                   layer.full_out(names.out.bias)};
+    std::vector<std::string> known = projection_tensors(file, layer);
     const auto add_harmless = [&](const std::string& full, Form form) {
         const StoredArray* array = file.find(full);
         if (array != nullptr && has_form(*array, form)) known.push_back(full);
     };
-    for (std::size_t head = 0; head < layer.groups(); ++head) {
-        for (const ProjectionNames& part : {names.query, names.key, names.value})
-            for (std::string_view name : {part.weight, part.bias})
-                if (!name.empty()) known.push_back(layer.full(name, head));
+    for (std::size_t head = 0; head < layer.groups(); ++head)
         for (const HarmlessTensor& other : names.others)
             add_harmless(layer.full(other.name, head), other.form);
-    }
-    if (has_more_keys(file, layer))
-        for (std::string_view name : {names.more_key, names.more_value})
-            known.push_back(layer.full(name));
     const HeadNormNames norms = head_norm_names(file, layer);
     for (const std::string& norm : {norms.query, norms.key})  // which check their own tensors
         for (const StoredArray& array : file.arrays)

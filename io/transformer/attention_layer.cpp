@@ -132,19 +132,6 @@ std::string_view unknown_part(const TransformerBlock& block) {
     return {};
 }
 
-std::vector<OutputRange> ranges_of(const AttentionPart& part, Part which, std::size_t outputs) {
-    if (part.joined != JoinedHeads::blocks)
-        return split_of(part.joined == JoinedHeads::parts ? Packing::joined : Packing::by_group,
-                        which, outputs, part.heads, part.kv_heads);
-    // Per block: queries, values, keys.
-    std::vector<OutputRange> all;
-    const std::size_t block = outputs / part.joined_blocks, count = block / 3;
-    const std::size_t place = which == Part::query ? 0 : which == Part::value ? 1 : 2;
-    for (std::size_t b = 0; b < part.joined_blocks; ++b)
-        all.push_back({b * block + place * count, count, b * count});
-    return all;
-}
-
 /// The outputs of these ranges, the weight row by row of the file.
 template <class T>
 void read_outputs(const LinearMap& map, const std::vector<OutputRange>& ranges, std::size_t outputs,
@@ -186,7 +173,9 @@ Projection<T> read_projection(std::span<const AttentionPart> groups, LinearMap A
         const AttentionPart& part = groups[group];
         const LinearMap& map = part.*of;
         std::vector<OutputRange> ranges{{0, map.d_out, 0}};
-        if (which) ranges = ranges_of(part, *which, map.d_out);
+        if (which)
+            ranges = split_of(part.joined, *which, map.d_out, part.heads, part.kv_heads,
+                              part.joined_blocks);
         std::size_t outputs = 0;
         for (const OutputRange& range : ranges) outputs += range.count;
         const std::size_t size = outputs * map.d_in;

@@ -25,8 +25,8 @@ std::size_t key_heads_of(const ArrayFile& file, const ModelLayer& layer, std::si
     const LayerNames& names = *layer.names;
     const StoredArray* const joined = file.find(layer.full(names.query.weight));
     const StoredArray* const out = file.find(layer.full_out(names.out.weight));
-    if (names.packing == Packing::separate || joined == nullptr || out == nullptr || heads == 0 ||
-        joined->shape.size() != 2 || out->shape.size() != 2)
+    if (names.joined == JoinedHeads::separate || joined == nullptr || out == nullptr ||
+        heads == 0 || joined->shape.size() != 2 || out->shape.size() != 2)
         return heads;
     const std::size_t outputs = joined->shape[layer.in_out ? 1 : 0],
                       all_heads = out->shape[layer.in_out ? 0 : 1], d = all_heads / heads;
@@ -73,9 +73,7 @@ public:
         AttentionPart part;
         part.heads = heads_;
         part.kv_heads = kv_heads_;
-        part.joined = names_.packing == Packing::joined     ? JoinedHeads::parts
-                      : names_.packing == Packing::by_group ? JoinedHeads::groups
-                                                            : JoinedHeads::separate;
+        part.joined = names_.joined;
         part.query = map_of(names_.query, group, 0);
         if (part.joined == JoinedHeads::separate) {
             part.key = map_of(names_.key, group, 1);
@@ -142,13 +140,13 @@ private:
     }
 
     void check_pieces(const LinearMap& joined) const {
-        const std::size_t pieces = pieces_of(names_.packing, heads_, kv_heads_);
+        const std::size_t pieces = pieces_of(names_.joined, heads_, kv_heads_);
         if (joined.d_out % pieces != 0)
             refuse_shape(
                 tensor(layer_.full(names_.query.weight)),
                 "a multiple of " + std::to_string(pieces) +
-                    (names_.packing == Packing::joined ? " outputs: queries, keys and values"
-                                                       : " outputs: three for each head"));
+                    (names_.joined == JoinedHeads::parts ? " outputs: queries, keys and values"
+                                                         : " outputs: three for each head"));
     }
 
     NormSpec head_norm(const std::string& name, std::size_t width, std::size_t heads,
@@ -253,7 +251,7 @@ NormSpec named_pre_norm(const std::shared_ptr<const ArrayFile>& file, const Mode
 
 LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
     const LayerNames& names = *layer.names;
-    const bool is_packed = names.packing != Packing::separate;
+    const bool is_packed = names.joined != JoinedHeads::separate;
     const std::size_t outputs = layer.in_out ? 1 : 0, inputs = 1 - outputs;
     const auto size = [&](std::string_view name, std::size_t axis) {
         const StoredArray* found = file.find(layer.full(name));
@@ -269,19 +267,12 @@ LayerWidths layer_widths(const ArrayFile& file, const ModelLayer& layer) {
 std::vector<std::pair<std::string, std::vector<std::size_t>>> weight_shapes(
     const ArrayFile& file, const ModelLayer& layer) {
     std::vector<std::pair<std::string, std::vector<std::size_t>>> shapes;
-    const LayerNames& names = *layer.names;
     std::unordered_set<std::string> added;
     const auto add = [&](const std::string& full) {
         const StoredArray* array = file.find(full);
         if (array != nullptr && added.insert(full).second) shapes.emplace_back(full, array->shape);
     };
-    for (std::size_t head = 0; head < layer.groups(); ++head)
-        for (const ProjectionNames& part : {names.query, names.key, names.value})
-            for (std::string_view name : {part.weight, part.bias})
-                if (!name.empty()) add(layer.full(name, head));
-    for (std::string_view name : {names.out.weight, names.out.bias}) add(layer.full_out(name));
-    if (has_more_keys(file, layer))
-        for (std::string_view name : {names.more_key, names.more_value}) add(layer.full(name));
+    for (const std::string& name : projection_tensors(file, layer)) add(name);
     const HeadNormNames norms = head_norm_names(file, layer);
     for (const std::string& norm : {norms.query, norms.key})
         for (const char* part : {".weight", ".gamma", ".scale"})

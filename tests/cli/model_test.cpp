@@ -148,26 +148,26 @@ TEST_CASE("models: the epsilon of a norm is the config's, a flag's, and refused 
 
 TEST_CASE("families: each is a choice of --family, and is in the manual") {
     const std::string help = run_attn({"multihead", "--help"}).out;
-    for (const Family* family : attn::io::all_families()) {
-        CAPTURE(family->name);
-        CHECK(contains(help, family->name));
-        CHECK(attn::io::find_family(family->name) == family);
-        const std::string row = manual_row(*family);
+    for (const Family& family : attn::io::all_families()) {
+        CAPTURE(family.name);
+        CHECK(contains(help, family.name));
+        CHECK(attn::io::find_family(family.name) == &family);
+        const std::string row = manual_row(family);
         CHECK(row != "");
-        CHECK(contains(row, family->layers.front().query.weight));
-        for (const std::string_view type : family->types) CHECK(contains(lower(row), type));
+        CHECK(contains(row, family.layers.front().query.weight));
+        for (const std::string_view type : family.types) CHECK(contains(lower(row), type));
     }
     CHECK(attn::io::find_family("other") == nullptr);
 }
 
 TEST_CASE("families: each has a case against an independent computation") {
     const json cases = load_data("models/expected.json")["cases"];
-    for (const Family* family : attn::io::all_families()) {
+    for (const Family& family : attn::io::all_families()) {
         // Those without a config are in layouts_test.cpp.
-        if (family->types.empty() && !family->is_plain) continue;
-        CAPTURE(family->name);
+        if (family.types.empty() && !family.is_plain) continue;
+        CAPTURE(family.name);
         CHECK(std::any_of(cases.begin(), cases.end(),
-                          [&](const json& one) { return one["family"] == family->name; }));
+                          [&](const json& one) { return one["family"] == family.name; }));
     }
 }
 
