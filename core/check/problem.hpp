@@ -114,8 +114,8 @@ bool excludes_keys(const Problem& problem, const Conventions& c);
 /// do something.
 std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes);
 
-/// A key that is equal for conventions only if the array's numbers are. They may be equal for
-/// different keys.
-std::string relevant_key(const Problem& problem, Conventions conventions, ArrayId array);
+/// The conventions with those reset that the array does not depend on. They are equal only if the
+/// array's numbers are, which may be equal for different ones.
+Conventions relevant_conventions(const Problem& problem, Conventions conventions, ArrayId array);
 
 }  // namespace attn
