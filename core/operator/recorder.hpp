@@ -69,7 +69,7 @@ private:
     std::vector<Kept> recorded_;
 };
 
-/// A buffer for an array of all heads, of which the recorder keeps the chosen ones.
+/// A buffer for an array of all heads, of which the recorder keeps the chosen ones or the mean.
 template <class T>
 class AllHeads {
 public:
