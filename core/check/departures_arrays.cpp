@@ -265,20 +265,17 @@ void mask_methods(Alternatives& to) {
         to.set(words[static_cast<std::size_t>(blocking)], &Conventions::blocking, blocking);
     for (const std::size_t i : {0U, 1U}) {
         const std::string name = i == 0 ? "mask " : "key_padding_mask ";
-        const auto use = [&](const char* said, BooleanUse as) {
-            to.add(name + said, [=](auto& c) { c.boolean_use[i] = as; });
-        };
-        const auto factor = [&](const char* said, double x) {
-            to.add(name + said, [=](auto& c) { c.bias_factor[i] = x; });
+        const auto use = [&](const char* said, MaskUse as) {
+            to.add(name + said, [=](auto& c) { c.masks[i].use = as; });
         };
         to.asked(name + (has_mask(problem, i, true) ? "excludes keys" : "added"), 1 + i);
         if (has_mask(problem, i, true)) {
-            use("added to the scores as 0 and 1", BooleanUse::added);
-            use("times the scores, as 0 and 1", BooleanUse::multiplied);
-            use("ignored", BooleanUse::ignored);
+            use("added to the scores as 0 and 1", MaskUse::added);
+            use("times the scores, as 0 and 1", MaskUse::multiplied);
+            use("ignored", MaskUse::ignored);
         } else if (problem.masks[i]) {
-            factor("ignored", 0);
-            factor("added twice", 2);
+            use("ignored", MaskUse::ignored);
+            to.add(name + "added twice", [=](auto& c) { c.masks[i].factor = 2; });
         }
     }
     to.asked("mask of each entry for all its heads", 3);
@@ -288,10 +285,11 @@ void mask_methods(Alternatives& to) {
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
-    const Conventions& asked = problem.asked;
-    const bool is_method = found.boolean_use == asked.boolean_use &&
-                           found.bias_factor == asked.bias_factor && !found.mask_tiled;
-    if (!is_method || found.blocking == Blocking::after) return "";
+    for (const std::size_t i : {0U, 1U}) {
+        const auto& [use, keeps, factor] = found.masks[i];
+        if (factor != 1 || (use != MaskUse::blocks && use != problem.asked.masks[i].use)) return "";
+    }
+    if (found.mask_tiled || found.blocking == Blocking::after) return "";
     return found.blocking == Blocking::before ? "--mask-method neg-inf"
                                               : "--mask-method renormalize";
 }

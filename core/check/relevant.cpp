@@ -86,6 +86,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
     const Conventions usual;
     if (c.softcap == 0) c.softcap_multiplies = true;
     if (!c.alibi.is_on) c.alibi = {};
+    for (MaskConvention& mask : c.masks)
+        if (mask.use != MaskUse::added) mask.factor = 1;
     const bool excludes = excludes_keys(problem, c);
     if (!excludes) {
         // To divide by the sum of the keys' weights leaves out a sink.
@@ -94,7 +96,7 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
         c.empty_rows_are_nan = false;
     }
     if (c.masked_value == usual.masked_value) c.masked_value_is_added = false;
-    move_idle_stages(problem, c, excludes);
+    move_idle_stages(c, excludes);
     if (!c.drops) c.rescales_dropout = true;
 }
 
@@ -106,22 +108,20 @@ bool excludes_keys(const Problem& problem, const Conventions& c) {
         return true;
     for (std::size_t i = 0; i < problem.masks.size(); ++i) {
         if (!problem.masks[i]) continue;
-        const MaskNumbers& mask = *problem.masks[i];
-        if (mask.is_boolean ? c.boolean_use[i] == BooleanUse::blocks
-                            : c.bias_use[i] != BiasUse::added ||
-                                  (c.bias_factor[i] != 0 &&
-                                   std::any_of(mask.values.begin(), mask.values.end(),
-                                               [](double x) { return std::isinf(x); })))
+        const std::vector<double>& mask = problem.masks[i]->values;
+        const MaskUse use = c.masks[i].use;
+        if (use == MaskUse::blocks ||
+            (use == MaskUse::added &&
+             std::any_of(mask.begin(), mask.end(), [](double x) { return std::isinf(x); })))
             return true;
     }
     return false;
 }
 
-std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes) {
-    const auto is_added = [&](std::size_t i) {
-        return problem.masks[i] && !problem.masks[i]->is_boolean;
-    };
-    const bool adds = is_added(0) || is_added(1) || c.boolean_use != Conventions().boolean_use;
+std::size_t move_idle_stages(Conventions& c, bool excludes) {
+    const bool adds = std::any_of(c.masks.begin(), c.masks.end(), [](const MaskConvention& mask) {
+        return mask.use == MaskUse::added || mask.use == MaskUse::multiplied;
+    });
     const auto is_on = [&](ScoreStage stage) {
         switch (stage) {
             case ScoreStage::scale: return true;

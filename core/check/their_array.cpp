@@ -113,17 +113,6 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
     return shape;
 }
 
-std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array) {
-    const std::array<Axis, 5>& axes = array.row().axes;
-    std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
-    if (plan.is_transposed(array)) std::swap(order[2], order[3]);
-    std::vector<std::size_t> shape;
-    for (const std::size_t place : order)
-        if (plan.shown.shows(array, place))
-            shape.push_back(static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place])));
-    return shape;
-}
-
 std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
                                const std::vector<std::size_t>& shape) {
     std::vector<Layout> layouts;
@@ -143,7 +132,7 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
         } while (std::next_permutation(order.begin(), order.end()));
     };
     add_orders(axes_of_array(plan, array, false), false);
-    if (!layouts.empty() && theirs == without_ones(shape_shown(plan, array)))
+    if (!layouts.empty() && theirs == without_ones(plan.shape_of(array)))
         layouts.front().axes.clear();
     const bool has_split = array == "context_vectors" && !*plan.config.out_proj &&
                            !plan.shown.separate_heads && plan.heads > 1;
