@@ -40,7 +40,7 @@ std::string_view array_name(const ArrayJudgement& array) {
 std::string verdict_of_row(const ArrayJudgement& array) {
     if (array.verdict != Verdict::right_within_type)
         return std::string(name_of(verdict_names, array.verdict));
-    return "right in " + std::string(row_of(array.type).name);
+    return joined_text("right in ", row_of(array.type).name);
 }
 
 std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
@@ -70,8 +70,8 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     if (!array.axes.empty())
         text += name + ": its axes are read as (" + io::comma_list(array.axes) + ")\n";
     if (array.type != given.type)
-        text += name + ": judged as " + std::string(row_of(array.type).name) + ", stored as " +
-                std::string(row_of(given.type).name) + "\n";
+        text += joined_text(name, ": judged as ", row_of(array.type).name, ", stored as ",
+                            row_of(given.type).name, "\n");
     if (given.printed) {
         const auto [decimals, digits] = *given.printed;
         text += name + ": printed with " +
@@ -87,9 +87,9 @@ std::string first_departure(const ProgramJudgement& program) {
     for (const ArrayJudgement& array : program.arrays) {
         if (array.verdict != Verdict::wrong || !array.first) continue;
         constexpr int enough = 9;  // to see a difference of few units
-        return "first departs at " + std::string(array_name(array)) +
-               index_text(array.first->index) + ": " + brief_number(array.first->theirs, enough) +
-               ", expected " + brief_number(array.first->truth, enough) + "\n";
+        return joined_text("first departs at ", array_name(array), index_text(array.first->index),
+                           ": ", brief_number(array.first->theirs, enough), ", expected ",
+                           brief_number(array.first->truth, enough), "\n");
     }
     return {};
 }

@@ -152,10 +152,7 @@ Precision evident_type(const std::vector<double>& values, Precision stored) {
          {Precision::bfloat16, Precision::float16, Precision::float32}) {
         const PrecisionRow& type = row_of(precision);
         if (type.unit <= row_of(stored).unit) break;
-        const bool fits = std::all_of(values.begin(), values.end(), [&](double x) {
-            return !std::isfinite(x) || type.round(x) == x;
-        });
-        if (!fits) continue;
+        if (!holds_all(type, values)) continue;
         // Numbers that any type has, as 0, 1 and 0.75, prove nothing. An integer of the type has as
         // many bits of 0 at its end as it has more bits than the type.
         const int digits = -std::ilogb(type.unit);
