@@ -155,7 +155,7 @@ void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
     if (with_errors_) answer_.error[0] = model_.stored(x.value, x.error);
 }
 
-/// Of the keys with the largest scores: their indices, weights or, of the first, its score.
+/// The indices or the weights of the keys with the largest scores, or the largest score.
 void Candidate::fill_top(ArrayId array, const RowPlace& at) {
     const QueryRow& q = weighed(at);
     const bool is_score = array == "max_score", is_first = is_score || array == "argmax_key",
