@@ -33,17 +33,17 @@ void check_question_settings(const Request& request, const CheckRequest& asked) 
 
 /// Numbers in float64: the operands, what is projected, and the arrays that dropout draws.
 double bytes_of_problem(const Plan& plan) {
-    const auto count = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
-    const double inputs = count(plan.batch, plan.q_len + plan.kv_len, plan.d_in),
-                 queries = count(plan.batch, plan.heads, plan.q_len, plan.d_k),
-                 keys = count(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v),
-                 weights = count(plan.batch, plan.heads, plan.rows, plan.kv_len);
+    const double inputs = product_of_sizes(plan.batch, plan.q_len + plan.kv_len, plan.d_in),
+                 queries = product_of_sizes(plan.batch, plan.heads, plan.q_len, plan.d_k),
+                 keys =
+                     product_of_sizes(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v),
+                 weights = product_of_sizes(plan.batch, plan.heads, plan.rows, plan.kv_len);
     constexpr double copies = 6;  // values and bounds, before and after rotation, of two types
     const double drawn = plan.config.dropout == 0 ? 0 : 2 * weights;
     constexpr double copies_of_parameters = 5;  // also of the output projection's
     const double projections =
         copies_of_parameters *
-        count(plan.d_in, plan.heads * plan.d_k + plan.kv_heads * (plan.d_k + plan.d_v));
+        product_of_sizes(plan.d_in, plan.heads * plan.d_k + plan.kv_heads * (plan.d_k + plan.d_v));
     return sizeof(double) * (inputs + copies * (queries + keys) + projections + drawn);
 }
 
@@ -248,9 +248,8 @@ bool check(CheckRequest request, std::vector<std::string>& notes) {
     for (const std::string& path : request.against) {
         std::vector<io::InputFile> files = io::open_results(path);
         if (files.size() != 1)
-            throw Error(ErrorKind::input, files.empty() ? path : files[0].name,
-                        "holds " + std::to_string(files.size()) +
-                            " results; expected one, or many requests to check them by");
+            throw Error(ErrorKind::input, files.empty() ? path : files[0].name, "holds ",
+                        files.size(), " results; expected one, or many requests to check them by");
         programs.push_back(question.judge(IndexedResults().result_of(std::move(files[0]))));
     }
     notes = question.notes();

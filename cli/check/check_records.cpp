@@ -41,8 +41,8 @@ public:
                 if (!unreadable_) unreadable_ = lines_.size();
             }
             if (!id.empty() && !by_id_.emplace(id, lines_.size()).second)
-                throw Error(ErrorKind::input, io::input_file_of_line(line).place,
-                            "id " + id + " is given twice; expected one result for each request");
+                throw Error(ErrorKind::input, io::input_file_of_line(line).place, "id ", id,
+                            " is given twice; expected one result for each request");
             lines_.push_back({std::move(line), std::move(id)});
         });
     }
@@ -56,7 +56,7 @@ public:
                                                      : unreadable_.value_or(lines_.size());
         if (at >= lines_.size())
             throw Error(ErrorKind::input, place,
-                        "no result for this request; expected one with id " + id);
+                        "no result for this request; expected one with id ", id);
         lines_[at].is_taken = true;
         return lines_[at].text;
     }

@@ -32,16 +32,15 @@ ArrayId array_of(const std::string& name, const std::string& where) {
     const auto found = find_array(name);
     if (found && Evaluator::has(*found)) return *found;
     if (found && !found->row().is_operand())
-        throw Error(ErrorKind::usage, where,
-                    name + " are given, not computed; expected an array that is computed");
+        throw Error(ErrorKind::usage, where, name,
+                    " are given, not computed; expected an array that is computed");
     std::vector<std::string> names;
     for (const ArrayRow& row : emitted_arrays)
         if (!row.is_operand()) names.emplace_back(row.name);
     const std::string near = did_you_mean(name, names);
-    throw Error(ErrorKind::usage, where,
-                io::shortened(name) + " is not an array of attn" +
-                    (near.empty() ? "; expected one of those that attn help requests lists"
-                                  : "; did you mean " + near + "?"));
+    throw Error(ErrorKind::usage, where, io::shortened(name), " is not an array of attn",
+                (near.empty() ? "; expected one of those that attn help requests lists"
+                              : "; did you mean " + near + "?"));
 }
 
 /// Pairs the arrays of a file with attn's.
@@ -70,11 +69,10 @@ public:
             }
             for (const auto& [other, view] : found)
                 if (other == *ours)
-                    throw Error(ErrorKind::usage, view_.place(),
-                                "two arrays for " + std::string(ours->row().name) + ": " +
-                                    listed_names(std::array{view, &array}) +
-                                    "; expected one, as --names " + view->name + "=" +
-                                    std::string(ours->row().name) + " chooses it");
+                    throw Error(ErrorKind::usage, view_.place(), "two arrays for ",
+                                ours->row().name, ": ", listed_names(std::array{view, &array}),
+                                "; expected one, as --names ", view->name, "=", ours->row().name,
+                                " chooses it");
             found.emplace_back(*ours, &array);
         }
         if (found.empty()) fail_without_arrays();
@@ -134,9 +132,8 @@ private:
             const std::string where =
                 "--names " + (pair.theirs.empty() ? ours : pair.theirs + "=" + ours);
             if (!exists(pair.ours))
-                throw Error(ErrorKind::usage, where,
-                            "the question has no " + ours +
-                                "; expected an array that attn computes for it");
+                throw Error(ErrorKind::usage, where, "the question has no ", ours,
+                            "; expected an array that attn computes for it");
             if (pair.theirs.empty() ? view_.is_one_array() : view_.find(pair.theirs) != nullptr)
                 continue;
             const bool is_nameless = view_.is_one_array() && own_name(view_.arrays()[0]).empty();
@@ -164,8 +161,8 @@ private:
             break;
         }
         throw Error(ErrorKind::usage, view_.place(),
-                    "no array has a name of attn's: " + listed_names(view_.arrays()) + "; " +
-                        io::one_line(way));
+                    "no array has a name of attn's: ", listed_names(view_.arrays()), "; ",
+                    io::one_line(way));
     }
 
     /// The bytes of a text array as they are written; empty for binary files.
@@ -248,8 +245,8 @@ std::vector<NamePair> read_names(const std::string& list) {
             names.push_back({pair.substr(0, equals), array_of(pair.substr(equals + 1), where)});
         for (std::size_t i = 0; i + 1 < names.size(); ++i)
             if (names[i].ours == names.back().ours || names[i].theirs == names.back().theirs)
-                throw Error(ErrorKind::usage, where,
-                            io::shortened(pair) + ": named twice; expected it once");
+                throw Error(ErrorKind::usage, where, io::shortened(pair),
+                            ": named twice; expected it once");
         begin = end + 1;
     }
     return names;

@@ -1,17 +1,18 @@
 #include "cli/check/check.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/request/request.hpp"
+#include "core/base/error.hpp"
+#include "core/base/tensor.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
@@ -23,18 +24,12 @@ using nlohmann::ordered_json;
 std::string brief_number(double value, int digits = 3) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.*g", digits, value);
-    return text.data();
+    return io::general_text(value, digits);
 }
 
 /// A number from 0.
 std::string size_of_error(double value) {
     return std::isinf(value) ? "inf" : brief_number(value);
-}
-
-std::string index_in_brackets(const std::vector<std::size_t>& index) {
-    return "[" + io::comma_list(index, [](std::size_t i) { return std::to_string(i); }) + "]";
 }
 
 std::string_view array_name(const ArrayJudgement& array) {
@@ -45,7 +40,7 @@ std::string_view array_name(const ArrayJudgement& array) {
 std::string verdict_of_row(const ArrayJudgement& array) {
     if (array.verdict != Verdict::right_within_type)
         return std::string(name_of(verdict_names, array.verdict));
-    return "right in " + std::string(row_of(array.type).name);
+    return joined_text("right in ", row_of(array.type).name);
 }
 
 std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
@@ -75,13 +70,13 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     if (!array.axes.empty())
         text += name + ": its axes are read as (" + io::comma_list(array.axes) + ")\n";
     if (array.type != given.type)
-        text += name + ": judged as " + std::string(row_of(array.type).name) + ", stored as " +
-                std::string(row_of(given.type).name) + "\n";
+        text += joined_text(name, ": judged as ", row_of(array.type).name, ", stored as ",
+                            row_of(given.type).name, "\n");
     if (given.printed) {
         const auto [decimals, digits] = *given.printed;
         text += name + ": printed with " +
-                (digits < PrintedDigits::all ? std::to_string(digits) + " significant digits"
-                                             : std::to_string(decimals) + " decimals") +
+                (digits < PrintedDigits::all ? joined_text(digits, " significant digits")
+                                             : joined_text(decimals, " decimals")) +
                 "; the bound has half a unit of the last one more\n";
     }
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
@@ -92,10 +87,9 @@ std::string first_departure(const ProgramJudgement& program) {
     for (const ArrayJudgement& array : program.arrays) {
         if (array.verdict != Verdict::wrong || !array.first) continue;
         constexpr int enough = 9;  // to see a difference of few units
-        return "first departs at " + std::string(array_name(array)) +
-               index_in_brackets(array.first->index) + ": " +
-               brief_number(array.first->theirs, enough) + ", expected " +
-               brief_number(array.first->truth, enough) + "\n";
+        return joined_text("first departs at ", array_name(array), index_text(array.first->index),
+                           ": ", brief_number(array.first->theirs, enough), ", expected ",
+                           brief_number(array.first->truth, enough), "\n");
     }
     return {};
 }
@@ -140,9 +134,8 @@ std::string matches_text(const std::vector<Match>& matches) {
             is_listed[k] = true;
             ++others;
         }
-        text += "indistinguishable: " + match_text(matches[i]);
-        if (others != 0) text += "; and " + std::to_string(others) + " more such changes";
-        text += "\n";
+        text += "indistinguishable: " + match_text(matches[i]) +
+                (others == 0 ? "" : joined_text("; and ", others, " more such changes")) + "\n";
     }
     return text;
 }
@@ -245,8 +238,8 @@ std::string search_progress_text(std::size_t changes, std::size_t done, std::siz
     const std::string kind = changes == 1   ? "single changes"
                              : changes == 2 ? "pairs of changes"
                              : changes == 3 ? "triples of changes"
-                                            : std::to_string(changes) + " changes";
-    return kind + ": " + std::to_string(done) + " of " + std::to_string(of);
+                                            : joined_text(changes, " changes");
+    return joined_text(kind, ": ", done, " of ", of);
 }
 
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {

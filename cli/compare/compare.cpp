@@ -113,9 +113,8 @@ bool compare_batches(std::vector<InputFile> of_a, std::vector<InputFile> of_b,
     }
     for (const auto& [key, file] : in_b) take({unpaired(key, nullptr, file)});
     if (equal == 0 && unequal == 0)
-        throw Error(
-            ErrorKind::input, request.a,
-            "no record has an answer, as in " + request.b + "; expected answers to compare");
+        throw Error(ErrorKind::input, request.a, "no record has an answer, as in ", request.b,
+                    "; expected answers to compare");
     std::string summary = records_text(equal, "equal");
     if (unequal != 0) summary += ", " + records_text(unequal, "different");
     if (failed != 0) summary += ", " + records_text(failed, "failed in both files");

@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <utility>
 
@@ -13,17 +11,12 @@
 #include "io/file/screen.hpp"
 #include "io/file/source.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/number_text.hpp"
 #include "io/text/text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::cli {
 namespace {
-
-std::string brief(double value) {
-    std::array<char, 32> text{};
-    std::snprintf(text.data(), text.size(), "%.3g", value);
-    return text.data();
-}
 
 /// "[0, head 3, 2, 1]": a chosen head by its number.
 std::string place_text(const ComparedPair& pair) {
@@ -59,9 +52,12 @@ std::vector<std::string> numbers_of(const ComparedPair& pair, bool has_one_type)
     const Difference& d = *pair.difference;
     const std::string type =
         has_one_type ? "" : " " + std::string(name_of(precision_names, pair.type));
-    return {brief(d.max_abs),         brief(d.mean_abs),
-            brief(d.max_rel),         std::to_string(d.max_ulp) + type,
-            place_text(pair),         std::to_string(d.nonfinite_mismatches),
+    return {io::general_text(d.max_abs),
+            io::general_text(d.mean_abs),
+            io::general_text(d.max_rel),
+            std::to_string(d.max_ulp) + type,
+            place_text(pair),
+            std::to_string(d.nonfinite_mismatches),
             std::to_string(d.outside)};
 }
 

@@ -95,8 +95,8 @@ std::vector<ComparedRow> pair_up(const io::ResultView& a, const io::ResultView& 
         const std::string list = io::comma_list(several.arrays(), &io::ArrayView::name);
         constexpr std::size_t longest = 400;
         throw Error(ErrorKind::usage, several.place(),
-                    "several arrays compared with one: " + io::shortened(list, longest) +
-                        "; expected one, named as in " + several.place() + ":NAME");
+                    "several arrays compared with one: ", io::shortened(list, longest),
+                    "; expected one, named as in ", several.place(), ":NAME");
     }
     if ((a.is_one_array() || b.is_one_array()) && of_a == 1 && of_b == 1)
         return {{(a.is_one_array() ? b : a).arrays()[0].name, &a.arrays()[0], &b.arrays()[0]}};
@@ -116,11 +116,10 @@ std::string keep_common(std::vector<ComparedRow>& rows, const std::string& place
     const std::size_t left_out = std::erase_if(
         rows, [](const ComparedRow& row) { return !is_there(row.a) || !is_there(row.b); });
     if (rows.empty())
-        throw Error(
-            ErrorKind::usage, place,
-            "no name of an array is on both sides; expected one in common, or two arrays named as "
-            "in " +
-                place + ":NAME");
+        throw Error(ErrorKind::usage, place,
+                    "no name of an array is on both sides; expected one in common, or two arrays "
+                    "named as in ",
+                    place, ":NAME");
     return left_out == 0 ? std::string()
                          : std::to_string(left_out) +
                                (left_out == 1 ? " array is" : " arrays are") + " on one side only";

@@ -11,16 +11,6 @@
 namespace attn::cli {
 namespace {
 
-/// The shape that an answer shows.
-std::vector<std::size_t> shown_shape(const Plan& plan, ArrayId array) {
-    const std::array<Axis, 5>& axes = array.row().axes;
-    std::vector<std::size_t> shape;
-    for (std::size_t place = 0; place < axes.size(); ++place)
-        if (plan.shown.shows(array, place))
-            shape.push_back(static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place])));
-    return shape;
-}
-
 void write_one(const io::SharedFile& file, std::uint64_t offset, const WrittenRows& rows) {
     const std::size_t matrix_bytes = rows.rows * rows.row_bytes;
     std::size_t from = 0;
@@ -45,7 +35,7 @@ FileLayout layout_of(const Question& question, const Plan& plan, ThreadPool& wor
             // A stream without rows: writers write what comes before the elements. Arrays of one
             // type follow in order.
             NamedArray array{std::string(id.row().name), {}, plan.axes_of(id)};
-            array.stream = RowStream<T>{shown_shape(plan, id), [] { return Array<T>(); }};
+            array.stream = RowStream<T>{plan.shape_of(id), [] { return Array<T>(); }};
             result.arrays.push_back(std::move(array));
             layout.offsets[id.index] = elements * sizeof(T);
             elements += plan.numbers<std::uint64_t>(id);

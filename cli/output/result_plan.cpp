@@ -201,14 +201,7 @@ void check_labels(const Request& request, const Plan& plan, const std::string& l
 }
 
 void check_shape(const Plan& plan, ArrayId array, const Shape& shape, const std::string& location) {
-    const ArrayRow& row = array.row();
-    Shape expected;
-    if (row.is_operand()) expected = plan.operand_shape(row);
-    for (std::size_t place = 0; place < row.axes.size() && !row.is_operand(); ++place)
-        if (plan.shown.shows(array, place))
-            expected.push_back(plan.size_of<std::uint64_t>(row.axes[place]));
-    if (plan.is_transposed(array))
-        std::swap(expected[expected.size() - 1], expected[expected.size() - 2]);
+    const Shape expected = plan.shape_of(array);
     if (shape == expected) return;
     fail(location, std::string(array.row().name) + " has shape " + shape_text(shape) +
                        "; expected " + shape_text(expected) + ", as its layout makes it");

@@ -203,7 +203,7 @@ std::vector<LayerMask> masks_of_model(const io::ResultHead& head,
                 Array<double> valid = Array<double>::from_shape({plan.kv_len});
                 std::ranges::fill(valid, 1.0);
                 std::copy(padding->begin(), padding->end(), valid.begin());
-                mask.add(BooleanRule(std::move(valid), true));
+                mask.add(BroadcastRule(std::move(valid), true));
             }
             masks.push_back({part, layer, plan.heads, plan.kv_len,
                              std::make_shared<const Mask>(std::move(mask))});

@@ -8,13 +8,6 @@
 namespace attn {
 namespace {
 
-std::vector<std::size_t> index_of(std::size_t flat, const Array<double>& array) {
-    std::vector<std::size_t> index(array.dimension());
-    for (std::size_t i = index.size(); i-- > 0; flat /= array.shape(i))
-        index[i] = flat % array.shape(i);
-    return index;
-}
-
 double error_at(const ComparedArray& array, std::size_t i) {
     return array.rounding_errors == nullptr ? 0 : array.rounding_errors->data()[i];
 }
@@ -57,7 +50,7 @@ Difference difference(const ComparedArray& a, const ComparedArray& b, const Tole
     }
     const auto count = static_cast<double>(finite);
     d.mean_abs = finite == 0 ? 0 : std::isfinite(sum) ? sum / count : scaled_sum / count / scale;
-    d.worst = index_of(worst, a.values);
+    d.worst = index_of(worst, a.values.shape());
     return d;
 }
 

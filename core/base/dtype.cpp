@@ -17,12 +17,12 @@ std::string overflow_text(Dtype dtype) {
     return text;
 }
 
-namespace {
-
-bool holds_all(const PrecisionRow& row, std::span<const double> numbers) {
+bool holds_all(const PrecisionRow& type, std::span<const double> numbers) {
     return std::all_of(numbers.begin(), numbers.end(),
-                       [&](double x) { return std::isnan(x) || row.round(x) == x; });
+                       [&](double x) { return std::isnan(x) || type.round(x) == x; });
 }
+
+namespace {
 
 /// How many numbers of the type lie from 0 to x, rounded to the type; negative below 0.
 std::int64_t place_among_numbers(double x, const PrecisionRow& type) {

@@ -102,8 +102,11 @@ static_assert(are_in_order(precision_rows, &PrecisionRow::precision));
 
 inline constexpr auto precision_names = names_of_rows(precision_rows, &PrecisionRow::precision);
 
+/// Whether the type has all of these numbers; NaN and infinities fit every type.
+bool holds_all(const PrecisionRow& type, std::span<const double> numbers);
+
 /// The type with the largest unit roundoff that holds every number exactly; of float16 and
-/// bfloat16, float16. NaN and infinities fit every type.
+/// bfloat16, float16.
 Precision narrowest(std::span<const double> numbers);
 
 /// The distance of a and b in units in the last place, after both are rounded to the type; +0 and

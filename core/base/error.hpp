@@ -3,9 +3,24 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace attn {
+
+/// The parts, one after the other; integers in decimals.
+template <class... Parts>
+std::string joined_text(const Parts&... parts) {
+    std::string text;
+    const auto append = [&]<class Part>(const Part& part) {
+        if constexpr (std::is_integral_v<Part>)
+            text += std::to_string(part);
+        else
+            text += part;
+    };
+    (append(parts), ...);
+    return text;
+}
 
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
@@ -13,8 +28,10 @@ enum class ErrorKind { usage, input, shape, io, unsupported };
 /// was found; what was expected".
 class Error : public std::runtime_error {
 public:
-    Error(ErrorKind kind, std::string where, const std::string& message)
-        : std::runtime_error(without_zeros(message)), kind_(kind), where_(std::move(where)) {}
+    template <class... Parts>
+    Error(ErrorKind kind, std::string where, Parts... message)
+        : std::runtime_error(without_zeros(joined_text(message...))), kind_(kind),
+          where_(std::move(where)) {}
 
     ErrorKind kind() const noexcept { return kind_; }
     const std::string& where() const noexcept { return where_; }

@@ -2,17 +2,29 @@
 
 namespace attn {
 
-std::string shape_text(const std::vector<std::size_t>& shape) {
-    std::string text = "(";
-    for (std::size_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-    return text + ")";
+namespace {
+
+std::string listed(const std::vector<std::size_t>& numbers) {
+    std::string text;
+    for (std::size_t one : numbers) text += (text.empty() ? "" : ", ") + std::to_string(one);
+    return text;
 }
 
-std::string index_text(std::size_t element, const std::vector<std::size_t>& shape) {
-    std::string text = "]";
+}  // namespace
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
+    return "(" + listed(shape) + ")";
+}
+
+std::vector<std::size_t> index_of(std::size_t element, const std::vector<std::size_t>& shape) {
+    std::vector<std::size_t> index(shape.size());
     for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
-        text = (axis == 0 ? "[" : ", ") + std::to_string(element % shape[axis]) + text;
-    return text;
+        index[axis] = element % shape[axis];
+    return index;
+}
+
+std::string index_text(const std::vector<std::size_t>& index) {
+    return "[" + listed(index) + "]";
 }
 
 std::size_t axes_that_turn(const std::vector<std::size_t>& shape, std::size_t row,

@@ -147,11 +147,21 @@ using Tensor3 = ShapedArray<T, std::array<std::size_t, 3>>;
 template <class T>
 using Tensor4 = ShapedArray<T, std::array<std::size_t, 4>>;
 
+/// A double holds it even if no machine's memory does.
+template <class... Sizes>
+double product_of_sizes(Sizes... sizes) {
+    return (... * static_cast<double>(sizes));
+}
+
 /// "(2, 6, 3)".
 std::string shape_text(const std::vector<std::size_t>& shape);
 
-/// "[1, 0]": the index of an element, given its position in row-major order.
-std::string index_text(std::size_t element, const std::vector<std::size_t>& shape);
+/// The index of an element, given its position in row-major order, and as "[1, 0]".
+std::vector<std::size_t> index_of(std::size_t element, const std::vector<std::size_t>& shape);
+std::string index_text(const std::vector<std::size_t>& index);
+inline std::string index_text(std::size_t element, const std::vector<std::size_t>& shape) {
+    return index_text(index_of(element, shape));
+}
 
 /// The number of axes, from the last but one on, that start at row `row`; with `next` 1, that end
 /// there. Rows are runs of the last axis: these are the brackets that open before a row or close

@@ -12,8 +12,6 @@ namespace {
 /// The part of the error under the question's own conventions that a match may leave.
 constexpr double clearly_smaller = 0.25;
 
-constexpr double never_within = std::numeric_limits<double>::infinity();
-
 /// Smaller weights may be 0 in another program because they underflow.
 constexpr double least_weight = 1e-6;
 
@@ -89,8 +87,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, Comparison::Asked* er
             const double error = std::abs(given - value);
             const double bound =
                 numbers.bound(c, given) + (array.printed ? array.printed->error(given) : 0);
-            if (error != 0)
-                multiple = bound > 0 && std::isfinite(bound) ? error / bound : never_within;
+            if (error != 0) multiple = bound > 0 && std::isfinite(bound) ? error / bound : HUGE_VAL;
             worst = std::max(worst, error);
             if (errors != nullptr) errors[c] = {error, bound};
             if (asked == nullptr || (asked[c].error <= negligible && error <= negligible)) {
@@ -103,7 +100,7 @@ Fit Reproduction::compare(const TheirRow& row, bool stops, Comparison::Asked* er
                 if (!(error <= asked[c].bound)) ++fit.no_longer_inside;
             }
         } else if (given != value && !(std::isnan(given) && std::isnan(value))) {
-            multiple = never_within;
+            multiple = HUGE_VAL;
         }
         fit.bound = std::max(fit.bound, multiple);
         fit.squares += multiple * multiple;
@@ -144,20 +141,20 @@ Comparison::Comparison(const Problem& problem, std::vector<TheirArray> arrays, T
 /// How many weights, projections and heads a search makes hardly depends on the question; those
 /// that threads use are kept beyond the limits.
 double bytes_of_search(const Plan& plan, std::size_t types, std::size_t threads) {
-    const auto product = [](auto... sizes) { return (static_cast<double>(sizes) * ...); };
     constexpr double bytes = 2 * sizeof(double), tensors = 3;  // values and errors; q, k and v
-    const double columns =
-                     product(plan.heads, plan.d_k) + product(plan.kv_heads, plan.d_k + plan.d_v),
-                 weight = bytes * product(plan.d_in) * columns / tensors,
+    const double columns = product_of_sizes(plan.heads, plan.d_k) +
+                           product_of_sizes(plan.kv_heads, plan.d_k + plan.d_v),
+                 weight = bytes * product_of_sizes(plan.d_in) * columns / tensors,
                  tensor = bytes *
-                          (product(plan.batch, plan.heads, plan.q_len, plan.d_k) +
-                           product(plan.batch, plan.kv_heads, plan.kv_len, plan.d_k + plan.d_v)) /
+                          (product_of_sizes(plan.batch, plan.heads, plan.q_len, plan.d_k) +
+                           product_of_sizes(plan.batch, plan.kv_heads, plan.kv_len,
+                                            plan.d_k + plan.d_v)) /
                           tensors;
     const auto kept = [](double made, double size) {
         return std::min(made * size, static_cast<double>(Memo<BoundedRows>::byte_limit) + size);
     };
     const double memos = kept(32, weight) + kept(30, tensor) + kept(60, tensor) + kept(125, tensor);
-    return product(types) * (memos + 2 * tensors * product(threads) * tensor);
+    return product_of_sizes(types) * (memos + 2 * tensors * product_of_sizes(threads) * tensor);
 }
 
 std::optional<Problem> with_seen_dropout(const Problem& problem,

@@ -1,8 +1,8 @@
 // How well a computation under some conventions reproduces another program's arrays.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -66,7 +66,7 @@ public:
     bool is_right() const { return is_right_; }
     /// Under the question's own conventions.
     struct Asked {
-        double error = 0, bound = std::numeric_limits<double>::infinity();
+        double error = 0, bound = HUGE_VAL;
     };
     /// Of the numbers of a row, as by default if they are not finite; null if all of the array are
     /// within their bounds.

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -48,14 +48,6 @@ enum class Blocking {
     after,        ///< their weights are set to 0 after it, rows not divided
 };
 
-/// How a boolean mask that is an operand enters.
-enum class BooleanUse {
-    blocks,      ///< excludes keys
-    added,       ///< added to the scores with the additive masks, true as 1
-    multiplied,  ///< the scores times it there, true as 1
-    ignored
-};
-
 enum class AlibiSlopes {
     asked,      ///< the question's; as published if it has none
     from_one,   ///< 2^(-8 (h + 1) / heads)
@@ -72,11 +64,12 @@ enum class AlibiDistance {
     from_start,  ///< k
 };
 
-/// How an additive mask enters.
-enum class BiasUse {
-    added,
-    nonzero_keeps,   ///< as a boolean mask: keys with 0 are excluded
-    nonzero_blocks,  ///< as a boolean mask: keys with anything else are excluded
+/// How a mask that is an operand enters; true is 1.
+enum class MaskUse {
+    blocks,      ///< excludes keys
+    added,       ///< to the scores
+    multiplied,  ///< the scores are multiplied by it where masks are added
+    ignored
 };
 
 /// What kv_lengths and a key_padding_mask exclude.
@@ -109,6 +102,14 @@ struct AlibiConvention {
     bool is_scaled = false;  ///< the slopes are multiplied by the scale
 
     auto operator<=>(const AlibiConvention&) const = default;
+};
+
+struct MaskConvention {
+    MaskUse use = MaskUse::blocks;
+    bool nonzero_keeps = true;  ///< else numbers other than 0 exclude keys
+    double factor = 1;          ///< of what is added
+
+    auto operator<=>(const MaskConvention&) const = default;
 };
 
 struct RopeConvention {
@@ -168,18 +169,15 @@ struct Conventions : ProjectionConvention {
 
     // Masks.
     BandConvention band;
-    std::vector<std::uint64_t> kv_lengths;       ///< empty: all keys are valid
-    bool lengths_from_end = false;               ///< the last keys are the valid ones
-    std::uint64_t first_key = 0;                 ///< keys before it are excluded
-    PaddingAxis padding = PaddingAxis::keys;     ///< others only where q_len == kv_len
-    std::array<bool, 2> true_keeps{true, true};  ///< of mask and key_padding_mask
-    std::array<BooleanUse, 2> boolean_use{};     ///< likewise
-    std::array<double, 2> bias_factor{1, 1};     ///< of the additive masks likewise; 0: ignored
-    std::array<BiasUse, 2> bias_use{};           ///< likewise
+    std::vector<std::uint64_t> kv_lengths;    ///< empty: all keys are valid
+    bool lengths_from_end = false;            ///< the last keys are the valid ones
+    std::uint64_t first_key = 0;              ///< keys before it are excluded
+    PaddingAxis padding = PaddingAxis::keys;  ///< others only where q_len == kv_len
+    std::array<MaskConvention, 2> masks;      ///< of mask and key_padding_mask
     bool mask_transposed = false;  ///< the mask's last two axes are swapped; they are equal
     bool mask_tiled = false;       ///< entry b, head h has the mask of entry (b heads + h) % batch
     Blocking blocking = Blocking::before;
-    double masked_value = -std::numeric_limits<double>::infinity();
+    double masked_value = -HUGE_VAL;
     bool masked_value_is_added = false;  ///< else it replaces the score
     bool empty_rows_are_nan = false;     ///< of queries whose keys are all excluded; else 0
 

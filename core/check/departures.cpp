@@ -48,7 +48,7 @@ std::string shortest_decimal(double number) {
 }
 
 std::vector<std::int64_t> top_left_offset(const Problem& problem) {
-    return {static_cast<std::int64_t>(problem.plan.past_len)};
+    return {as_signed(problem.plan.past_len)};
 }
 
 std::vector<std::int64_t> bottom_right_offset(const Problem& problem, const Conventions& by) {

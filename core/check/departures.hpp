@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/check/problem.hpp"
 
 namespace attn {
@@ -98,11 +99,6 @@ std::string listed_numbers(const Numbers& numbers) {
     for (const auto number : numbers)
         list += (list.empty() ? "" : ",") + shortest_decimal(static_cast<double>(number));
     return list;
-}
-
-/// Whether the mask (0) or the key padding mask (1) is given as a boolean one, or an additive one.
-inline bool has_mask(const Problem& problem, std::size_t which, bool is_boolean) {
-    return problem.masks[which] && problem.masks[which]->is_boolean == is_boolean;
 }
 
 /// The offsets that attn has for an alignment.

@@ -38,8 +38,8 @@ void add_subsets(Alternatives& to, const PerTensor<bool>& tensors,
                             : some.size() == 3 && some.back() != Tensor::out ? 2
                                                                              : 3;
             if (own != rank) continue;
-            to.add(std::string(before) + words_of_tensors(some) + std::string(after),
-                   rank < 3 ? 3 : 2, [=](auto& c) {
+            to.add(joined_text(before, words_of_tensors(some), after), rank < 3 ? 3 : 2,
+                   [=](auto& c) {
                        for (const Tensor tensor : some) (c.*flags)[index_of(tensor)] ^= true;
                    });
         }
@@ -250,8 +250,8 @@ void precisions(Alternatives& to) {
             std::vector<Conventions::Rounding> roundings;
             for (const Rounded array : some.arrays)
                 if (is_made(array)) roundings.push_back({array, precision});
-            to.set(std::string(some.words) + " in " + std::string(row_of(precision).name),
-                   &Conventions::roundings, roundings, 2);
+            to.set(joined_text(some.words, " in ", row_of(precision).name), &Conventions::roundings,
+                   roundings, 2);
         }
 }
 
@@ -265,20 +265,17 @@ void mask_methods(Alternatives& to) {
         to.set(words[static_cast<std::size_t>(blocking)], &Conventions::blocking, blocking);
     for (const std::size_t i : {0U, 1U}) {
         const std::string name = i == 0 ? "mask " : "key_padding_mask ";
-        const auto use = [&](const char* said, BooleanUse as) {
-            to.add(name + said, [=](auto& c) { c.boolean_use[i] = as; });
-        };
-        const auto factor = [&](const char* said, double x) {
-            to.add(name + said, [=](auto& c) { c.bias_factor[i] = x; });
+        const auto use = [&](const char* said, MaskUse as) {
+            to.add(name + said, [=](auto& c) { c.masks[i].use = as; });
         };
         to.asked(name + (has_mask(problem, i, true) ? "excludes keys" : "added"), 1 + i);
         if (has_mask(problem, i, true)) {
-            use("added to the scores as 0 and 1", BooleanUse::added);
-            use("times the scores, as 0 and 1", BooleanUse::multiplied);
-            use("ignored", BooleanUse::ignored);
+            use("added to the scores as 0 and 1", MaskUse::added);
+            use("times the scores, as 0 and 1", MaskUse::multiplied);
+            use("ignored", MaskUse::ignored);
         } else if (problem.masks[i]) {
-            factor("ignored", 0);
-            factor("added twice", 2);
+            use("ignored", MaskUse::ignored);
+            to.add(name + "added twice", [=](auto& c) { c.masks[i].factor = 2; });
         }
     }
     to.asked("mask of each entry for all its heads", 3);
@@ -288,10 +285,11 @@ void mask_methods(Alternatives& to) {
 }
 
 std::string method_flag(const Problem& problem, const Conventions& found) {
-    const Conventions& asked = problem.asked;
-    const bool is_method = found.boolean_use == asked.boolean_use &&
-                           found.bias_factor == asked.bias_factor && !found.mask_tiled;
-    if (!is_method || found.blocking == Blocking::after) return "";
+    for (const std::size_t i : {0U, 1U}) {
+        const auto& [use, keeps, factor] = found.masks[i];
+        if (factor != 1 || (use != MaskUse::blocks && use != problem.asked.masks[i].use)) return "";
+    }
+    if (found.mask_tiled || found.blocking == Blocking::after) return "";
     return found.blocking == Blocking::before ? "--mask-method neg-inf"
                                               : "--mask-method renormalize";
 }

@@ -14,17 +14,17 @@ std::string of_mask(std::size_t which, std::string_view words) {
 void mask_polarities(Alternatives& to) {
     for (const std::size_t i : {0U, 1U}) {
         if (has_mask(to.problem, i, true)) {
-            const bool keeps = to.problem.asked.true_keeps[i];
+            const bool keeps = to.problem.asked.masks[i].nonzero_keeps;
             to.asked(keeps ? "keep" : "drop", i);
-            to.add(keeps ? "drop" : "keep", [=](auto& c) { c.true_keeps[i] = !keeps; });
+            to.add(keeps ? "drop" : "keep", [=](auto& c) { c.masks[i].nonzero_keeps = !keeps; });
         }
         if (!has_mask(to.problem, i, false)) continue;
         to.asked(of_mask(i, "added"), i);
-        to.add(of_mask(i, "subtracted"), [=](auto& c) { c.bias_factor[i] = -1; });
-        to.add(of_mask(i, "boolean, 0 blocks"),
-               [=](auto& c) { c.bias_use[i] = BiasUse::nonzero_keeps; });
-        to.add(of_mask(i, "boolean, 0 keeps"),
-               [=](auto& c) { c.bias_use[i] = BiasUse::nonzero_blocks; });
+        to.add(of_mask(i, "subtracted"), [=](auto& c) { c.masks[i].factor = -1; });
+        for (const bool keeps : {true, false})
+            to.add(of_mask(i, keeps ? "boolean, 0 blocks" : "boolean, 0 keeps"), [=](auto& c) {
+                c.masks[i] = {MaskUse::blocks, keeps, c.masks[i].factor};
+            });
     }
 }
 
@@ -39,12 +39,9 @@ std::string polarity_flag(const Problem& problem, const Conventions& found) {
         const bool is_read =
             is_boolean || (!has_boolean && std::all_of(mask.begin(), mask.end(),
                                                        [](double x) { return x == 0 || x == 1; }));
-        const bool keeps = is_boolean ? found.true_keeps[i]
-                                      : found.bias_use[i] == BiasUse::nonzero_keeps,
-                   drops = is_boolean ? !found.true_keeps[i]
-                                      : found.bias_use[i] == BiasUse::nonzero_blocks;
-        keep = keep && is_read && keeps;
-        drop = drop && is_read && drops;
+        const bool blocks = is_boolean || found.masks[i].use == MaskUse::blocks;
+        keep = keep && is_read && blocks && found.masks[i].nonzero_keeps;
+        drop = drop && is_read && blocks && !found.masks[i].nonzero_keeps;
     }
     return keep ? "--mask-true keep" : drop ? "--mask-true drop" : "";
 }
@@ -106,8 +103,8 @@ void causal_alignments(Alternatives& to) {
     const Problem& problem = to.problem;
     const BandConvention& band = problem.asked.band;
     const bool has_both = band.causal && (band.left >= 0 || band.right >= 0);
-    const auto tokens = static_cast<std::int64_t>(problem.plan.kv_len - problem.plan.past_len),
-               queries = static_cast<std::int64_t>(problem.plan.q_len);
+    const auto tokens = as_signed(problem.plan.kv_len - problem.plan.past_len),
+               queries = as_signed(problem.plan.q_len);
     to.asked(words_of_offset(problem, band.offset));
     for (const Offset& offset :
          {top_left_offset(problem), bottom_right_offset(problem, problem.asked),
@@ -175,7 +172,7 @@ using Sizes = std::vector<std::int64_t>;
 void add_sides(Alternatives& to, std::int64_t BandConvention::*side, const Sizes& triples,
                const Sizes& pairs) {
     constexpr std::int64_t few_keys = 16;
-    const auto keys = static_cast<std::int64_t>(to.problem.plan.kv_len);
+    const auto keys = as_signed(to.problem.plan.kv_len);
     const auto add = [&](std::int64_t size, std::size_t most) {
         if (size >= -1) to.set("", &Conventions::band, side, size, most);
     };
@@ -206,7 +203,7 @@ void right_windows(Alternatives& to) {
 }
 
 std::string words_of_window(const Conventions& c) {
-    return std::to_string(c.band.left) + "," + std::to_string(c.band.right);
+    return joined_text(c.band.left, ",", c.band.right);
 }
 
 std::string window_flag(const Problem&, const Conventions& found) {

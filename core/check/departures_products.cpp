@@ -101,7 +101,7 @@ std::string pairs_flag(const Problem& problem, const Conventions& found) {
     const std::string flag = "--rope " + std::string(name_of_pairs(*rope.pairs));
     return problem.asked.rope.pairs || rope.dims == problem.plan.d_k
                ? flag
-               : flag + " --rope-dims " + std::to_string(rope.dims);
+               : joined_text(flag, " --rope-dims ", rope.dims);
 }
 
 void rope_bases(Alternatives& to) {
@@ -158,11 +158,11 @@ void rope_positions(Alternatives& to) {
     const RopeConvention& rope = to.problem.asked.rope;
     if (!rope.pairs) return;
     const std::int64_t query = rope.first_query, key = rope.first_key,
-                       q_len = static_cast<std::int64_t>(to.problem.plan.q_len),
-                       kv_len = static_cast<std::int64_t>(to.problem.plan.kv_len);
+                       q_len = as_signed(to.problem.plan.q_len),
+                       kv_len = as_signed(to.problem.plan.kv_len);
     const auto words = [](std::int64_t q, std::int64_t k) {
-        return q == k ? "from " + std::to_string(q)
-                      : "queries from " + std::to_string(q) + ", keys from " + std::to_string(k);
+        return q == k ? joined_text("from ", q)
+                      : joined_text("queries from ", q, ", keys from ", k);
     };
     to.asked(words(query, key));
     const auto add = [&](std::int64_t q, std::int64_t k, std::size_t most = 3) {

@@ -34,7 +34,7 @@ void score_orders(Alternatives& to) {
                                          "masked keys"};
         Conventions c = to.problem.asked;
         c.order = order;
-        const std::size_t count = move_idle_stages(to.problem, c, excludes);
+        const std::size_t count = move_idle_stages(c, excludes);
         order = c.order;
         std::string words;
         for (std::size_t i = 0; i < count; ++i)
@@ -191,20 +191,19 @@ void valid_keys(Alternatives& to) {
         Lengths other = lengths;
         for (std::uint64_t& length : other)
             length = static_cast<std::uint64_t>(
-                std::clamp<std::int64_t>(change(static_cast<std::int64_t>(length)), 0,
-                                         static_cast<std::int64_t>(plan.kv_len)));
+                std::clamp<std::int64_t>(change(as_signed(length)), 0, as_signed(plan.kv_len)));
         add(listed_numbers(other), other, most, 2);
     };
     if (!has_lengths) {
         add_changed(2, [](std::int64_t length) { return length - 1; });
     } else {
         const auto [least, largest] = std::minmax_element(lengths.begin(), lengths.end());
-        const auto kv_len = static_cast<std::int64_t>(plan.kv_len);
+        const auto kv_len = as_signed(plan.kv_len);
         add("ignored", {}, 3, 3);
         add_changed(3, [](std::int64_t length) { return length - 1; });
         add_changed(3, [](std::int64_t length) { return length + 1; });
         for (const std::uint64_t one : {lengths[0], *largest, *least})
-            add_changed(2, [=](std::int64_t) { return static_cast<std::int64_t>(one); });
+            add_changed(2, [=](std::int64_t) { return as_signed(one); });
         const Lengths reversed(lengths.rbegin(), lengths.rend());
         add(listed_numbers(reversed), reversed, 2, 2);
         add_changed(2, [=](std::int64_t length) { return kv_len - length; });
@@ -240,8 +239,7 @@ std::string lengths_flag(const Problem& problem, const Conventions& found) {
 void softmax_axes(Alternatives& to) {
     const Plan& plan = to.problem.plan;
     // One row requires the scores of all queries.
-    const double products = static_cast<double>(plan.q_len) * static_cast<double>(plan.kv_len) *
-                            static_cast<double>(plan.d_k);
+    const double products = product_of_sizes(plan.q_len, plan.kv_len, plan.d_k);
     to.asked("keys");
     if (plan.q_len > 1)
         to.set("queries", &Conventions::axis, SoftmaxAxis::queries, products > 0x1p20 ? 2 : 3);

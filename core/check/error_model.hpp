@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <numbers>
 
 #include "core/base/dtype.hpp"
@@ -97,9 +96,8 @@ public:
     /// number. A number that is infinite or NaN has none.
     double stored(double x, double error) const {
         if (!std::isfinite(x)) return 0;
-        return std::abs(x) + error <= row_->largest * (1 + row_->unit / 2)
-                   ? error + rounding(x)
-                   : std::numeric_limits<double>::infinity();
+        return std::abs(x) + error <= row_->largest * (1 + row_->unit / 2) ? error + rounding(x)
+                                                                           : HUGE_VAL;
     }
 
     /// The error of an operand that is rounded to the type.

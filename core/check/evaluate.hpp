@@ -13,6 +13,9 @@
 
 namespace attn {
 
+/// The score of a key that is excluded, and of a sink that there is not.
+inline constexpr double no_score = -HUGE_VAL;
+
 /// One number for each key, with errors that are independent of those of other keys, and errors
 /// that come from the query.
 struct KeyNumbers {

@@ -3,7 +3,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -109,7 +108,7 @@ private:
         Conventions conventions = comparison_.problem().asked;
         double asked = convention_.number(conventions);
         if (asked == 0) asked = convention_.usual;
-        double nearest = asked, least = std::numeric_limits<double>::infinity();
+        double nearest = asked, least = HUGE_VAL;
         for (int i = -farthest; i <= farthest; ++i) {
             const double x = asked * std::exp2(0.5 * i);
             const std::vector<double> errors = errors_at(x);

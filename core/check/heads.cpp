@@ -2,9 +2,9 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <numbers>
 
 #include "core/check/tensors.hpp"
+#include "core/operator/rope.hpp"
 
 namespace attn {
 
@@ -85,34 +85,15 @@ BoundedRows Evaluator::split(Tensor slot, const Conventions& c) const {
 
 // Rotary embedding of rows.
 
-namespace {
-
-/// Of pair i, see rope_frequencies in core/operator/rope.hpp.
-double frequency_of(const RopeConvention& rope, std::size_t pair) {
-    const std::size_t dims = rope.frequency_dims == 0 ? rope.dims : rope.frequency_dims;
-    const double plain =
-        std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dims));
-    if (rope.scaling.empty()) return plain;
-    const double slow = plain / rope.scaling[0];
-    if (rope.scaling.size() == 1) return slow;
-    const double low = rope.scaling[1], high = rope.scaling[2];
-    const double turns = rope.scaling[3] * plain / (2 * std::numbers::pi);
-    if (turns < low) return slow;
-    if (turns > high) return plain;
-    const double fast_part = (turns - low) / (high - low);
-    return (1 - fast_part) * slow + fast_part * plain;
-}
-
-}  // namespace
-
 RowRotation::RowRotation(const ErrorModel& model, const RopeConvention& rope, std::int64_t first,
                          std::size_t positions, int times)
     : layout(*rope.pairs), pairs((rope.dims + 1) / 2) {
     for (std::size_t row = 0; row < positions; ++row)
         for (std::size_t i = 0; i < pairs; ++i) {
-            const double frequency = frequency_of(rope, i);
-            const double angle =
-                static_cast<double>(first + static_cast<std::int64_t>(row)) * frequency;
+            const double frequency = rope_frequency(
+                i, rope.base, rope.frequency_dims == 0 ? rope.dims : rope.frequency_dims,
+                rope.scaling);
+            const double angle = static_cast<double>(first + as_signed(row)) * frequency;
             cosine.push_back(std::cos(angle * times));
             sine.push_back(std::sin(angle * times));
             // The frequency is a power, whose exponent is rounded, and its reciprocal; then the

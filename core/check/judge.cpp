@@ -8,17 +8,13 @@
 #include <utility>
 
 #include "core/base/dtype.hpp"
+#include "core/base/error.hpp"
 #include "core/base/tensor.hpp"
 
 namespace attn {
 namespace {
 
-constexpr double no_limit = std::numeric_limits<double>::infinity();
 constexpr std::size_t no_offset = std::numeric_limits<std::size_t>::max();
-
-std::string count_text(std::size_t count, std::size_t of) {
-    return std::to_string(count) + " of " + std::to_string(of);
-}
 
 }  // namespace
 
@@ -28,7 +24,7 @@ struct Judge::Tally {
         double theirs = 0, truth = 0;
     };
     struct Range {
-        double smallest = no_limit, largest = -no_limit;
+        double smallest = HUGE_VAL, largest = -HUGE_VAL;
 
         void add(const Range& other) {
             smallest = std::min(smallest, other.smallest);
@@ -61,7 +57,7 @@ struct Judge::Tally {
         one.finite = 1;
         one.max_abs = std::abs(x.theirs - x.truth);
         one.sum_of_squares = one.max_abs * one.max_abs;
-        if (one.max_abs > 0) one.bound = bound == 0 ? no_limit : one.max_abs / bound;
+        if (one.max_abs > 0) one.bound = bound == 0 ? HUGE_VAL : one.max_abs / bound;
         return one;
     }
 
@@ -88,17 +84,6 @@ struct Judge::Tally {
 };
 
 namespace {
-
-/// The index of an element in an array of this shape.
-std::vector<std::size_t> index_of_offset(std::size_t offset,
-                                         const std::vector<std::size_t>& shape) {
-    std::vector<std::size_t> index(shape.size());
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-        index[axis] = offset % shape[axis];
-        offset /= shape[axis];
-    }
-    return index;
-}
 
 bool is_within(double theirs, double truth, double bound) {
     if (theirs == truth || (std::isnan(theirs) && std::isnan(truth))) return true;
@@ -194,15 +179,14 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     judgement.rms =
         found.finite == 0 ? 0 : std::sqrt(found.sum_of_squares / static_cast<double>(found.finite));
     const std::uint64_t ulps = ulps_between(found.at_max.theirs, found.at_max.truth, type);
-    judgement.ulp = found.max_abs == 0 ? 0
-                    : ulps == std::numeric_limits<std::uint64_t>::max()
-                        ? std::numeric_limits<double>::infinity()
-                        : static_cast<double>(ulps);
+    judgement.ulp = found.max_abs == 0                                  ? 0
+                    : ulps == std::numeric_limits<std::uint64_t>::max() ? HUGE_VAL
+                                                                        : static_cast<double>(ulps);
     judgement.bound = found.bound;
     const bool is_right = found.first == no_offset;
     if (!is_right)
-        judgement.first = Departure{index_of_offset(found.first, given.shape),
-                                    found.at_first.theirs, found.at_first.truth};
+        judgement.first = Departure{index_of(found.first, given.shape), found.at_first.theirs,
+                                    found.at_first.truth};
     judgement.verdict = !is_right                              ? Verdict::wrong
                         : is_exact(given, layout, type, found) ? Verdict::right
                                                                : Verdict::right_within_type;
@@ -211,12 +195,11 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     if (is_right) return judgement;
     judgement.unlike = found.unlike;
     if (found.nan != 0)
-        judgement.finding =
-            "NaN where the truth has none: " + count_text(found.nan, found.count) + " elements";
+        judgement.finding = joined_text("NaN where the truth has none: ", found.nan, " of ",
+                                        found.count, " elements");
     else if (found.infinite != 0)
-        judgement.finding =
-            "infinite where the truth is finite: " + count_text(found.infinite, found.count) +
-            " elements";
+        judgement.finding = joined_text("infinite where the truth is finite: ", found.infinite,
+                                        " of ", found.count, " elements");
     else if (is_flat && found.zeros == found.count)
         judgement.finding = "all zero";
     else if (is_flat)
@@ -245,7 +228,7 @@ ArrayJudgement Judge::judge(const GivenArray& given) {
     if (layouts.empty()) {
         ArrayJudgement judgement{.id = given.id, .type = given.type};
         judgement.finding = "shape " + shape_text(given.shape) + " does not fit " +
-                            shape_text(shape_shown(problem_.plan, given.id));
+                            shape_text(problem_.plan.shape_of(given.id));
         // nn.MultiheadAttention returns the mean over the heads by default.
         Plan averaged = problem_.plan;
         averaged.shown.average_heads = true;

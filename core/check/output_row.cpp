@@ -1,7 +1,6 @@
 // The outputs of heads and the context vectors of one query.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "core/check/evaluate.hpp"
@@ -19,7 +18,7 @@ double scale_for_squares(double longest) {
 }  // namespace
 
 double growth_of(double error) {
-    if (error > 4) return std::numeric_limits<double>::infinity();
+    if (error > 4) return HUGE_VAL;
     return error == 0 ? 1 : std::expm1(error) / error;
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "core/base/layout.hpp"
 #include "core/layer/layer.hpp"
 
 namespace attn {
@@ -37,11 +37,7 @@ Numbers heads_side_by_side(const RealArray& array, std::size_t batch, std::size_
     const std::size_t d = array.shape().back(), len = array.shape(array.dimension() - 2);
     const std::vector<double> from = rounded_doubles(array, dtype);
     Numbers numbers{batch * len, heads * d, std::vector<double>(from.size()), {}};
-    for (std::size_t b = 0; b < batch; ++b)
-        for (std::size_t h = 0; h < heads; ++h)
-            for (std::size_t t = 0; t < len; ++t)
-                std::copy_n(from.data() + ((b * heads + h) * len + t) * d, d,
-                            numbers.value.data() + ((b * len + t) * heads + h) * d);
+    copy_swapped(from.data(), {batch, heads, len, d}, numbers.value.data());
     return numbers;
 }
 
@@ -52,8 +48,7 @@ ProjectionNumbers numbers_of_projection(const Projection<T>& p) {
     for (std::size_t g = 0; g < p.groups(); ++g)
         for (std::size_t o = 0; o < p.d_out(); ++o)
             for (std::size_t i = 0; i < p.d_in(); ++i)
-                numbers.weight.push_back(
-                    static_cast<double>(p.in_out ? p.weight(g, i, o) : p.weight(g, o, i)));
+                numbers.weight.push_back(static_cast<double>(p.at(g, o, i)));
     numbers.bias.assign(p.bias.begin(), p.bias.end());
     return numbers;
 }
@@ -98,12 +93,11 @@ void take_sources(Problem& problem, const Operands& operands) {
                                                              plan.config.dtype);
 }
 
-/// Additive masks are rounded to the type: those below its range block keys.
+/// Additive masks are rounded to the type: those below its range block keys. Boolean ones become 0
+/// and 1.
 MaskNumbers numbers_of_mask(const Array<double>& mask, bool is_boolean, bool of_keys, Dtype dtype) {
     MaskNumbers numbers{{1, 1, 1, 1}, {mask.begin(), mask.end()}, is_boolean};
-    if (!is_boolean)
-        std::transform(numbers.values.begin(), numbers.values.end(), numbers.values.begin(),
-                       row_of(dtype).round);
+    for (double& x : numbers.values) x = is_boolean ? (x != 0 ? 1 : 0) : row_of(dtype).round(x);
     if (of_keys) {
         const std::size_t keys = mask.shape().back();
         numbers.shape = {mask.size() / std::max<std::size_t>(keys, 1), 1, 1, keys};
@@ -152,7 +146,7 @@ Conventions conventions_of(const Problem& problem) {
         asked.adds_bias[i] = problem.projection[i] && !problem.projection[i]->bias.empty();
     if (plan.rope.dims != 0)
         asked.rope = {plan.rope.pairs, plan.rope.base, plan.rope.dims, 0, plan.rope.scaling};
-    asked.rope.first_query = asked.rope.first_key = static_cast<std::int64_t>(plan.past_len);
+    asked.rope.first_query = asked.rope.first_key = as_signed(plan.past_len);
     asked.scale = *plan.config.scale;
     asked.softcap = plan.config.softcap;
     asked.alibi.is_on = plan.config.alibi;
@@ -163,7 +157,9 @@ Conventions conventions_of(const Problem& problem) {
         asked.band.right = plan.config.window[1];
     }
     asked.kv_lengths = plan.config.kv_lengths;
-    asked.true_keeps = {plan.keeps_true(), plan.keeps_true()};
+    for (std::size_t i = 0; i < asked.masks.size(); ++i)
+        asked.masks[i] = {has_mask(problem, i, false) ? MaskUse::added : MaskUse::blocks,
+                          plan.keeps_true()};
     if (plan.config.mask_method == MaskMethod::renormalize) asked.blocking = Blocking::renormalize;
     asked.sink = plan.config.sink;
     asked.drops = plan.config.dropout != 0;

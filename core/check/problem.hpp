@@ -46,7 +46,7 @@ struct ProjectionNumbers {
 /// A mask that is an operand, which broadcasts to (batch, heads, q_len, kv_len).
 struct MaskNumbers {
     std::array<std::size_t, 4> shape;
-    std::vector<double> values;  ///< to be added, or 0 for false
+    std::vector<double> values;  ///< to be added, or 0 for false and 1 for true
     bool is_boolean = false;
 };
 
@@ -95,6 +95,11 @@ struct Problem {
     bool fits(const Conventions& conventions) const;
 };
 
+/// Whether the mask (0) or the key padding mask (1) is given as a boolean one, or an additive one.
+inline bool has_mask(const Problem& problem, std::size_t which, bool is_boolean) {
+    return problem.masks[which] && problem.masks[which]->is_boolean == is_boolean;
+}
+
 /// `operands` are those that the plan was made for, complete: they are rounded to its type first.
 /// `result` is the plan's, of which the weights are taken and, where there is dropout, the array
 /// dropout_mask, which it must have.
@@ -112,10 +117,10 @@ bool excludes_keys(const Problem& problem, const Conventions& c);
 
 /// Moves the stages of scores that do nothing to the end of their order, sorted. Returns how many
 /// do something.
-std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes);
+std::size_t move_idle_stages(Conventions& c, bool excludes);
 
-/// A key that is equal for conventions only if the array's numbers are. They may be equal for
-/// different keys.
-std::string relevant_key(const Problem& problem, Conventions conventions, ArrayId array);
+/// The conventions with those reset that the array does not depend on. They are equal only if the
+/// array's numbers are, which may be equal for different ones.
+Conventions relevant_conventions(const Problem& problem, Conventions conventions, ArrayId array);
 
 }  // namespace attn

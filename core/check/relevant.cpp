@@ -1,8 +1,6 @@
 // Which of a computation's conventions an array depends on.
 #include <algorithm>
 #include <cmath>
-#include <string>
-#include <type_traits>
 #include <utility>
 
 #include "core/check/problem.hpp"
@@ -88,6 +86,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
     const Conventions usual;
     if (c.softcap == 0) c.softcap_multiplies = true;
     if (!c.alibi.is_on) c.alibi = {};
+    for (MaskConvention& mask : c.masks)
+        if (mask.use != MaskUse::added) mask.factor = 1;
     const bool excludes = excludes_keys(problem, c);
     if (!excludes) {
         // To divide by the sum of the keys' weights leaves out a sink.
@@ -96,46 +96,8 @@ void forget_unused_steps(const Problem& problem, Conventions& c) {
         c.empty_rows_are_nan = false;
     }
     if (c.masked_value == usual.masked_value) c.masked_value_is_added = false;
-    move_idle_stages(problem, c, excludes);
+    move_idle_stages(c, excludes);
     if (!c.drops) c.rescales_dropout = true;
-}
-
-template <class T>
-void append(std::string& key, const T& number) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    key.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-template <class T>
-void append(std::string& key, const std::vector<T>& numbers) {
-    append(key, numbers.size());
-    for (const T& number : numbers) append(key, number);
-}
-
-/// Every member, one after the other.
-template <class... Members>
-std::string bytes_of(const Members&... members) {
-    std::string key;
-    key.reserve(512);
-    (append(key, members), ...);
-    return key;
-}
-
-std::string serialised(const Conventions& c) {
-    std::string key = bytes_of(
-        c.transposed, c.adds_bias, c.split, c.merged, c.projects_out, c.used, c.projected_from,
-        c.projected_by, c.groups, c.rope.pairs ? static_cast<int>(*c.rope.pairs) : -1, c.rope.base,
-        c.rope.dims, c.rope.frequency_dims, c.rope.scaling, c.rope.first_query, c.rope.first_key,
-        c.rope.query_times, c.rope.key_times, c.rope.value_times, c.scale, c.softcap,
-        c.softcap_multiplies, c.order, c.alibi.is_on, c.alibi.sign, c.alibi.slopes,
-        c.alibi.distance, c.alibi.is_scaled, c.band.causal, c.band.causal_shift,
-        c.band.causal_reversed, c.band.offset, c.band.left, c.band.right, c.band.window_offset,
-        c.kv_lengths, c.lengths_from_end, c.first_key, c.padding, c.true_keeps, c.boolean_use,
-        c.bias_factor, c.bias_use, c.mask_transposed, c.mask_tiled, c.blocking, c.masked_value,
-        c.masked_value_is_added, c.empty_rows_are_nan, c.axis, c.sink, c.drops, c.rescales_dropout,
-        c.weight_factor);
-    for (const Conventions::Rounding& one : c.roundings) key += bytes_of(one.what, one.to);
-    return key;
 }
 
 }  // namespace
@@ -146,22 +108,20 @@ bool excludes_keys(const Problem& problem, const Conventions& c) {
         return true;
     for (std::size_t i = 0; i < problem.masks.size(); ++i) {
         if (!problem.masks[i]) continue;
-        const MaskNumbers& mask = *problem.masks[i];
-        if (mask.is_boolean ? c.boolean_use[i] == BooleanUse::blocks
-                            : c.bias_use[i] != BiasUse::added ||
-                                  (c.bias_factor[i] != 0 &&
-                                   std::any_of(mask.values.begin(), mask.values.end(),
-                                               [](double x) { return std::isinf(x); })))
+        const std::vector<double>& mask = problem.masks[i]->values;
+        const MaskUse use = c.masks[i].use;
+        if (use == MaskUse::blocks ||
+            (use == MaskUse::added &&
+             std::any_of(mask.begin(), mask.end(), [](double x) { return std::isinf(x); })))
             return true;
     }
     return false;
 }
 
-std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool excludes) {
-    const auto is_added = [&](std::size_t i) {
-        return problem.masks[i] && !problem.masks[i]->is_boolean;
-    };
-    const bool adds = is_added(0) || is_added(1) || c.boolean_use != Conventions().boolean_use;
+std::size_t move_idle_stages(Conventions& c, bool excludes) {
+    const bool adds = std::any_of(c.masks.begin(), c.masks.end(), [](const MaskConvention& mask) {
+        return mask.use == MaskUse::added || mask.use == MaskUse::multiplied;
+    });
     const auto is_on = [&](ScoreStage stage) {
         switch (stage) {
             case ScoreStage::scale: return true;
@@ -177,14 +137,14 @@ std::size_t move_idle_stages(const Problem& problem, Conventions& c, bool exclud
     return static_cast<std::size_t>(idle - c.order.begin());
 }
 
-std::string relevant_key(const Problem& problem, Conventions c, ArrayId array) {
+Conventions relevant_conventions(const Problem& problem, Conventions c, ArrayId array) {
     const Reach reach = reach_of(array);
     if (reach <= Reach::products) forget_after_projections(c);
     if (reach == Reach::products || reach == Reach::weights) forget_values(c);
     forget_unused_projections(c);
     forget_unused_band(problem, array, c);
     forget_unused_steps(problem, c);
-    return serialised(c);
+    return c;
 }
 
 }  // namespace attn

@@ -7,15 +7,6 @@
 #include "core/check/evaluate.hpp"
 
 namespace attn {
-namespace {
-
-constexpr double masked_out = -std::numeric_limits<double>::infinity();
-
-std::int64_t signed_size(std::size_t x) {
-    return static_cast<std::int64_t>(x);
-}
-
-}  // namespace
 
 struct Candidate::MaskRow {
     const double* values;
@@ -43,7 +34,7 @@ Candidate::MaskRow Candidate::mask_row(const QueryRow& q, std::size_t which) con
 
 std::int64_t Candidate::position_of(const QueryRow& q,
                                     const std::vector<std::int64_t>& offset) const {
-    return signed_size(plan_.first_query + q.at.row) + offset[offset.size() == 1 ? 0 : q.at.batch];
+    return as_signed(plan_.first_query + q.at.row) + offset[offset.size() == 1 ? 0 : q.at.batch];
 }
 
 void Candidate::find_allowed(QueryRow& q) {
@@ -51,10 +42,10 @@ void Candidate::find_allowed(QueryRow& q) {
     q.is_allowed.assign(keys, 1);
     const auto block_unless = [&](std::int64_t first, std::int64_t end) {
         for (std::size_t k = 0; k < keys; ++k)
-            if (signed_size(k) < first || signed_size(k) >= end) q.is_allowed[k] = 0;
+            if (as_signed(k) < first || as_signed(k) >= end) q.is_allowed[k] = 0;
     };
     const BandConvention& band = c_.band;
-    const std::int64_t position = position_of(q, band.offset), all = signed_size(keys);
+    const std::int64_t position = position_of(q, band.offset), all = as_signed(keys);
     if (band.causal && band.causal_reversed)
         block_unless(position + band.causal_shift, all);
     else if (band.causal)
@@ -63,32 +54,27 @@ void Candidate::find_allowed(QueryRow& q) {
         band.window_offset.empty() ? position : position_of(q, band.window_offset);
     if (band.left >= 0) block_unless(at - band.left, all);
     if (band.right >= 0) block_unless(0, at + band.right + 1);
-    block_unless(signed_size(c_.first_key), all);
+    block_unless(as_signed(c_.first_key), all);
     const bool pads_keys = c_.padding != PaddingAxis::queries,
                pads_queries = c_.padding != PaddingAxis::keys;
     if (!c_.kv_lengths.empty()) {
         const std::size_t length = std::min<std::uint64_t>(
             c_.kv_lengths[c_.kv_lengths.size() == 1 ? 0 : q.at.batch], keys);
         const std::size_t first = c_.lengths_from_end ? keys - length : 0;
-        if (pads_keys) block_unless(signed_size(first), signed_size(first + length));
+        if (pads_keys) block_unless(as_signed(first), as_signed(first + length));
         if (pads_queries && (query < first || query >= first + length)) block_unless(0, 0);
     }
     std::vector<char> by_added;  // empty: all
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
-        if (!problem_.masks[i]) continue;
-        const MaskNumbers& mask = *problem_.masks[i];
-        const bool is_added = !mask.is_boolean && c_.bias_use[i] == BiasUse::added;
+        const MaskConvention& mask = c_.masks[i];
+        const bool is_added = mask.use == MaskUse::added;
+        if (!problem_.masks[i] || (!is_added && mask.use != MaskUse::blocks)) continue;
         if (is_added && by_added.empty()) by_added.assign(keys, 1);
-        if (is_added ? c_.bias_factor[i] == 0
-                     : mask.is_boolean && c_.boolean_use[i] != BooleanUse::blocks)
-            continue;
-        const bool keeps =
-            mask.is_boolean ? c_.true_keeps[i] : c_.bias_use[i] == BiasUse::nonzero_keeps;
         const MaskRow row = mask_row(q, i);
         const auto allows = [&](std::size_t k) {
             if (k >= row.end) return is_added;
-            return is_added ? c_.bias_factor[i] * row.at(k) != masked_out
-                            : (row.at(k) != 0) == keeps;
+            return is_added ? mask.factor * row.at(k) != no_score
+                            : (row.at(k) != 0) == mask.nonzero_keeps;
         };
         const bool of_padding = i == 1;
         for (std::size_t k = 0; k < keys && (pads_keys || !of_padding); ++k)
@@ -198,7 +184,7 @@ void Candidate::cap_scores(KeyNumbers& x) const {
 void Candidate::add_term(KeyNumbers& x, std::size_t key, double term, double term_error) const {
     x.value[key] += term;
     if (!with_errors_) return;
-    if (x.value[key] == masked_out)
+    if (x.value[key] == no_score)
         x.independent[key] = x.common[key] = 0;
     else
         x.store(key, x.independent[key] + term_error, model_);
@@ -223,7 +209,7 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
     const double slope = slope_of_head() * alibi.sign * (alibi.is_scaled ? c_.scale : 1);
     const std::int64_t position = position_of(q, c_.band.offset);
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        std::int64_t distance = signed_size(k);
+        std::int64_t distance = as_signed(k);
         if (alibi.distance == AlibiDistance::from_query) distance -= position;
         if (alibi.distance == AlibiDistance::absolute) distance = -std::abs(distance - position);
         const double term = slope * static_cast<double>(distance);
@@ -233,21 +219,16 @@ void Candidate::add_alibi(const QueryRow& q, KeyNumbers& x) const {
 
 void Candidate::add_masks(const QueryRow& q, KeyNumbers& x) const {
     for (std::size_t i = 0; i < problem_.masks.size(); ++i) {
-        if (!problem_.masks[i]) continue;
-        const MaskNumbers& mask = *problem_.masks[i];
-        const BooleanUse use = mask.is_boolean ? c_.boolean_use[i] : BooleanUse::added;
-        const double factor = mask.is_boolean ? 1 : c_.bias_factor[i];
-        if (use == BooleanUse::blocks || use == BooleanUse::ignored || factor == 0) continue;
-        if (!mask.is_boolean && c_.bias_use[i] != BiasUse::added) continue;
+        const MaskConvention& mask = c_.masks[i];
+        const bool is_added = mask.use == MaskUse::added;
+        if (!problem_.masks[i] || (!is_added && mask.use != MaskUse::multiplied)) continue;
         const MaskRow row = mask_row(q, i);
         for (std::size_t k = 0; k < std::min(x.value.size(), row.end); ++k) {
-            double number = row.at(k);
-            if (mask.is_boolean) number = number != 0 ? 1 : 0;
-            if (use == BooleanUse::added) {
-                const double term = factor * number;
-                if (term == masked_out) x.value[k] = 0;  // which may be infinite or NaN
+            if (is_added) {
+                const double term = mask.factor * row.at(k);
+                if (term == no_score) x.value[k] = 0;  // which may be infinite or NaN
                 add_term(x, k, term, model_.of_operand(term));
-            } else if (number == 0) {
+            } else if (row.at(k) == 0) {
                 x.value[k] = 0;
                 if (with_errors_) x.replace(k, 0);
             }
@@ -259,7 +240,7 @@ void Candidate::block_scores(const QueryRow& q, KeyNumbers& x) const {
     if (c_.blocking != Blocking::before) return;
     const PrecisionRow& type = row_of(shared_.arithmetic());
     for (std::size_t k = 0; k < x.value.size(); ++k) {
-        if (q.is_unblocked[k] != 0 || x.value[k] == masked_out) continue;
+        if (q.is_unblocked[k] != 0 || x.value[k] == no_score) continue;
         double error = 0;
         if (c_.masked_value_is_added && std::isfinite(c_.masked_value)) {
             // A large number leaves only the leading digits of the score, or none.

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "core/check/comparison.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 /// Indices of options, increasing.
 using Combination = std::vector<std::size_t>;
+
+/// What each array depends on: see relevant_conventions.
+using Relevant = std::vector<Conventions>;
 
 struct Found {
     Combination changes;
@@ -95,7 +99,7 @@ public:
         const std::size_t arrays = comparison_.arrays().size();
         rejected_.resize(arrays);
         if (comparison_.is_right()) return {};
-        asked_key_ = key_of(problem_.asked);
+        asked_ = relevant_of(problem_.asked);
         const Fit asked =
             Reproduction(comparison_, problem_.asked).compare(comparison_.probes().front(), false);
         probe_errors_.assign(options_.size(), {asked.root_mean_square(), asked.part});
@@ -136,22 +140,21 @@ private:
         return conventions;
     }
 
-    /// Of all arrays together.
-    std::string key_of(const Conventions& conventions) const {
-        std::string key;
+    Relevant relevant_of(const Conventions& conventions) const {
+        Relevant of_arrays;
         for (const TheirArray& array : comparison_.arrays())
-            key += relevant_key(problem_, conventions, array.id);
-        return key;
+            of_arrays.push_back(relevant_conventions(problem_, conventions, array.id));
+        return of_arrays;
     }
 
     /// Whether some of the changes do what all of them do, so that there are fewer changes.
-    bool has_idle_change(const Combination& changes, const std::string& key) const {
-        if (key == asked_key_) return true;
+    bool has_idle_change(const Combination& changes, const Relevant& relevant) const {
+        if (relevant == asked_) return true;
         if (changes.size() < 2) return false;
         for (std::size_t i = 0; i < changes.size(); ++i) {
             Combination fewer = changes;
             fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-            if (key_of(changed_by(fewer)) == key) return true;
+            if (relevant_of(changed_by(fewer)) == relevant) return true;
         }
         return false;
     }
@@ -218,14 +221,11 @@ private:
     std::vector<Combination> neighbours_together(std::vector<Combination> all) const {
         std::erase_if(all, [&](const Combination& one) { return !may_match(one); });
         if (all.empty() || all[0].size() == 1) return all;
-        std::vector<std::pair<std::string, Combination>> keyed;
-        keyed.reserve(all.size());
-        for (Combination& one : all) {
-            std::string key = relevant_key(problem_, changed_by(one), "present_key");
-            keyed.emplace_back(std::move(key), std::move(one));
-        }
-        std::sort(keyed.begin(), keyed.end());
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::move(keyed[i].second);
+        std::map<Conventions, std::vector<Combination>> by_heads;
+        for (const Combination& one : all)
+            by_heads[relevant_conventions(problem_, changed_by(one), "present_key")].push_back(one);
+        all.clear();
+        for (const auto& [heads, some] : by_heads) all.insert(all.end(), some.begin(), some.end());
         return all;
     }
 
@@ -258,16 +258,16 @@ private:
         if (!problem_.fits(conventions)) return std::nullopt;
         // The errors of single changes are needed, so each is computed.
         const bool may_skip = changes.size() > 1;
-        std::vector<std::string> keys(comparison_.arrays().size());
+        std::vector<std::optional<Conventions>> relevant(comparison_.arrays().size());
         Reproduction reproduction(comparison_, conventions);
         const std::vector<TheirRow>& probes = comparison_.probes();
         for (const TheirRow& probe : probes) {
             const bool is_first = &probe == probes.data();
-            std::string& key = keys[probe.array];
-            if (key.empty()) {
-                key = relevant_key(problem_, conventions, comparison_.arrays()[probe.array].id);
+            std::optional<Conventions>& of_array = relevant[probe.array];
+            if (!of_array) {
+                of_array = relevant_conventions(problem_, conventions, comparison_.array(probe).id);
                 const std::scoped_lock lock(rejected_mutex_);
-                if (may_skip && rejected_[probe.array].contains(key)) return std::nullopt;
+                if (may_skip && rejected_[probe.array].contains(*of_array)) return std::nullopt;
             }
             bool fits = !(may_skip && is_first && reproduction.is_far_off(probe));
             if (fits) {
@@ -278,10 +278,10 @@ private:
             }
             if (fits) continue;
             const std::scoped_lock lock(rejected_mutex_);
-            rejected_[probe.array].insert(std::move(key));
+            rejected_[probe.array].insert(*std::move(of_array));
             return std::nullopt;
         }
-        if (has_idle_change(changes, key_of(conventions))) return std::nullopt;
+        if (has_idle_change(changes, relevant_of(conventions))) return std::nullopt;
         return fit_everywhere(reproduction);
     }
 
@@ -329,17 +329,19 @@ private:
         struct Ranked {
             double error;
             std::ptrdiff_t without_flags;
-            std::string key;
+            std::pair<Relevant, std::string> key;  // with the names of what is changed
             Match match;
         };
         std::vector<Ranked> ranked;
         for (const Found& one : found) {
             if (one.fit.root_mean_square() > limit || one.fit.ulp > max_ulp) continue;
-            Ranked next{std::round(2 * one.fit.ulp) / 2, 0, key_of(changed_by(one.changes)),
+            Ranked next{std::round(2 * one.fit.ulp) / 2,
+                        0,
+                        {relevant_of(changed_by(one.changes)), ""},
                         match_of(one)};
             for (const Change& change : next.match.changes) {
                 next.without_flags += change.flag.empty() ? 1 : 0;
-                next.key += change.convention->name;
+                next.key.second += change.convention->name;
             }
             ranked.push_back(std::move(next));
         }
@@ -347,7 +349,7 @@ private:
             return std::tie(a.error, a.without_flags) < std::tie(b.error, b.without_flags);
         });
         std::vector<Match> listed;
-        std::unordered_set<std::string> keys;
+        std::set<std::pair<Relevant, std::string>> keys;
         for (Ranked& one : ranked)  // not the same in other words
             if (keys.insert(std::move(one.key)).second) listed.push_back(std::move(one.match));
         return listed;
@@ -358,12 +360,11 @@ private:
     const SearchOptions& search_options_;
     ThreadPool& pool_;
     std::vector<Alternative> options_;
-    std::string asked_key_;
+    Relevant asked_;
     std::size_t pairs_ = 0;
     std::vector<ProbeError> probe_errors_;  ///< of each option alone, at the first probe
     std::mutex rejected_mutex_, progress_mutex_;
-    /// By array: keys of conventions that do not reproduce it.
-    std::vector<std::unordered_set<std::string>> rejected_;
+    std::vector<std::set<Conventions>> rejected_;  ///< by array: those that do not reproduce it
 };
 
 }  // namespace

@@ -8,8 +8,6 @@
 namespace attn {
 namespace {
 
-constexpr double no_logit = -std::numeric_limits<double>::infinity();
-
 /// The bound of |w e^x - w| over all |x| up to `error`, for a weight w = e^exponent of at most 1,
 /// which may have underflowed.
 double grown(double weight, double exponent, double error) {
@@ -28,7 +26,7 @@ double scaled_at(const KeyNumbers& scores, double largest_score) {
 }  // namespace
 
 double Candidate::sink_of_head(std::size_t head) const {
-    if (c_.sink.empty()) return no_logit;
+    if (c_.sink.empty()) return no_score;
     return c_.sink[c_.sink.size() == 1 ? 0 : head];
 }
 
@@ -48,7 +46,7 @@ void Candidate::exponent_errors(QueryRow& q, double shift) const {
                                ? model_.fine_unit() * std::abs(x) +
                                      model_.unit() * (2 * std::abs(x - shift) + 4) +
                                      2 * model_.fine_unit() * std::abs(x - shift)
-                               : std::numeric_limits<double>::infinity();
+                               : HUGE_VAL;
         const double of_factor =
             scores.scaled.empty() ? 0 : scores.factor_error(scores.scaled[k] - reference);
         q.independent[k] = scores.independent[k] + own + of_factor;
@@ -107,9 +105,9 @@ void Candidate::renormalize(QueryRow& q) {
 void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bool with_sink) {
     const std::vector<double>& x = q.scores.value;
     const std::size_t count = x.size();
-    const double sink = with_sink ? sink_of_head(q.at.head) : no_logit;
+    const double sink = with_sink ? sink_of_head(q.at.head) : no_score;
     const auto is_in = [&](std::size_t k) {
-        return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_logit;
+        return (counts == nullptr || (*counts)[k] != 0) && x[k] != no_score;
     };
     double shift = sink;
     bool has_nan = false;
@@ -120,16 +118,16 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     }
     if (has_nan) shift = std::numeric_limits<double>::quiet_NaN();
     reset(q.weight, count);
-    if (shift == no_logit) {
+    if (shift == no_score) {
         if (c_.empty_rows_are_nan)
             q.weight.value.assign(count, std::numeric_limits<double>::quiet_NaN());
-        q.logsumexp = {no_logit, 0};
+        q.logsumexp = {no_score, 0};
         q.sink_weight = 0;
         q.independent.assign(with_errors_ ? count : 0, 0);
         q.common = q.independent;
         return;
     }
-    double sum = sink == no_logit ? 0 : std::exp(sink - shift);
+    double sum = sink == no_score ? 0 : std::exp(sink - shift);
     const double sink_part = sum;
     for (std::size_t k = 0; k < count; ++k) {
         if (!is_in(k)) continue;
@@ -141,7 +139,7 @@ void Candidate::softmax_of_keys(QueryRow& q, const std::vector<char>* counts, bo
     if (!with_errors_) return;
     exponents_.resize(count);
     for (std::size_t k = 0; k < count; ++k)
-        exponents_[k] = is_in(k) ? x[k] - q.logsumexp.value : no_logit;
+        exponents_[k] = is_in(k) ? x[k] - q.logsumexp.value : no_score;
     exponent_errors(q, shift);
     const double of_shift = q.scores.factor_error(scaled_at(q.scores, shift));
     double more = 0;
@@ -165,7 +163,7 @@ void Candidate::set_weight_errors(QueryRow& q, double more) {
     std::size_t heaviest = 0;
     for (std::size_t k = 0; k < count; ++k) {
         const double w = weight[k];
-        if (exponents_[k] == no_logit) continue;
+        if (exponents_[k] == no_score) continue;
         const double all = q.independent[k] + q.common[k], growth = growth_of(all);
         const double by_itself = all < 1 ? w * std::expm1(all) : std::exp(exponents_[k] + all);
         linear += by_itself;
@@ -190,7 +188,7 @@ void Candidate::set_weight_errors(QueryRow& q, double more) {
     bool is_small = true;
     for (std::size_t k = 0; k < count; ++k) {
         const double w = weight[k], all = q.independent[k] + q.common[k] + of_all;
-        if (exponents_[k] == no_logit) continue;
+        if (exponents_[k] == no_score) continue;
         above[k] = all < 1 ? w * std::expm1(all) : std::exp(std::min(exponents_[k] + all, 0.0));
         below[k] = -w * std::expm1(-all);
         is_small = is_small && all < 0x1p-10;
@@ -207,7 +205,7 @@ void Candidate::set_weight_errors(QueryRow& q, double more) {
     above[heaviest] = std::min(above[heaviest], lost);
     below[heaviest] = std::min(below[heaviest], gained);
     for (std::size_t k = 0; k < count; ++k) {
-        if (exponents_[k] == no_logit) continue;
+        if (exponents_[k] == no_score) continue;
         const double w = weight[k];
         const double own =
             rounding * std::min(w + above[k], 1.0) + model_.rounding(w) + model_.least_power();
@@ -227,7 +225,7 @@ void Candidate::limit_weight_errors(QueryRow& q, double more) const {
             return exponents_[k] - sign * (q.independent[k] + q.common[k]);
         };
         const double of_sink = std::log(std::max(q.sink_weight - sign * more, 0.0));
-        double shift = no_logit, second = of_sink;
+        double shift = no_score, second = of_sink;
         std::size_t first = 0;
         for (std::size_t k = 0; k < count; ++k) {
             if (exponent(k) > shift) {
@@ -238,13 +236,13 @@ void Candidate::limit_weight_errors(QueryRow& q, double more) const {
                 second = std::max(second, exponent(k));
             }
         }
-        const auto part = [](double x, double of) { return x == no_logit ? 0 : std::exp(x - of); };
+        const auto part = [](double x, double of) { return x == no_score ? 0 : std::exp(x - of); };
         double without_first = part(of_sink, second);
         for (std::size_t k = 0; k < count; ++k)
             if (k != first) without_first += part(exponent(k), second);
         const double sum = 1 + without_first * part(second, shift);
         for (std::size_t k = 0; k < count; ++k) {
-            if (exponents_[k] == no_logit) continue;
+            if (exponents_[k] == no_score) continue;
             const double others = k == first ? second + std::log(without_first)
                                              : shift + std::log(sum - part(exponent(k), shift));
             const double own = exponents_[k] + sign * (q.independent[k] + q.common[k]);
@@ -292,14 +290,14 @@ const Candidate::ColumnSums& Candidate::column_sums(const QueryRow& q) {
         score(all[i]);
     }
     made = std::make_unique<ColumnSums>();
-    made->shift.assign(count, no_logit);
+    made->shift.assign(count, no_score);
     made->sum.assign(count, 0);
     made->error.assign(count, 0);
     for (std::size_t k = 0; k < count; ++k) {
         double &shift = made->shift[k], &sum = made->sum[k];
         for (const QueryRow& row : all)
             shift = std::max({shift, row.scores.value[k], sink_of_head(row.at.head)});
-        if (shift == no_logit) continue;
+        if (shift == no_score) continue;
         for (const QueryRow& row : all) {
             sum += std::exp(row.scores.value[k] - shift);
             // A head's sink counts once.
@@ -310,7 +308,7 @@ const Candidate::ColumnSums& Candidate::column_sums(const QueryRow& q) {
         double error = 0;
         for (const QueryRow& row : all) {
             const double x = row.scores.value[k], exponent = x - shift - std::log(sum);
-            if (x != no_logit)
+            if (x != no_score)
                 error += grown(std::exp(exponent), exponent,
                                row.scores.independent[k] + row.scores.common[k] +
                                    model_.unit() * (3 * std::abs(x) + 4 * std::abs(x - shift) + 4));
@@ -327,7 +325,7 @@ void Candidate::softmax_of_columns(QueryRow& q) {
     for (std::size_t k = 0; k < q.weight.value.size(); ++k) {
         const double x = q.scores.value[k];
         if (with_errors_) q.independent[k] = q.common[k] = 0;
-        if (x == no_logit) continue;
+        if (x == no_score) continue;
         const double w = std::exp(x - sums.shift[k]) / sums.sum[k];
         q.weight.value[k] = w;
         if (!with_errors_) continue;

@@ -2,14 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 
 #include "core/check/evaluate.hpp"
 
 namespace attn {
 namespace {
-
-constexpr double no_score = -std::numeric_limits<double>::infinity();
 
 /// The keys of a row that count, those of larger scores first; of equal ones, the lower key.
 std::vector<std::size_t> ranked_keys(const QueryRow& q, std::size_t count) {
@@ -56,9 +53,7 @@ void Candidate::fill_score(ArrayId array, const RowPlace& at) {
             continue;
         }
         answer_.value[k] = shown->value[k];
-        if (with_errors_)
-            answer_.error[k] = shown->overflows[k] != 0 ? std::numeric_limits<double>::infinity()
-                                                        : shown->error(k);
+        if (with_errors_) answer_.error[k] = shown->overflows[k] != 0 ? HUGE_VAL : shown->error(k);
     }
 }
 
@@ -125,19 +120,9 @@ void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
     const QueryRow& q = weighed(at);
     const std::vector<double>& weight = q.weight.value;
     const std::size_t count = weight.size();
-    const bool is_key = array == "argmax_key";
-    Bounded x;
-    if (array == "logsumexp") {
-        x = q.logsumexp;
-    } else if (array == "max_score" || is_key) {
-        const std::vector<std::size_t> keys = ranked_keys(q, 1);
-        x.value = is_key ? -1 : no_score;
-        if (!keys.empty())
-            x.value = is_key ? static_cast<double>(keys[0]) : q.scores.value[keys[0]];
-        for (const std::size_t k : keys)
-            if (with_errors_ && may_swap(q, k, keys[0]))
-                x.error = std::max(x.error, is_key ? distance_of(k, keys[0]) : q.scores.error(k));
-    } else {
+    Bounded x = q.logsumexp;
+    if (array != "logsumexp") {
+        x = {};
         const auto position = static_cast<double>(position_of(q, c_.band.offset));
         const bool is_entropy = array == "entropy";
         const auto amount = [&](std::size_t k) {
@@ -167,25 +152,33 @@ void Candidate::fill_statistic(ArrayId array, const RowPlace& at) {
     }
     reset(answer_, 1);
     answer_.value[0] = x.value;
-    if (with_errors_) answer_.error[0] = is_key ? x.error : model_.stored(x.value, x.error);
+    if (with_errors_) answer_.error[0] = model_.stored(x.value, x.error);
 }
 
+/// The indices or the weights of the keys with the largest scores, or the largest score.
 void Candidate::fill_top(ArrayId array, const RowPlace& at) {
     const QueryRow& q = weighed(at);
-    const bool lists_keys = array == "top_keys";
-    const std::vector<std::size_t> keys = ranked_keys(q, plan_.top);
-    reset(answer_, plan_.top);
-    for (std::size_t i = 0; i < plan_.top; ++i) {
+    const bool is_score = array == "max_score", is_first = is_score || array == "argmax_key",
+               lists_keys = array == "argmax_key" || array == "top_keys";
+    const std::size_t count = is_first ? 1 : plan_.top;
+    const std::vector<std::size_t> keys = ranked_keys(q, count);
+    reset(answer_, count);
+    for (std::size_t i = 0; i < count; ++i) {
+        double &value = answer_.value[i], &error = answer_.error[i];
         if (i >= keys.size()) {
-            answer_.value[i] = lists_keys ? -1 : 0;
+            value = lists_keys ? -1 : is_score ? no_score : 0;
             continue;
         }
-        answer_.value[i] = lists_keys ? static_cast<double>(keys[i]) : q.weight.value[keys[i]];
+        const std::size_t key = keys[i];
+        value = lists_keys ? static_cast<double>(key)
+                           : (is_score ? q.scores.value : q.weight.value)[key];
         if (!with_errors_) continue;
-        double& error = answer_.error[i];
         for (const std::size_t k : keys)
-            if (may_swap(q, k, keys[i]))
-                error = std::max(error, lists_keys ? distance_of(k, keys[i]) : q.weight.bound(k));
+            if (may_swap(q, k, key))
+                error = std::max(error, lists_keys ? distance_of(k, key)
+                                        : is_score ? q.scores.error(k)
+                                                   : q.weight.bound(k));
+        if (is_score) error = model_.stored(value, error);
     }
 }
 

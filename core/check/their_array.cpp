@@ -113,17 +113,6 @@ std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array) {
     return shape;
 }
 
-std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array) {
-    const std::array<Axis, 5>& axes = array.row().axes;
-    std::array<std::size_t, 5> order{0, 1, 2, 3, 4};
-    if (plan.is_transposed(array)) std::swap(order[2], order[3]);
-    std::vector<std::size_t> shape;
-    for (const std::size_t place : order)
-        if (plan.shown.shows(array, place))
-            shape.push_back(static_cast<std::size_t>(plan.size_of<std::uint64_t>(axes[place])));
-    return shape;
-}
-
 std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
                                const std::vector<std::size_t>& shape) {
     std::vector<Layout> layouts;
@@ -143,7 +132,7 @@ std::vector<Layout> layouts_of(const Plan& plan, ArrayId array,
         } while (std::next_permutation(order.begin(), order.end()));
     };
     add_orders(axes_of_array(plan, array, false), false);
-    if (!layouts.empty() && theirs == without_ones(shape_shown(plan, array)))
+    if (!layouts.empty() && theirs == without_ones(plan.shape_of(array)))
         layouts.front().axes.clear();
     const bool has_split = array == "context_vectors" && !*plan.config.out_proj &&
                            !plan.shown.separate_heads && plan.heads > 1;
@@ -163,10 +152,7 @@ Precision evident_type(const std::vector<double>& values, Precision stored) {
          {Precision::bfloat16, Precision::float16, Precision::float32}) {
         const PrecisionRow& type = row_of(precision);
         if (type.unit <= row_of(stored).unit) break;
-        const bool fits = std::all_of(values.begin(), values.end(), [&](double x) {
-            return !std::isfinite(x) || type.round(x) == x;
-        });
-        if (!fits) continue;
+        if (!holds_all(type, values)) continue;
         // Numbers that any type has, as 0, 1 and 0.75, prove nothing. An integer of the type has as
         // many bits of 0 at its end as it has more bits than the type.
         const int digits = -std::ilogb(type.unit);

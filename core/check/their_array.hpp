@@ -63,10 +63,6 @@ struct Layout {
 /// as (d_in, d_out) has rows of d_out.
 std::array<std::size_t, 4> shape_of_all_axes(const Plan& plan, ArrayId array);
 
-/// The shape of an array in attn's result: as above, without the axes that the result does not
-/// show.
-std::vector<std::size_t> shape_shown(const Plan& plan, ArrayId array);
-
 /// All ways to read an array of this shape as attn's: axes in any order, neighbours merged, with
 /// more or fewer axes of size 1. attn's own order is first, if it fits, then those that end with
 /// columns. Empty: none fits.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/error.hpp"
 #include "core/base/memory.hpp"
 #include "core/layer/layer.hpp"
 #include "core/plan/backend.hpp"
@@ -11,14 +12,12 @@ namespace attn {
 
 double flops_of(const Plan& plan) {
     const auto numbers = [&](ArrayId array) { return plan.numbers<double>(array); };
-    const auto times = [&](std::size_t rows, double parameters) {
-        return static_cast<double>(plan.batch) * static_cast<double>(rows) * parameters;
-    };
     // All queries are projected before the row of `token` is selected.
     const double projections =
-        times(plan.q_len, numbers("W_query")) +
-        times(plan.new_keys().end - plan.new_keys().first, numbers("W_key") + numbers("W_value")) +
-        times(plan.rows, numbers("W_out"));
+        product_of_sizes(plan.batch, plan.q_len, numbers("W_query")) +
+        product_of_sizes(plan.batch, plan.new_keys().end - plan.new_keys().first,
+                         numbers("W_key") + numbers("W_value")) +
+        product_of_sizes(plan.batch, plan.rows, numbers("W_out"));
     return 2 * (projections + multiply_adds(plan));
 }
 
@@ -58,10 +57,10 @@ void require_memory(const Plan& plan, const Cost& cost) {
     if (is_layer && !(are_stored && weights > largest))
         require_memory(cost.memory, std::string(plan.widest), "a layer of this width");
     else
-        require_memory(cost.memory, is_layer ? "inputs" : "query",
-                       "the weights (" + std::to_string(plan.batch) + ", " +
-                           std::to_string(plan.size_of<std::uint64_t>(Axis::heads)) + ", " +
-                           std::to_string(plan.q_len) + ", " + std::to_string(plan.kv_len) + ")");
+        require_memory(
+            cost.memory, is_layer ? "inputs" : "query",
+            joined_text("the weights (", plan.batch, ", ", plan.size_of<std::uint64_t>(Axis::heads),
+                        ", ", plan.q_len, ", ", plan.kv_len, ")"));
 }
 
 }  // namespace attn

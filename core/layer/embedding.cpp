@@ -52,8 +52,8 @@ Words split_words(std::string_view text) {
     const auto finish = [&] {
         if (word.empty()) return;
         if (words.tokens.size() == max_words)
-            throw SettingError(ErrorKind::input, "text",
-                               "more than " + std::to_string(max_words) + " words; expected fewer");
+            throw SettingError(ErrorKind::input, "text", "more than ", max_words,
+                               " words; expected fewer");
         words.tokens.push_back(word);
         word.clear();
     };

@@ -163,100 +163,69 @@ AttentionCall<T> make_call(const Stages<T>& stages, Operands& operands, LayerPar
     return whole;
 }
 
-template <class T>
-Result compute_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
-    Recorder recorder(plan.emit, plan.shown);
-    const Stages<T> stages{plan, pool, recorder};
-
-    keep_token_ids(plan, operands, recorder);
-    keep_operands<T>(plan, operands, recorder);
-    LayerParts<T> parts = take_parts<T>(plan, operands);
-    const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
-    if (weights != nullptr) keep_weights(*weights, recorder);
-    Tensor4<T> context = stages.attend(make_call(stages, operands, parts));
-    if (recorder.records("context_vectors")) {
-        if (weights != nullptr && weights->out)
-            context = stages.project_out(*weights->out, std::move(context));
-        recorder.record("context_vectors", context);
-    }
-    return {recorder.take(),
-            weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
-}
-
 /// The matrix (d_out, d_in) of one projection, however it is stored.
 template <class T>
-Array<T> out_in(const Tensor3<T>& weight, bool in_out) {
-    const std::size_t rows = weight.shape(1), columns = weight.shape(2);
-    Array<T> copy = Array<T>::from_shape({in_out ? columns : rows, in_out ? rows : columns});
+Array<T> out_in(const Projection<T>& p) {
+    Array<T> copy = Array<T>::from_shape({p.d_out(), p.d_in()});
     if (is_dry_run()) return copy;
-    for (std::size_t row = 0; row < rows; ++row)
-        for (std::size_t column = 0; column < columns; ++column)
-            (in_out ? copy(column, row) : copy(row, column)) = weight(std::size_t{0}, row, column);
+    for (std::size_t o = 0; o < p.d_out(); ++o)
+        for (std::size_t i = 0; i < p.d_in(); ++i) copy(o, i) = p.at(0, o, i);
     return copy;
-}
-
-/// The arrays of the plan from joined parts.
-template <class T>
-Result result_of_rows_in(const Plan& plan, KeyPart part, ThreadPool& pool) {
-    Recorder recorder(plan.emit, plan.shown);
-    const Stages<T> stages{plan, pool, recorder};
-    const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
-    const Tensor4<T> logsumexp{Array<T>(part.logsumexp), {shape[0], shape[1], shape[2], 1}};
-    recorder.record("logsumexp", logsumexp);
-    Tensor4<T> heads{part.context.take<T>(), shape};
-    recorder.record("head_outputs", heads);
-    if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
-    if (!plan.shown.separate_heads) heads = merge_heads(heads);
-    if (*plan.config.out_proj) {
-        Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
-        Projection<T> out;
-        const std::size_t d_out = weight.shape(0), d_in = weight.shape(1);
-        out.weight = {std::move(weight), {1, d_out, d_in}};
-        if (bias.size() != 0) out.bias = {std::move(bias), {1, d_out}};
-        heads = stages.project_out(out, std::move(heads));
-    }
-    recorder.record("context_vectors", heads);
-    return {recorder.take(), std::nullopt};
-}
-
-template <class T>
-KeyPart compute_part_in(const Plan& plan, Operands& operands, ThreadPool& pool) {
-    Recorder nothing({}, plan.shown);
-    const Stages<T> stages{plan, pool, nothing};
-    LayerParts<T> parts = take_parts<T>(plan, operands);
-    const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
-    AttentionCall<T> call = make_call(stages, operands, parts);
-    call.sink.clear();  // counts once for all parts
-    const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
-    Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});
-    KeyPart part;
-    part.logsumexp = Array<double>::from_shape({plan.batch, plan.heads, plan.rows});
-    attend_part(*plan.backend, call, rows_of_heads(context.data(), shape), part.logsumexp.data(),
-                pool);
-    part.context = std::move(context);
-    if (weights != nullptr && weights->out) {
-        part.out_weight = out_in(weights->out->weight, weights->out->in_out);
-        const Tensor2<T>& bias = weights->out->bias;
-        if (weights->out->has_bias()) {
-            Array<T> copy(bias);
-            copy.reshape({bias.size()});
-            part.out_bias = std::move(copy);
-        }
-    }
-    return part;
 }
 
 }  // namespace
 
 KeyPart compute_part(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);
-    return for_dtype(plan.config.dtype,
-                     [&]<class T>(T) { return compute_part_in<T>(plan, used, pool); });
+    return for_dtype(plan.config.dtype, [&]<class T>(T) {
+        Recorder nothing({}, plan.shown);
+        const Stages<T> stages{plan, pool, nothing};
+        LayerParts<T> parts = take_parts<T>(plan, used);
+        const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
+        AttentionCall<T> call = make_call(stages, used, parts);
+        call.sink.clear();  // counts once for all parts
+        const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
+        Array<T> context = Array<T>::from_shape({shape.begin(), shape.end()});
+        KeyPart part;
+        part.logsumexp = Array<double>::from_shape({plan.batch, plan.heads, plan.rows});
+        attend_part(*plan.backend, call, rows_of_heads(context.data(), shape),
+                    part.logsumexp.data(), pool);
+        part.context = std::move(context);
+        if (weights != nullptr && weights->out) {
+            part.out_weight = out_in(*weights->out);
+            const Tensor2<T>& bias = weights->out->bias;
+            if (weights->out->has_bias()) {
+                Array<T> copy(bias);
+                copy.reshape({bias.size()});
+                part.out_bias = std::move(copy);
+            }
+        }
+        return part;
+    });
 }
 
 Result result_of_rows(const Plan& plan, KeyPart part, ThreadPool& pool) {
-    return for_dtype(plan.config.dtype,
-                     [&]<class T>(T) { return result_of_rows_in<T>(plan, std::move(part), pool); });
+    return for_dtype(plan.config.dtype, [&]<class T>(T) -> Result {
+        Recorder recorder(plan.emit, plan.shown);
+        const Stages<T> stages{plan, pool, recorder};
+        const std::array shape{plan.batch, plan.heads, plan.rows, plan.d_v};
+        const Tensor4<T> logsumexp{Array<T>(part.logsumexp), {shape[0], shape[1], shape[2], 1}};
+        recorder.record("logsumexp", logsumexp);
+        Tensor4<T> heads{part.context.take<T>(), shape};
+        recorder.record("head_outputs", heads);
+        if (!recorder.records("context_vectors")) return {recorder.take(), std::nullopt};
+        if (!plan.shown.separate_heads) heads = merge_heads(heads);
+        if (*plan.config.out_proj) {
+            Array<T> weight = part.out_weight.take<T>(), bias = part.out_bias.take<T>();
+            Projection<T> out;
+            const std::size_t d_out = weight.shape(0), d_in = weight.shape(1);
+            out.weight = {std::move(weight), {1, d_out, d_in}};
+            if (bias.size() != 0) out.bias = {std::move(bias), {1, d_out}};
+            heads = stages.project_out(out, std::move(heads));
+        }
+        recorder.record("context_vectors", heads);
+        return {recorder.take(), std::nullopt};
+    });
 }
 
 Mask mask_of(const Plan& plan, const Operands& operands) {
@@ -264,7 +233,7 @@ Mask mask_of(const Plan& plan, const Operands& operands) {
     masks.mask = operands.mask;
     masks.key_padding_mask = operands.key_padding_mask;
     Masks all = take_masks(plan, masks);
-    for (Broadcast& bias : all.biases) all.rules.add(BiasRule(std::move(bias)));
+    for (Broadcast& bias : all.biases) all.rules.add(BroadcastRule(std::move(bias)));
     return std::move(all.rules);
 }
 
@@ -283,8 +252,24 @@ template LayerParts<double> take_parts(const Plan&, Operands&);
 
 Result compute(const Plan& plan, Operands&& operands, ThreadPool& pool) {
     Operands used = std::move(operands);  // each tensor is freed after its last use
-    return for_dtype(plan.config.dtype,
-                     [&]<class T>(T) { return compute_in<T>(plan, used, pool); });
+    return for_dtype(plan.config.dtype, [&]<class T>(T) -> Result {
+        Recorder recorder(plan.emit, plan.shown);
+        const Stages<T> stages{plan, pool, recorder};
+
+        keep_token_ids(plan, used, recorder);
+        keep_operands<T>(plan, used, recorder);
+        LayerParts<T> parts = take_parts<T>(plan, used);
+        const std::shared_ptr<const LayerWeights<T>>& weights = parts.weights;
+        if (weights != nullptr) keep_weights(*weights, recorder);
+        Tensor4<T> context = stages.attend(make_call(stages, used, parts));
+        if (recorder.records("context_vectors")) {
+            if (weights != nullptr && weights->out)
+                context = stages.project_out(*weights->out, std::move(context));
+            recorder.record("context_vectors", context);
+        }
+        return {recorder.take(),
+                weights == nullptr ? std::nullopt : std::optional<AnyLayerWeights>(weights)};
+    });
 }
 
 }  // namespace attn

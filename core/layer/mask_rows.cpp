@@ -26,7 +26,7 @@ void add_operand(Masks& masks, const MaskRow& row, const Plan& plan, Operands& o
     if ((operands.*mask).dimension() == 0) return;
     Array<double> values = as_mask(std::move(operands.*mask), of_keys);
     if (plan.operands.*is_boolean)
-        masks.rules.add(BooleanRule(std::move(values), plan.keeps_true()), row.allowed);
+        masks.rules.add(BroadcastRule(std::move(values), plan.keeps_true()), row.allowed);
     else
         masks.biases.emplace_back(std::move(values), 0);
 }

@@ -87,8 +87,8 @@ LayerAttention described(const BlockRun& run, const AttentionPart& part, const P
         attention.rope_base = base_of(*part.rotation);
     }
     Mask mask = settings_mask(plan);
-    if (heads.allowed.size() != 0) mask.add(BooleanRule(heads.allowed, true));
-    if (own_bias.size() != 0) mask.add(BiasRule(Broadcast(own_bias, 0)));
+    if (heads.allowed.size() != 0) mask.add(BroadcastRule(heads.allowed, true));
+    if (own_bias.size() != 0) mask.add(BroadcastRule(Broadcast(own_bias, 0)));
     attention.mask = std::make_shared<const Mask>(std::move(mask));
     return attention;
 }

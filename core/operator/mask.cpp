@@ -1,16 +1,8 @@
 #include "core/operator/mask.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace attn {
-namespace {
-
-std::int64_t as_signed(std::size_t value) {
-    return static_cast<std::int64_t>(value);
-}
-
-}  // namespace
 
 void MaskRule::block_unseen(const Block& b, std::size_t first_lane, std::uint64_t* seen) const {
     for (std::size_t k = 0; k < b.keys; ++k)
@@ -37,7 +29,7 @@ PositionOffset PositionOffset::from_key(std::size_t first_key) const {
 
 bool BandRule::allows(std::size_t batch, std::size_t, std::size_t query, std::size_t key) const {
     const std::int64_t position = as_signed(query) + offset_.of(batch);
-    const std::int64_t distance = static_cast<std::int64_t>(key) - position;
+    const std::int64_t distance = as_signed(key) - position;
     return (left_ < 0 || distance >= -left_) && (right_ < 0 || distance <= right_);
 }
 
@@ -125,14 +117,9 @@ double Broadcast::at(std::size_t batch, std::size_t head, std::size_t query,
     return values_.data()[row(batch, head, query) + key * key_step()];
 }
 
-bool BiasRule::allows(std::size_t batch, std::size_t head, std::size_t query,
-                      std::size_t key) const {
-    return bias_.at(batch, head, query, key) != -std::numeric_limits<double>::infinity();
-}
-
-bool BooleanRule::allows(std::size_t batch, std::size_t head, std::size_t query,
-                         std::size_t key) const {
-    return (values_.at(batch, head, query, key) != 0) == true_keeps_;
+bool BroadcastRule::allows(std::size_t batch, std::size_t head, std::size_t query,
+                           std::size_t key) const {
+    return (values_.at(batch, head, query, key) != number_) == others_keep_;
 }
 
 bool Mask::allows(std::size_t batch, std::size_t head, std::size_t query, std::size_t key) const {

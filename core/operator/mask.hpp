@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,10 @@
 #include "core/operator/arrays.hpp"
 
 namespace attn {
+
+constexpr std::int64_t as_signed(std::size_t index) {
+    return static_cast<std::int64_t>(index);
+}
 
 /// Queries [first_query, first_query + queries) against keys [first_key, first_key + keys) of one
 /// batch entry and head. Queries are numbered in the whole question, even if only a part is
@@ -144,32 +149,25 @@ private:
     double beyond_;
 };
 
-/// Where the array holds anything but 0, or, inverted, where it holds 0.
-class BooleanRule : public MaskRule {
+class BroadcastRule : public MaskRule {
 public:
-    BooleanRule(Array<double> array, bool true_keeps)
-        : values_(std::move(array), true_keeps ? 0 : 1), true_keeps_(true_keeps) {}
+    /// Where the array holds anything but 0, or, inverted, where it holds 0.
+    BroadcastRule(Array<double> array, bool true_keeps)
+        : values_(std::move(array), true_keeps ? 0 : 1), others_keep_(true_keeps) {}
+    /// Where an additive mask is not -Infinity.
+    explicit BroadcastRule(Broadcast bias)
+        : values_(std::move(bias)), number_(-std::numeric_limits<double>::infinity()) {}
     bool allows(std::size_t batch, std::size_t head, std::size_t query,
                 std::size_t key) const override;
 
 private:
     Broadcast values_;
-    bool true_keeps_;
+    double number_ = 0;
+    bool others_keep_ = true;
 };
 
 /// The arrays that hold where the first and the second additive mask allow a key.
 inline constexpr ArrayId allowed_by_biases[] = {"allowed_by_bias_0", "allowed_by_bias_1"};
-
-/// Where an additive mask is not -Infinity.
-class BiasRule : public MaskRule {
-public:
-    explicit BiasRule(Broadcast bias) : bias_(std::move(bias)) {}
-    bool allows(std::size_t batch, std::size_t head, std::size_t query,
-                std::size_t key) const override;
-
-private:
-    Broadcast bias_;
-};
 
 /// All rules at once: a pair is allowed where every rule allows it.
 class Mask {

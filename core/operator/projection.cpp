@@ -12,8 +12,7 @@ Tensor3<T> applied_matrix(const Projection<T>& p, std::size_t group) {
     Tensor3<T> matrix = Tensor3<T>::from_shape({1, d_in, d_out});
     if (is_dry_run()) return matrix;
     for (std::size_t i = 0; i < d_in; ++i)
-        for (std::size_t o = 0; o < d_out; ++o)
-            matrix(0, i, o) = p.in_out ? p.weight(group, i, o) : p.weight(group, o, i);
+        for (std::size_t o = 0; o < d_out; ++o) matrix(0, i, o) = p.at(group, o, i);
     return matrix;
 }
 

@@ -20,6 +20,10 @@ struct Projection {
     std::size_t groups() const { return weight.shape(0); }
     std::size_t d_in() const { return weight.shape(in_out ? 1 : 2); }
     std::size_t d_out() const { return weight.shape(in_out ? 2 : 1); }
+    /// From column i of x to column o of the result.
+    T at(std::size_t group, std::size_t o, std::size_t i) const {
+        return in_out ? weight(group, i, o) : weight(group, o, i);
+    }
 };
 
 /// The destination of one projection, its columns divided into `heads` of equal width.

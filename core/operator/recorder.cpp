@@ -110,7 +110,7 @@ template <class T>
 AllHeads<T>::AllHeads(Recorder& recorder, ArrayId array, std::vector<std::size_t> shape)
     : recorder_(recorder), array_(array), shape_(std::move(shape)) {
     if (!recorder.records(array)) return;
-    if (recorder.chosen_heads(array) == nullptr) {
+    if (recorder.chosen_heads(array) == nullptr && !recorder.averages(array)) {
         data_ = recorder.allocate<T>(array, shape_);
     } else {
         all_ = Array<T>::from_shape(shape_);
@@ -121,6 +121,9 @@ AllHeads<T>::AllHeads(Recorder& recorder, ArrayId array, std::vector<std::size_t
 template <class T>
 void AllHeads<T>::record() {
     const std::vector<std::size_t>* const heads = recorder_.chosen_heads(array_);
+    if (recorder_.averages(array_))
+        return recorder_.record(
+            array_, Tensor4<T>(std::move(all_), {shape_[0], shape_[1], shape_[2], shape_[3]}));
     if (data_ == nullptr || heads == nullptr) return;
     std::vector<std::size_t> shape = shape_;
     shape[1] = heads->size();

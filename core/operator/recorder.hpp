@@ -65,7 +65,7 @@ private:
     std::multimap<std::size_t, NamedArray> recorded_;  ///< by index; elements never move
 };
 
-/// A buffer for an array of all heads, of which the recorder keeps the chosen ones.
+/// A buffer for an array of all heads, of which the recorder keeps the chosen ones or the mean.
 template <class T>
 class AllHeads {
 public:

@@ -107,7 +107,7 @@ void take_step(const StepUse& use, Tensor4<T>& scores, const AttentionCall<T>& c
         for (std::size_t h = 0; h < scores.shape(1); ++h)
             for (std::size_t q = call.first_query; q < call.first_query + scores.shape(2);
                  ++q, row += keys) {
-                const auto position = static_cast<std::int64_t>(q) + call.offset.of(b);
+                const auto position = as_signed(q) + call.offset.of(b);
                 std::get<ApplyStep<T>>(use.step.apply)(
                     std::span(row, keys),
                     {call, call.scale, call.biases.data(), scores.shape(1), d_k, b, h, q, position},

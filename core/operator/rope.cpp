@@ -5,27 +5,25 @@
 
 namespace attn {
 
+double rope_frequency(std::size_t i, double base, std::size_t dims,
+                      const std::vector<double>& scaling) {
+    const double plain = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+    if (scaling.empty()) return plain;
+    const double slow = plain / scaling[0];
+    if (scaling.size() == 1) return slow;
+    const double low = scaling[1], high = scaling[2];
+    const double turns = scaling[3] * plain / (2 * std::numbers::pi);
+    if (turns < low) return slow;
+    if (turns > high) return plain;
+    const double fast_part = (turns - low) / (high - low);
+    return (1 - fast_part) * slow + fast_part * plain;
+}
+
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling) {
-    std::vector<double> frequencies((dims + 1) / 2);  // an odd column turns with the next
-    for (std::size_t i = 0; i < frequencies.size(); ++i) {
-        double& frequency = frequencies[i];
-        frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
-        if (scaling.empty()) continue;
-        const double slow = frequency / scaling[0];
-        if (scaling.size() == 1) {
-            frequency = slow;
-            continue;
-        }
-        const double low = scaling[1], high = scaling[2];
-        const double turns = scaling[3] * frequency / (2 * std::numbers::pi);
-        const double fast_part = (turns - low) / (high - low);
-        if (turns < low)
-            frequency = slow;
-        else if (turns <= high)
-            frequency = (1 - fast_part) * slow + fast_part * frequency;
-    }
-    return frequencies;
+    std::vector<double> all((dims + 1) / 2);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = rope_frequency(i, base, dims, scaling);
+    return all;
 }
 
 template <class T>

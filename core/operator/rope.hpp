@@ -9,10 +9,13 @@
 
 namespace attn {
 
-/// The angle of each pair from one position to the next, base^(-2i/dims), scaled by `scaling`, if
+/// The angle of pair i from one position to the next, base^(-2i/dims), scaled by `scaling`, if
 /// given: {factor} divides all of them; {factor, low, high, length} divides those with fewer than
 /// `low` turns in `length` positions, keeps those with more than `high` turns, and interpolates
 /// between them, as in Llama 3.1 (its reference code, `apply_scaling`).
+double rope_frequency(std::size_t i, double base, std::size_t dims,
+                      const std::vector<double>& scaling);
+/// Of all pairs. An odd column turns with the next.
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling);
 

@@ -52,7 +52,7 @@ RowSums sums_of(const T* score, const T* allowed, std::size_t keys, std::int64_t
     }
     for (std::size_t k = 0; k < keys; ++k) {
         if (allowed[k] == T{0}) continue;
-        row.add(static_cast<double>(score[k]), static_cast<std::int64_t>(k) - position);
+        row.add(static_cast<double>(score[k]), as_signed(k) - position);
     }
     return row;
 }
@@ -146,9 +146,7 @@ void StatisticArrays<T>::set_row(std::size_t row, const RowSums& sums,
                                  std::span<const TopKeys::Entry> top) {
     for (std::size_t i = 0; i < values_.size(); ++i)
         if (values_[i] != nullptr) values_[i][row] = static_cast<T>(all_statistics[i].value(sums));
-    const auto key_of = [&](std::size_t i) {
-        return i < top.size() ? static_cast<std::int64_t>(top[i].key) : -1;
-    };
+    const auto key_of = [&](std::size_t i) { return i < top.size() ? as_signed(top[i].key) : -1; };
     if (argmax_key_ != nullptr) argmax_key_[row] = key_of(0);
     for (std::size_t i = 0; i < listed_; ++i) {
         if (top_keys_ != nullptr) top_keys_[row * listed_ + i] = key_of(i);
@@ -186,8 +184,7 @@ void record_statistics(const AttentionCall<T>& call, const Tensor4<T>& scores,
         std::fill(most.begin(), most.end(), T{0});
         for (std::size_t q = 0; q < queries; ++q) {
             const std::size_t first = ((batch * heads + head) * queries + q) * keys;
-            const std::int64_t position =
-                static_cast<std::int64_t>(call.first_query + q) + call.offset.of(batch);
+            const std::int64_t position = as_signed(call.first_query + q) + call.offset.of(batch);
             RowSums sums = sums_of(scores.data() + first, mask.data() + first, keys, position, top);
             sums.finish(has_sink ? std::optional<double>(static_cast<T>(sink_of(call.sink, head)))
                                  : std::nullopt);

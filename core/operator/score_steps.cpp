@@ -46,7 +46,7 @@ template <class T>
 void apply_alibi(std::span<T> scores, const ScoreRow& row, std::size_t) {
     const T slope = static_cast<T>(slope_of(row));
     for (std::size_t key = 0; key < scores.size(); ++key)
-        scores[key] += slope * static_cast<T>(static_cast<std::int64_t>(key) - row.position);
+        scores[key] += slope * static_cast<T>(as_signed(key) - row.position);
 }
 
 /// x + bias, an additive mask.

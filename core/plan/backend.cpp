@@ -88,17 +88,11 @@ void attend_linear(const Plan& plan, AttentionCall<T>&& call, const HeadRows<T>&
     heads.record();
     states.record();
     trace_step(call, recorder);
-    if (!recorder.records("attention_weights")) return;
-    const std::array<std::size_t, 4> of_weights{q[0], q[1], q[2], plan.kv_len};
-    if (!recorder.averages("attention_weights")) {
-        AllHeads<T> weights(recorder, "attention_weights", {q[0], q[1], q[2], plan.kv_len});
-        linear_weights(call, weights.data(), pool);
-        return weights.record();
-    }
-    Tensor4<T> weights = Tensor4<T>::from_shape(of_weights);
+    AllHeads<T> weights(recorder, "attention_weights", {q[0], q[1], q[2], plan.kv_len});
+    if (weights.data() == nullptr) return;
     linear_weights(call, weights.data(), pool);
     call = {};
-    recorder.record("attention_weights", weights);
+    weights.record();
 }
 
 /// The part of the question that no fused kernel computes: "writes mask"; empty: none.
@@ -115,36 +109,27 @@ std::string lacks_of_kernels(const Plan& plan) {
 
 double projection_work(const Plan& plan) {
     if (!plan.has_parameters()) return 0;
-    const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
-    const double query =
-        size(Axis::tokens) * size(Axis::d_in) * static_cast<double>(plan.heads) * size(Axis::d_k);
-    const double key_value = size(Axis::kv_len) * size(Axis::d_context) *
-                             static_cast<double>(plan.kv_heads) *
-                             (size(Axis::d_k) + size(Axis::d_v));
-    return size(Axis::batch) * (query + key_value);
+    return product_of_sizes(plan.batch) *
+           (product_of_sizes(plan.q_len, plan.d_in, plan.heads, plan.d_k) +
+            product_of_sizes(plan.keys, plan.d_context, plan.kv_heads, plan.d_k + plan.d_v));
 }
 
 double softmax_work(const Plan& plan) {
-    return plan.size_of<double>(Axis::batch) * static_cast<double>(plan.heads) *
-           static_cast<double>(plan.rows) * static_cast<double>(plan.kv_len) *
-           static_cast<double>(plan.d_k + plan.d_v);
+    return product_of_sizes(plan.batch, plan.heads, plan.rows, plan.kv_len, plan.d_k + plan.d_v);
 }
 
 /// The sequential form's, and those of the weights if they are recorded.
 double linear_work(const Plan& plan) {
-    const auto size = [&](Axis axis) { return plan.size_of<double>(axis); };
-    const bool is_delta = has_beta(*plan.config.rule);
     // All heads, whichever are written.
-    const auto heads = static_cast<double>(plan.heads),
-               kv_heads = static_cast<double>(plan.kv_heads);
-    const double a_state = size(Axis::d_k) * size(Axis::d_v);
-    const double states = (is_delta ? 2 : 1) * kv_heads * size(Axis::kv_len) * a_state;
-    const double outputs = heads * size(Axis::q_len) * a_state;
-    const double weights = plan.emit.has("attention_weights")
-                               ? heads * size(Axis::q_len) * size(Axis::kv_len) * size(Axis::d_k) *
-                                     (is_delta ? 2 : 1) / 2
-                               : 0;
-    return size(Axis::batch) * (states + outputs + weights);
+    const int passes = has_beta(*plan.config.rule) ? 2 : 1;
+    const double a_state = product_of_sizes(plan.d_k, plan.d_v);
+    const double states = product_of_sizes(passes, plan.kv_heads, plan.keys, a_state);
+    const double outputs = product_of_sizes(plan.heads, plan.rows, a_state);
+    const double weights =
+        plan.emit.has("attention_weights")
+            ? product_of_sizes(plan.heads, plan.rows, plan.keys, plan.d_k, passes) / 2
+            : 0;
+    return product_of_sizes(plan.batch) * (states + outputs + weights);
 }
 
 }  // namespace
@@ -215,7 +200,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
         if (!backend.runs_here()) continue;
         if (backend.name == name) {
             if (backend.is_fused() && !lacks.empty())
-                refuse("kernel", "no fused kernel " + lacks + "; expected auto or reference");
+                refuse("kernel", "no fused kernel ", lacks, "; expected auto or reference");
             return backend;
         }
         fastest = &backend;
@@ -223,7 +208,7 @@ const Backend& choose_backend(std::string_view name, const Plan& plan) {
     }
     if (name != "auto")
         throw SettingError(ErrorKind::unsupported, "kernel",
-                           "this processor cannot run it; expected one of " + names);
+                           "this processor cannot run it; expected one of ", names);
     // Up to this many multiplications the reference is fast enough, about a millisecond.
     constexpr double small_work = 0x1p20;
     // One backend for the whole question: a mixture would have the digits of neither.

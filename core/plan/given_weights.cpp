@@ -1,6 +1,7 @@
 // Widths, heads and biases that given parameters determine.
 #include <string>
 #include <tuple>
+#include <type_traits>
 
 #include "core/base/did_you_mean.hpp"
 #include "core/plan/resolve.hpp"
@@ -9,10 +10,11 @@ namespace attn {
 namespace {
 
 /// A setting fixed by the weights must equal the given one, if any.
-template <class Value>
-void resolve(const char* key, std::optional<Value>& setting, Value given, const std::string& text) {
+template <class Value, class... Parts>
+void resolve(const char* key, std::optional<Value>& setting, std::type_identity_t<Value> given,
+             Parts... text) {
     if (setting.value_or(given) != given)
-        refuse(key, "the weights have " + text + "; expected that");
+        refuse(key, "the weights have ", text..., "; expected that");
     setting = given;
 }
 
@@ -24,9 +26,8 @@ void check_inputs(const Settings& s, const WeightShapes& w, std::size_t d_in,
           {"key", w.key.d_in, d_context, source},
           {"value", w.value.d_in, d_context, source}})
         if (wanted != found)
-            throw SettingError(ErrorKind::shape, operand,
-                               std::to_string(found) + " columns; expected " +
-                                   std::to_string(wanted) + " as the " + name + " weight takes");
+            throw SettingError(ErrorKind::shape, operand, found, " columns; expected ", wanted,
+                               " as the ", name, " weight takes");
 }
 
 void resolve_biases(Settings& s, const WeightShapes& w) {
@@ -45,37 +46,31 @@ void resolve_biases(Settings& s, const WeightShapes& w) {
 void check_out(Settings& s, const WeightShapes& w, std::uint64_t joined) {
     if (!w.out) return;
     if (w.out->d_in != joined)
-        refuse("weights", "an output projection of " + std::to_string(w.out->d_in) +
-                              " columns; expected " + std::to_string(joined) +
-                              " as the joined heads have");
-    resolve("d_out", s.d_out, std::uint64_t{w.out->d_out}, std::to_string(w.out->d_out));
+        refuse("weights", "an output projection of ", w.out->d_in, " columns; expected ", joined,
+               " as the joined heads have");
+    resolve("d_out", s.d_out, w.out->d_out, w.out->d_out);
 }
 
 /// Query width and heads give the width of a head, and that the number of key heads.
 void resolve_split(Settings& s, const WeightShapes& w) {
     const std::uint64_t heads = s.heads.value_or(1);
     if (w.query.d_out % heads != 0)
-        refuse("heads", "the query weight's " + std::to_string(w.query.d_out) +
-                            " outputs are not a multiple of " + std::to_string(heads) +
-                            " (remainder " + std::to_string(w.query.d_out % heads) +
-                            "); expected --heads " + nearest_divisors(w.query.d_out, heads));
+        refuse("heads", "the query weight's ", w.query.d_out, " outputs are not a multiple of ",
+               heads, " (remainder ", w.query.d_out % heads, "); expected --heads ",
+               nearest_divisors(w.query.d_out, heads));
     const std::size_t d_head = w.query.d_out / heads;
     const std::size_t kv_heads = w.key.d_out / d_head;
     if (w.key.d_out % d_head != 0 || kv_heads == 0 || heads % kv_heads != 0)
-        refuse("heads", "the key weight has " + std::to_string(w.key.d_out) +
-                            " outputs and a head of " + std::to_string(w.query.d_out) + " / " +
-                            std::to_string(heads) + " has " + std::to_string(d_head) +
-                            "; expected whole key heads, whose number divides --heads");
+        refuse("heads", "the key weight has ", w.key.d_out, " outputs and a head of ",
+               w.query.d_out, " / ", heads, " has ", d_head,
+               "; expected whole key heads, whose number divides --heads");
     if (w.value.d_out % kv_heads != 0)
-        refuse("weights", "the value weight has " + std::to_string(w.value.d_out) +
-                              " outputs; expected a multiple of " + std::to_string(kv_heads) +
-                              " key heads");
-    if (s.heads)
-        resolve("kv_heads", s.kv_heads, std::uint64_t{kv_heads},
-                std::to_string(kv_heads) + " key heads");
+        refuse("weights", "the value weight has ", w.value.d_out,
+               " outputs; expected a multiple of ", kv_heads, " key heads");
+    if (s.heads) resolve("kv_heads", s.kv_heads, kv_heads, kv_heads, " key heads");
     const std::uint64_t value = w.value.d_out / kv_heads * heads;
-    resolve("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
-    resolve("d_v", s.d_v, value, std::to_string(value));
+    resolve("d_k", s.d_k, w.query.d_out, w.query.d_out);
+    resolve("d_v", s.d_v, value, value);
     check_out(s, w, value);
 }
 
@@ -83,8 +78,8 @@ void resolve_split(Settings& s, const WeightShapes& w) {
 void resolve_wrapper(Settings& s, const WeightShapes& w) {
     if (w.key.d_out != w.query.d_out)
         refuse("weights", "keys of another width than queries; expected the same");
-    resolve("d_k", s.d_k, std::uint64_t{w.query.d_out}, std::to_string(w.query.d_out));
-    resolve("d_v", s.d_v, std::uint64_t{w.value.d_out}, std::to_string(w.value.d_out));
+    resolve("d_k", s.d_k, w.query.d_out, w.query.d_out);
+    resolve("d_v", s.d_v, w.value.d_out, w.value.d_out);
     check_out(s, w, w.query.groups * w.value.d_out);
 }
 
@@ -99,17 +94,15 @@ void resolve_given_weights(Settings& s, const WeightShapes& w, std::size_t d_in,
     if (s.init == Init::none) refuse("init", "conflicts with --weights: none has no parameters");
     if (groups > 1) {
         if (s.mode != Mode::multihead)
-            refuse("weights",
-                   std::to_string(groups) + " independent heads; expected attn multihead");
-        resolve("heads", s.heads, std::uint64_t{groups}, std::to_string(groups) + " heads");
+            refuse("weights", groups, " independent heads; expected attn multihead");
+        resolve("heads", s.heads, groups, groups, " heads");
         s.style = Style::wrapper;
     }
     if (s.style == Style::wrapper && s.heads.value_or(1) != groups)
         refuse("style", "the weights are one projection of all heads; expected --style split");
     if (w.out && !has_heads_axis(s))
-        refuse("weights", "they have an output projection, and mode " +
-                              std::string(row_of(s.mode).name) +
-                              " has none; expected attn multihead, or attn cross with --heads");
+        refuse("weights", "they have an output projection, and mode ", row_of(s.mode).name,
+               " has none; expected attn multihead, or attn cross with --heads");
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     check_inputs(s, w, d_in, d_context);
     s.style == Style::wrapper ? resolve_wrapper(s, w) : resolve_split(s, w);

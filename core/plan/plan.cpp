@@ -21,10 +21,8 @@ void resolve_alignment(Settings& s, const Plan& plan, bool is_switched_off) {
                                                     : "requires --causal, --window or --alibi");
     const bool differ = plan.past_len + plan.q_len != plan.kv_len;
     if (*s.causal && !s.causal_align && differ)
-        refuse("causal", std::to_string(plan.q_len) + " queries and " +
-                             std::to_string(plan.kv_len) + " keys, " +
-                             std::to_string(plan.past_len) +
-                             " of them cached; expected --causal-align top-left|bottom-right");
+        refuse("causal", plan.q_len, " queries and ", plan.kv_len, " keys, ", plan.past_len,
+               " of them cached; expected --causal-align top-left|bottom-right");
     if (aligned) s.causal_align = s.causal_align.value_or(CausalAlign::top_left);
 }
 
@@ -47,7 +45,7 @@ void check_masks(const Settings& s, const OperandShapes& operands) {
 /// Numbers in settings follow the rule for numbers in arrays.
 void check_range(const Settings& s) {
     const auto check = [&](std::string_view name, double value) {
-        if (overflows(value, s.dtype)) refuse(std::string(name), overflow_text(s.dtype));
+        if (overflows(value, s.dtype)) refuse(name, overflow_text(s.dtype));
     };
     check("scale", s.scale.value_or(1));
     for (const ScoreStep& step : score_steps())
@@ -68,22 +66,20 @@ void resolve_scores(Settings& s, const Plan& plan) {
     const std::size_t slopes = s.alibi_slopes.size();
     if (!s.alibi && (slopes != 0 || s.slope_formula)) refuse("alibi_slopes", "requires --alibi");
     if (slopes != 0 && slopes != plan.heads)
-        refuse("alibi_slopes", std::to_string(slopes) + " slopes; expected " +
-                                   std::to_string(plan.heads) + ", one per head");
+        refuse("alibi_slopes", slopes, " slopes; expected ", plan.heads, ", one per head");
     if (s.alibi && slopes == 0) s.slope_formula = s.slope_formula.value_or(SlopeFormula::published);
     if (s.sink.size() > 1 && s.sink.size() != plan.heads)
-        refuse("sink", "logits for " + std::to_string(s.sink.size()) + " heads; expected " +
-                           (plan.heads == 1 ? "1" : "1 or " + std::to_string(plan.heads)));
+        refuse("sink", "logits for ", s.sink.size(), " heads; expected ",
+               plan.heads == 1 ? "" : "1 or ", plan.heads);
     for (const auto& [key, is_given] :
          {std::pair("average_heads", s.average_heads), {"head", !s.head.empty()}})
         if (is_given && !plan.shown.with_heads)
             refuse(key, "there is no heads axis; expected several heads");
     for (std::uint64_t head : s.head)
         if (head >= plan.heads)
-            refuse("head", plan.heads == 1
-                               ? "there is one head; expected 0, or --heads N for more"
-                               : "there are " + std::to_string(plan.heads) +
-                                     " heads; expected 0 to " + std::to_string(plan.heads - 1));
+            refuse("head", plan.heads == 1 ? "there is one head; expected 0, or --heads N for more"
+                                           : joined_text("there are ", plan.heads,
+                                                         " heads; expected 0 to ", plan.heads - 1));
     if (!s.rope) {
         if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
         if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");
@@ -100,12 +96,12 @@ void resolve_scores(Settings& s, const Plan& plan) {
                "below HIGH");
     s.rope_base = s.rope_base.value_or(default_rope_base);
     if (!s.rope_dims && plan.d_k % 2 != 0)
-        refuse("rope", "a head has " + std::to_string(plan.d_k) +
-                           " dimensions; expected an even number, or --rope-dims N");
+        refuse("rope", "a head has ", plan.d_k,
+               " dimensions; expected an even number, or --rope-dims N");
     s.rope_dims = s.rope_dims.value_or(plan.d_k);
     if (*s.rope_dims % 2 != 0 || *s.rope_dims > plan.d_k)
-        refuse("rope_dims", std::to_string(*s.rope_dims) + " of " + std::to_string(plan.d_k) +
-                                " dimensions a head; expected an even number of at most as many");
+        refuse("rope_dims", *s.rope_dims, " of ", plan.d_k,
+               " dimensions a head; expected an even number of at most as many");
 }
 
 std::string missing_array(const std::string& name, const ArraySet& available) {
@@ -144,38 +140,33 @@ void check_top(const Plan& plan, const Settings& s) {
     const std::string_view listed = plan.emit.has("top_keys")      ? "top_keys"
                                     : plan.emit.has("top_weights") ? "top_weights"
                                                                    : "";
-    if (!s.top && !listed.empty()) refuse("emit", std::string(listed) + " requires --top N");
+    if (!s.top && !listed.empty()) refuse("emit", listed, " requires --top N");
     if (s.top && listed.empty()) refuse("top", "requires --emit top_keys or top_weights");
     constexpr std::size_t always = 65536;  // without keys the rest of a row is -1
     if (s.top.value_or(0) > std::max(plan.kv_len, always))
-        refuse("top", "there are " + std::to_string(plan.kv_len) + " keys; expected at most " +
-                          std::to_string(std::max(plan.kv_len, always)));
+        refuse("top", "there are ", plan.kv_len, " keys; expected at most ",
+               std::max(plan.kv_len, always));
 }
 
 void choose_keys(Plan& plan, const PlanOptions& options) {
     const KeyRange range = options.keys.value_or(KeyRange{0, plan.kv_len});
     if (range.first >= range.end || range.end > plan.kv_len)
-        refuse("kv_range", "keys " + std::to_string(range.first) + " to before " +
-                               std::to_string(range.end) + " of " + std::to_string(plan.kv_len) +
-                               "; expected A:B with A below B, and B at most " +
-                               std::to_string(plan.kv_len));
+        refuse("kv_range", "keys ", range.first, " to before ", range.end, " of ", plan.kv_len,
+               "; expected A:B with A below B, and B at most ", plan.kv_len);
     plan.first_key = range.first;
     plan.keys = range.end - range.first;
 }
 
 void choose_rows(Plan& plan, const Settings& s) {
-    const std::string queries = std::to_string(plan.q_len);
     if (s.token && !s.rows.empty()) refuse("rows", "conflicts with --token; expected one of them");
     if (s.token.value_or(0) >= plan.q_len)
-        refuse("token",
-               "there are " + queries + " tokens; expected 0 to " + std::to_string(plan.q_len - 1));
+        refuse("token", "there are ", plan.q_len, " tokens; expected 0 to ", plan.q_len - 1);
     const std::uint64_t first = s.rows.empty() ? s.token.value_or(0) : s.rows[0],
                         end = s.rows.empty() ? (s.token ? first + 1 : plan.q_len) : s.rows[1];
     if (first >= end)
-        refuse("rows", "no row from " + std::to_string(first) + " to before " +
-                           std::to_string(end) + "; expected A:B with A below B");
+        refuse("rows", "no row from ", first, " to before ", end, "; expected A:B with A below B");
     if (end > plan.q_len)
-        refuse("rows", "there are " + queries + " rows; expected A:B with B at most " + queries);
+        refuse("rows", "there are ", plan.q_len, " rows; expected A:B with B at most ", plan.q_len);
     plan.first_query = static_cast<std::size_t>(first);
     plan.rows = static_cast<std::size_t>(end - first);
 }
@@ -220,11 +211,11 @@ void resolve_rule(Settings& s, const OperandShapes& operands) {
     const std::string name(name_of(rule_names, rule));
     if (has_decay(rule) != decays)
         decays
-            ? refuse("decay", "--rule " + name + " has no decay; expected --rule gated|gated_delta")
+            ? refuse("decay", "--rule ", name, " has no decay; expected --rule gated|gated_delta")
             : refuse("rule", "requires --decay");
     if (has_beta(rule) != corrects)
         corrects
-            ? refuse("beta", "--rule " + name + " has no beta; expected --rule delta|gated_delta")
+            ? refuse("beta", "--rule ", name, " has no beta; expected --rule delta|gated_delta")
             : refuse("rule", "requires --beta");
     s.rule = rule;
 }
@@ -268,9 +259,8 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     plan.shown.independent_heads = s.style == Style::wrapper;
     read_sizes(plan, s, operands);
     if (plan.q_len > s.context_length.value_or(plan.q_len))
-        throw SettingError(ErrorKind::input, "context_length",
-                           "the input has " + std::to_string(plan.q_len) +
-                               " tokens; expected at most " + std::to_string(*s.context_length));
+        throw SettingError(ErrorKind::input, "context_length", "the input has ", plan.q_len,
+                           " tokens; expected at most ", *s.context_length);
     choose_keys(plan, options);
     choose_rows(plan, s);
     if (options.trace) {
@@ -283,7 +273,7 @@ Plan make_plan(Settings settings, const OperandShapes& operands, const PlanOptio
     resolve_alignment(s, plan, is_switched_off);
     plan.offset = s.causal_align == CausalAlign::bottom_right
                       ? PositionOffset::bottom_right(plan.q_len, plan.kv_len, s.kv_lengths)
-                      : PositionOffset(static_cast<std::int64_t>(plan.past_len));
+                      : PositionOffset(as_signed(plan.past_len));
     check_masks(s, operands);
     resolve_scores(s, plan);
     resolve_draws(s);
@@ -360,6 +350,17 @@ std::vector<std::string_view> Plan::axes_of(ArrayId array) const {
     std::vector<std::string_view> axes = shown.names(array);
     if (is_transposed(array)) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
     return axes;
+}
+
+Shape Plan::shape_of(ArrayId array) const {
+    if (array.row().is_operand()) return operand_shape(array.row());
+    Shape shape;
+    for (std::size_t place = 0; place < array.row().axes.size(); ++place)
+        if (shown.shows(array, place))
+            shape.push_back(
+                static_cast<std::size_t>(size_of<std::uint64_t>(array.row().axes[place])));
+    if (is_transposed(array)) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+    return shape;
 }
 
 }  // namespace attn

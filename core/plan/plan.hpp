@@ -92,6 +92,9 @@ struct Plan {
     /// The names of an array's axes, in stored order: a parameter may be transposed.
     std::vector<std::string_view> axes_of(ArrayId array) const;
 
+    /// The sizes of these axes.
+    Shape shape_of(ArrayId array) const;
+
     /// Whether an array exists in this question.
     bool has(const ArrayRow& array) const {
         return array.is_operand() ? !operand_shape(array).empty() : (array.needs & ~met) == 0;

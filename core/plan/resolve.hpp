@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/plan/plan.hpp"
@@ -10,8 +11,9 @@
 namespace attn {
 
 /// "what was found; what was expected", of kind usage.
-[[noreturn]] inline void refuse(const std::string& key, const std::string& message) {
-    throw SettingError(ErrorKind::usage, key, message);
+template <class... Parts>
+[[noreturn]] void refuse(std::string_view key, Parts... message) {
+    throw SettingError(ErrorKind::usage, std::string(key), message...);
 }
 
 /// Whether a layer's result has a heads axis: multihead always, cross if heads are given.

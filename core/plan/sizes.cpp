@@ -11,18 +11,14 @@
 namespace attn {
 namespace {
 
-[[noreturn]] void refuse_shape(const std::string& key, const Shape& shape,
-                               const std::string& expected) {
-    throw SettingError(ErrorKind::shape, key,
-                       "shape " + shape_text(shape) + "; expected " + expected);
+template <class... Parts>
+[[noreturn]] void refuse_shape(const char* key, const Shape& shape, Parts... expected) {
+    throw SettingError(ErrorKind::shape, key, "shape ", shape_text(shape), "; expected ",
+                       expected...);
 }
 
 std::size_t from_end(const Shape& shape, std::size_t place) {
     return shape[shape.size() - place];
-}
-
-std::string number(std::size_t value) {
-    return std::to_string(value);
 }
 
 /// query, key and value that are given: one rank for all three, and the meaning of each axis.
@@ -31,8 +27,7 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
     const std::size_t rank = q.size();
     for (const auto& [name, values] : {std::pair("key", &k), {"value", &v}})
         if (values->size() != rank)
-            refuse_shape(name, *values,
-                         "rank " + number(rank) + " as query " + shape_text(q) + " has");
+            refuse_shape(name, *values, "rank ", rank, " as query ", shape_text(q), " has");
     plan.packed = s.heads.has_value() && rank < 4;
     plan.shown.separate_heads = !plan.packed;
     plan.shown.batched = rank == 4 || (rank == 3 && plan.packed);
@@ -41,39 +36,34 @@ void read_operator_sizes(const Settings& s, const OperandShapes& operands, Plan&
     plan.heads = plan.packed ? *s.heads : rank == 2 ? 1 : from_end(q, 3);
     plan.kv_heads = plan.packed ? s.kv_heads.value_or(plan.heads) : rank == 2 ? 1 : from_end(k, 3);
     if (s.heads && *s.heads != plan.heads)
-        refuse_shape("heads", q, "a query of " + number(*s.heads) + " heads");
+        refuse_shape("heads", q, "a query of ", *s.heads, " heads");
     if (s.kv_heads && *s.kv_heads != plan.kv_heads)
-        refuse_shape("kv_heads", k, "a key of " + number(*s.kv_heads) + " heads");
+        refuse_shape("kv_heads", k, "a key of ", *s.kv_heads, " heads");
     plan.q_len = from_end(q, 2);
     plan.kv_len = from_end(k, 2);
 
     const std::size_t q_heads = plan.packed ? plan.heads : 1,
                       k_heads = plan.packed ? plan.kv_heads : 1;
     if (from_end(q, 1) % q_heads != 0)
-        refuse_shape("query", q,
-                     "a multiple of " + number(q_heads) + " columns, one part per head");
+        refuse_shape("query", q, "a multiple of ", q_heads, " columns, one part per head");
     plan.d_k = from_end(q, 1) / q_heads;
     if (from_end(k, 1) != plan.d_k * k_heads)
-        refuse_shape("key", k,
-                     number(plan.d_k * k_heads) + " columns as in query " + shape_text(q));
+        refuse_shape("key", k, plan.d_k * k_heads, " columns as in query ", shape_text(q));
     if (from_end(v, 1) % k_heads != 0)
-        refuse_shape("value", v,
-                     "a multiple of " + number(k_heads) + " columns, one part a key head");
+        refuse_shape("value", v, "a multiple of ", k_heads, " columns, one part a key head");
     plan.d_v = from_end(v, 1) / k_heads;
     if (from_end(v, 2) != plan.kv_len)
-        refuse_shape("value", v, number(plan.kv_len) + " rows as in key " + shape_text(k));
+        refuse_shape("value", v, plan.kv_len, " rows as in key ", shape_text(k));
     for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
-        if (v[axis] != k[axis])
-            refuse_shape("value", v, "the leading axes of key " + shape_text(k));
+        if (v[axis] != k[axis]) refuse_shape("value", v, "the leading axes of key ", shape_text(k));
         const bool heads_axis = !plan.packed && axis + 3 == rank;
         if (!heads_axis && k[axis] != q[axis])
-            refuse_shape("key", k, "the batch of query " + shape_text(q));
+            refuse_shape("key", k, "the batch of query ", shape_text(q));
     }
     plan.d_in = plan.d_context = from_end(q, 1);
     if (row_of(s.mode).mechanism == Mechanism::linear && plan.kv_len != plan.q_len)
-        refuse_shape("key", k,
-                     number(plan.q_len) + " rows as in query " + shape_text(q) +
-                         ": every token has all three");
+        refuse_shape("key", k, plan.q_len, " rows as in query ", shape_text(q),
+                     ": every token has all three");
 }
 
 void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& plan) {
@@ -82,7 +72,7 @@ void read_layer_sizes(const Settings& s, const OperandShapes& operands, Plan& pl
     plan.shown.batched = x.size() == 3;
     plan.shown.with_heads = has_heads_axis(s);
     if (context.size() != x.size() || (plan.shown.batched && context[0] != x[0]))
-        refuse_shape("context", context, "the rank and batch of the input, " + shape_text(x));
+        refuse_shape("context", context, "the rank and batch of the input, ", shape_text(x));
     plan.batch = plan.shown.batched ? x[0] : 1;
     plan.q_len = from_end(x, 2);
     plan.kv_len = from_end(context, 2);
@@ -112,8 +102,7 @@ void read_cache_sizes(const OperandShapes& operands, Plan& plan) {
     if (k.empty() && v.empty()) return;
     for (const auto& [name, other, values] :
          {std::tuple("past_key", "past_value", &k), {"past_value", "past_key", &v}})
-        if (values->empty())
-            refuse(other, std::string("has no ") + name + " with it; expected both");
+        if (values->empty()) refuse(other, "has no ", name, " with it; expected both");
     plan.past_len = from_end(k, 2);
     check_cached("past_key", k, {plan.past_len, plan.d_k}, plan);
     check_cached("past_value", v, {plan.past_len, plan.d_v}, plan);
@@ -139,16 +128,14 @@ void check_gate_shape(const char* key, const Shape& shape, bool by_dimension, co
         (by_dimension && shape == with_columns(heads * plan.d_k)) ||
         (!has_columns_of_heads && shape == rows))
         return;
-    refuse_shape(key, shape,
-                 shape_text(with_columns(heads)) +
-                     (by_dimension ? " or " + shape_text(with_columns(heads * plan.d_k)) : ""));
+    refuse_shape(key, shape, shape_text(with_columns(heads)),
+                 (by_dimension ? " or " + shape_text(with_columns(heads * plan.d_k)) : ""));
 }
 
 void check_constants(const char* key, const std::vector<double>& constants, const Plan& plan) {
     if (constants.size() > 1 && constants.size() != plan.kv_heads)
-        refuse(key, number(constants.size()) + " constants; expected " +
-                        (plan.kv_heads == 1 ? "1" : "1 or " + number(plan.kv_heads)) +
-                        ", one per key head");
+        refuse(key, constants.size(), " constants; expected ", plan.kv_heads == 1 ? "" : "1 or ",
+               plan.kv_heads, ", one per key head");
 }
 
 void check_recurrence(const Settings& s, const OperandShapes& operands, const Plan& plan) {
@@ -179,14 +166,12 @@ void check_mask_shape(const Settings& s, const Shape& mask, const Plan& plan) {
     const bool is_of_entries = rank == 3 && mask[0] == plan.batch,
                is_of_all = rank == 3 && mask[0] == plan.batch * plan.heads;
     refuse_shape(
-        "mask", mask,
-        "a shape that broadcasts to (batch " + number(plan.batch) + ", heads " +
-            number(plan.heads) + ", q_len " + number(plan.q_len) + ", kv_len " +
-            number(plan.kv_len) + ")" +
-            (is_of_entries || is_of_all
-                 ? "; reshape it to " + shape_text(Shape{plan.batch, is_of_entries ? 1 : plan.heads,
-                                                         mask[1], mask[2]})
-                 : ""));
+        "mask", mask, "a shape that broadcasts to (batch ", plan.batch, ", heads ", plan.heads,
+        ", q_len ", plan.q_len, ", kv_len ", plan.kv_len, ")",
+        (is_of_entries || is_of_all
+             ? "; reshape it to " +
+                   shape_text(Shape{plan.batch, is_of_entries ? 1 : plan.heads, mask[1], mask[2]})
+             : ""));
 }
 
 void check_padding_shape(const Settings& s, const OperandShapes& operands, const Plan& plan) {
@@ -195,15 +180,15 @@ void check_padding_shape(const Settings& s, const OperandShapes& operands, const
     const bool fits = rank == 0 || (rank == 1 && plan.batch == 1 && padding[0] == plan.kv_len) ||
                       (rank == 2 && padding[0] == plan.batch && padding[1] == plan.kv_len);
     if (!fits)
-        refuse_shape("key_padding_mask", padding,
-                     "(batch " + number(plan.batch) + ", kv_len " + number(plan.kv_len) + ")");
+        refuse_shape("key_padding_mask", padding, "(batch ", plan.batch, ", kv_len ", plan.kv_len,
+                     ")");
     if (!s.kv_lengths.empty() && s.kv_lengths.size() != plan.batch)
-        refuse("kv_lengths", "lengths for " + number(s.kv_lengths.size()) +
-                                 " batch entries; expected " + number(plan.batch));
+        refuse("kv_lengths", "lengths for ", s.kv_lengths.size(), " batch entries; expected ",
+               plan.batch);
     for (std::uint64_t length : s.kv_lengths)
         if (length > plan.kv_len)
-            refuse("kv_lengths", "a length of " + std::to_string(length) + "; expected at most " +
-                                     number(plan.kv_len) + " keys");
+            refuse("kv_lengths", "a length of ", length, "; expected at most ", plan.kv_len,
+                   " keys");
 }
 
 }  // namespace
@@ -215,15 +200,13 @@ bool has_heads_axis(const Settings& s) {
 
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
-    const std::string remainder = " (remainder " + number(plan.heads % plan.kv_heads) + "); ";
+    const std::string remainder = joined_text(" (remainder ", plan.heads % plan.kv_heads, "); ");
     if (plan.heads % plan.kv_heads != 0 && !s.kv_heads && !plan.projects)
-        refuse("key", number(plan.heads) + " heads of queries are not a multiple of " +
-                          number(plan.kv_heads) + " heads of keys" + remainder +
-                          "expected operands (batch, heads, tokens, width)");
+        refuse("key", plan.heads, " heads of queries are not a multiple of ", plan.kv_heads,
+               " heads of keys", remainder, "expected operands (batch, heads, tokens, width)");
     if (plan.heads % plan.kv_heads != 0)
-        refuse("kv_heads", number(plan.heads) + " heads are not a multiple of " +
-                               number(plan.kv_heads) + remainder +
-                               "expected a divisor of the heads");
+        refuse("kv_heads", plan.heads, " heads are not a multiple of ", plan.kv_heads, remainder,
+               "expected a divisor of the heads");
     read_cache_sizes(operands, plan);
     check_recurrence(s, operands, plan);
     check_mask_shape(s, operands.mask, plan);

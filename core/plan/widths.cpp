@@ -12,14 +12,12 @@ namespace {
 /// init none: queries, keys and values are the input, which determines every width.
 void resolve_without_projections(Settings& s, std::size_t d_in, std::size_t d_context) {
     if (d_context != d_in)
-        refuse("init", "none has no projections to bring a context of " +
-                           std::to_string(d_context) + " columns to " + std::to_string(d_in) +
-                           "; expected a context of " + std::to_string(d_in) +
-                           " columns, or another --init");
+        refuse("init", "none has no projections to bring a context of ", d_context, " columns to ",
+               d_in, "; expected a context of ", d_in, " columns, or another --init");
     for (const auto& [name, width] : {std::pair("d_out", s.d_out), {"d_k", s.d_k}, {"d_v", s.d_v}})
         if (width.value_or(d_in) != d_in)
-            refuse(name, "--init none has no projections; expected " + std::to_string(d_in) +
-                             " (d_in), or another --init");
+            refuse(name, "--init none has no projections; expected ", d_in,
+                   " (d_in), or another --init");
     if (s.qkv_bias) refuse("qkv_bias", "--init none has no projections; expected --no-qkv-bias");
     if (s.out_proj.value_or(false))
         refuse("out_proj", "--init none has no projections; expected --no-out-proj");
@@ -33,8 +31,8 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     if (s.init == Init::none) {
         if (s.kv_heads.value_or(s.heads.value_or(1)) != s.heads.value_or(1))
             refuse("kv_heads",
-                   "--init none has no projections to fewer key heads; expected --kv-heads " +
-                       std::to_string(s.heads.value_or(1)));
+                   "--init none has no projections to fewer key heads; expected --kv-heads ",
+                   s.heads.value_or(1));
         resolve_without_projections(s, d_in, d_context);
     } else {
         const std::uint64_t d_out = s.d_out.value_or(d_in);
@@ -54,9 +52,9 @@ void resolve_drawn_widths(Settings& s, std::size_t d_in, std::size_t d_context, 
     // Without an output projection the context vectors are weighted sums of the values.
     if (!*s.out_proj && s.d_out.value_or(*s.d_v) != *s.d_v)
         refuse("d_out",
-               "there is no output projection, so the context vectors are as wide as the "
-               "values; expected " +
-                   std::to_string(*s.d_v) + " (d_v)");
+               "there is no output projection, so the context vectors are as wide as the values; "
+               "expected ",
+               *s.d_v, " (d_v)");
     s.d_out = s.d_out.value_or(*s.out_proj ? d_in : *s.d_v);
 }
 
@@ -69,16 +67,14 @@ void check_mha(const Settings& s, std::size_t d_in, std::size_t d_context) {
     if (!*s.out_proj)
         refuse("out_proj", "--init mha always has an output projection; expected --out-proj");
     if (*s.kv_heads != *s.heads)
-        refuse("kv_heads",
-               "--init mha has no grouped heads; expected --kv-heads " + std::to_string(*s.heads));
+        refuse("kv_heads", "--init mha has no grouped heads; expected --kv-heads ", *s.heads);
     for (const auto& [name, width] : {std::pair("d_out", *s.d_out),
                                       {"d_k", *s.d_k},
                                       {"d_v", *s.d_v},
                                       {"context", std::uint64_t{d_context}}})
         if (width != d_in)
-            refuse(name, "a width of " + std::to_string(width) +
-                             ", but --init mha has one; expected " + std::to_string(d_in) +
-                             " (d_in)");
+            refuse(name, "a width of ", width, ", but --init mha has one; expected ", d_in,
+                   " (d_in)");
 }
 
 /// Heads divide the widths of queries, keys and values. W_out may give any number of columns. `d_k`
@@ -87,17 +83,14 @@ void check_heads(const Settings& s, const char* d_k, const char* d_v) {
     const std::uint64_t heads = s.heads.value_or(1);
     if (s.style == Style::wrapper) {
         if (*s.kv_heads != heads)
-            refuse("kv_heads", "--style wrapper has no grouped heads; expected --kv-heads " +
-                                   std::to_string(heads));
+            refuse("kv_heads", "--style wrapper has no grouped heads; expected --kv-heads ", heads);
         return;
     }
     for (const auto& [flag, width] : {std::pair(d_k, *s.d_k), {d_v, *s.d_v}})
         if (width % heads != 0)
-            refuse("heads", std::string(flag) + " " + std::to_string(width) +
-                                " is not a multiple of " + std::to_string(heads) + " (remainder " +
-                                std::to_string(width % heads) + "); expected --heads " +
-                                nearest_divisors(width, heads) + ", or " + flag + " " +
-                                nearest_multiples(width, heads));
+            refuse("heads", flag, " ", width, " is not a multiple of ", heads, " (remainder ",
+                   width % heads, "); expected --heads ", nearest_divisors(width, heads), ", or ",
+                   flag, " ", nearest_multiples(width, heads));
 }
 
 }  // namespace
@@ -105,16 +98,14 @@ void check_heads(const Settings& s, const char* d_k, const char* d_v) {
 void resolve_widths(Settings& s, const OperandShapes& operands) {
     const std::size_t d_in = operands.inputs.back();
     if (operands.norm.value_or(d_in) != d_in)
-        throw SettingError(ErrorKind::shape, "inputs",
-                           std::to_string(d_in) + " columns; expected " +
-                               std::to_string(*operands.norm) +
-                               " as the norm before the layer has");
+        throw SettingError(ErrorKind::shape, "inputs", d_in, " columns; expected ", *operands.norm,
+                           " as the norm before the layer has");
     const std::size_t d_context = row_of(s.mode).context ? operands.context.back() : d_in;
     if (operands.weights) resolve_given_weights(s, *operands.weights, d_in, d_context);
     if (row_of(s.mode).heads_axis == HeadsAxis::always) s.heads = s.heads.value_or(1);
     if (s.heads.value_or(1) != 1 && !has_heads_axis(s))
-        refuse("heads", "mode " + std::string(row_of(s.mode).name) +
-                            " has one head; expected attn multihead or attn cross");
+        refuse("heads", "mode ", row_of(s.mode).name,
+               " has one head; expected attn multihead or attn cross");
     if (s.kv_heads && !s.heads) refuse("kv_heads", "requires --heads");
     const char *const d_k = s.d_k ? "--d-k" : "--d-out", *const d_v = s.d_v ? "--d-v" : "--d-out";
     resolve_drawn_widths(s, d_in, d_context, operands.weights.has_value());

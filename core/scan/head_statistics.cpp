@@ -27,21 +27,13 @@ double row_previous(const WeightRow& row) {
     return row.query != 0 && row.tokens.counts(row.query - 1) ? row.weights[row.query - 1] : 0;
 }
 
-/// Keys whose previous token is the query's.
-double row_induction(const WeightRow& row) {
+/// Keys so many tokens after earlier ones that are the query's.
+template <std::size_t after>
+double row_repetition(const WeightRow& row) {
     double sum = 0;
     for (std::size_t k = row.tokens.same_before(row.query); k != ScannedTokens::none;
          k = row.tokens.same_before(k))
-        if (row.tokens.counts(k + 1)) sum += row.weights[k + 1];
-    return sum;
-}
-
-/// Keys with the query's token before it.
-double row_duplicate(const WeightRow& row) {
-    double sum = 0;
-    for (std::size_t k = row.tokens.same_before(row.query); k != ScannedTokens::none;
-         k = row.tokens.same_before(k))
-        sum += row.weights[k];
+        if (row.tokens.counts(k + after)) sum += row.weights[k + after];
     return sum;
 }
 
@@ -56,17 +48,18 @@ double row_distance(const WeightRow& row) {
 
 constexpr Bins of_quarters{.bits = 2}, of_parts{.bits = 6}, of_half_octaves{.is_logarithmic = true};
 
-constexpr HeadStatistic all_head_statistics[] = {{"entropy", of_quarters, false, row_entropy},
-                                                 {"sink", of_parts, false, row_sink},
-                                                 {"previous_token", of_parts, false, row_previous},
-                                                 {"induction", of_parts, true, row_induction},
-                                                 {"duplicate_token", of_parts, true, row_duplicate},
-                                                 {"distance", of_half_octaves, false, row_distance},
-                                                 {"key_mass", of_half_octaves, false, nullptr}};
+constexpr HeadStatistic all_head_statistics[] = {
+    {"entropy", of_quarters, false, row_entropy},
+    {"sink", of_parts, false, row_sink},
+    {"previous_token", of_parts, false, row_previous},
+    {"induction", of_parts, true, row_repetition<1>},
+    {"duplicate_token", of_parts, true, row_repetition<0>},
+    {"distance", of_half_octaves, false, row_distance},
+    {"key_mass", of_half_octaves, false, nullptr}};
 
 [[noreturn]] void fail_beyond(const std::string& place, std::string_view name) {
-    throw Error(ErrorKind::input, place,
-                std::string(name) + " exceeds the range of its sums; expected fewer tokens");
+    throw Error(ErrorKind::input, place, name,
+                " exceeds the range of its sums; expected fewer tokens");
 }
 
 void add_value(double value, const HeadStatistic& statistic, FixedSums& sums,
@@ -113,9 +106,8 @@ void add_statistics(std::span<const T> weights, const ScannedTokens& tokens, con
             mass[k] += row[k];
         }
         if (!std::isfinite(total))
-            throw Error(ErrorKind::input, place,
-                        "a weight of query " + std::to_string(q) +
-                            " is not a finite number; expected finite parameters");
+            throw Error(ErrorKind::input, place, "a weight of query ", q,
+                        " is not a finite number; expected finite parameters");
         if (total == 0) continue;
         const WeightRow view{row, q, tokens};
         for (std::size_t i = 0; i < sums.size(); ++i)

@@ -124,6 +124,10 @@ std::string fixed_text(double value, int decimals) {
     return text_of(value, std::chars_format::fixed, decimals);
 }
 
+std::string general_text(double value, int digits) {
+    return text_of(value, std::chars_format::general, digits);
+}
+
 // Giulietti, "The Schubfach way to render doubles" (2020), figure 4, for float32: with 10^k just
 // below the distance of neighbouring numbers, there is a multiple of 10^(k+1) or else of 10^k
 // between the midpoints to the neighbours, and three products of 96 bits determine both.

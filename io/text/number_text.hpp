@@ -42,6 +42,9 @@ std::string scientific_text(double value, int decimals);
 /// Python's '{:.{decimals}f}', nan and inf included.
 std::string fixed_text(double value, int decimals);
 
+/// C's "%.{digits}g" of a number that is not NaN.
+std::string general_text(double value, int digits = 3);
+
 /// The number that the whole text is, as std::from_chars reads it, or nothing. `base`: that of an
 /// integer, if it is not 10.
 template <class T, class... Base>

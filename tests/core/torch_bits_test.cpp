@@ -68,7 +68,7 @@ struct Rows {
         call.key = call.value = keys;
         Array<double> allowed = kept;
         allowed.reshape({1, kept.size()});
-        if (masked) call.mask.add(BooleanRule(allowed, true));
+        if (masked) call.mask.add(BroadcastRule(allowed, true));
         return call;
     }
 

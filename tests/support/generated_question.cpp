@@ -157,7 +157,7 @@ void draw_masks(GeneratedQuestion<T>& question, Dice& dice, std::ostream& words)
         question.keep = Array<double>::from_shape({q_len, kv_len});
         const std::size_t masked_of_8 = dice.size(0, 8);
         for (double& kept : *question.keep) kept = dice.size(1, 8) > masked_of_8 ? 1 : 0;
-        call.mask.add(BooleanRule(*question.keep, true));
+        call.mask.add(BroadcastRule(*question.keep, true));
         words << " boolean " << masked_of_8 << "/8";
     }
     for (std::size_t i = dice.one_in(3) ? dice.size(1, 2) : 0; i != 0; --i)
