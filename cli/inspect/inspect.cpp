@@ -64,9 +64,8 @@ std::string kind_of_object(const io::JsonDocument& document) {
     if (schema != nullptr) {
         std::string kind = kind_of_schema(document.read_value(*schema));
         if (kind.empty())
-            throw Error(ErrorKind::input, document.place(*schema),
-                        "unknown schema; expected \"" + std::string(schemas::result) +
-                            "\" or another of attn's");
+            throw Error(ErrorKind::input, document.place(*schema), "unknown schema; expected \"",
+                        schemas::result, "\" or another of attn's");
         return kind;
     }
     if (document.find("error") != nullptr) return "error";
@@ -142,8 +141,8 @@ public:
             inspect_model(found_, all, is_lasting ? path.file : "", path.array, request_.layer);
         }
         if (found_["model"].is_null() && request_.layer)
-            throw Error(ErrorKind::usage, "--layer",
-                        file.name + " holds no layers of a model; expected no such flag");
+            throw Error(ErrorKind::usage, "--layer", file.name,
+                        " holds no layers of a model; expected no such flag");
         if (found_["model"].is_null() && !file.array.empty()) pick(file);
         found_["members"] = std::move(members_);
         for (const io::StoredArray& array : arrays_) {
@@ -320,9 +319,8 @@ private:
         std::erase_if(arrays_,
                       [&](const io::StoredArray& array) { return array.name != file.array; });
         if (arrays_.empty())
-            throw Error(ErrorKind::input, file.name,
-                        "has no array \"" + io::one_line(io::shortened(file.array)) +
-                            "\"; there are " + list);
+            throw Error(ErrorKind::input, file.name, "has no array \"",
+                        io::one_line(io::shortened(file.array)), "\"; there are ", list);
         found_["kind"] = "array";
     }
 

@@ -86,7 +86,7 @@ private:
         const auto chosen = std::find_if(layers_.begin(), layers_.end(), fits);
         if (chosen != layers_.end()) return *chosen;
         io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // lists the layers
-        throw Error(ErrorKind::usage, "--layer", "no such layer in " + file_.name);
+        throw Error(ErrorKind::usage, "--layer", "no such layer in ", file_.name);
     }
 
     /// What the names and shapes determine.
@@ -194,9 +194,8 @@ void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::s
     if (const io::OpenModel* const decoder = opened.decoder())
         count = std::max(count, decoder->specify(1).layers);
     if (number.value_or(0) >= count)
-        throw Error(
-            ErrorKind::usage, "--layer " + std::to_string(*number),
-            "no such layer in " + file.name + "; expected 0 to " + std::to_string(count - 1));
+        throw Error(ErrorKind::usage, "--layer " + std::to_string(*number), "no such layer in ",
+                    file.name, "; expected 0 to ", count - 1);
     const auto layer = static_cast<std::size_t>(number.value_or(0));
     std::vector<std::size_t> layers(count);
     std::iota(layers.begin(), layers.end(), std::size_t{0});
@@ -208,8 +207,8 @@ void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::s
         tensors.push_back(array.name);
     }
     if (!model.contains("dtype"))
-        throw Error(ErrorKind::input, file.name,
-                    "no tensor of layer " + std::to_string(layer) + "; expected its tensors");
+        throw Error(ErrorKind::input, file.name, "no tensor of layer ", layer,
+                    "; expected its tensors");
     if (layer < spec.layers) {
         spec.block(layer);  // refuses a layer that is not computed
         add_attention(opened, layer, model);

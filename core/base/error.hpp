@@ -3,18 +3,35 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace attn {
 
+/// The parts one after the other; integers in decimal digits.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+    std::string text;
+    const auto append = [&text]<class Part>(const Part& part) {
+        if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>)
+            text += std::to_string(part);
+        else
+            text += part;
+    };
+    (append(parts), ...);
+    return text;
+}
+
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
 /// An error that the user can fix. `where()` is a flag or a location in a file; `what()` is "what
-/// was found; what was expected".
+/// was found; what was expected", of parts as those of `concat`.
 class Error : public std::runtime_error {
 public:
-    Error(ErrorKind kind, std::string where, const std::string& message)
-        : std::runtime_error(without_zeros(message)), kind_(kind), where_(std::move(where)) {}
+    template <class... Parts>
+    Error(ErrorKind kind, std::string where, const Parts&... message)
+        : std::runtime_error(without_zeros(concat(message...))), kind_(kind),
+          where_(std::move(where)) {}
 
     ErrorKind kind() const noexcept { return kind_; }
     const std::string& where() const noexcept { return where_; }

@@ -97,8 +97,7 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (Inflater::starts_as_gzip(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
         bytes->decompress(check);
     if (bytes->size_ == 0 && access.expected != nullptr)
-        throw Error(ErrorKind::input, bytes->name_,
-                    std::string("is empty; expected ") + access.expected);
+        throw Error(ErrorKind::input, bytes->name_, "is empty; expected ", access.expected);
     return bytes;
 }
 

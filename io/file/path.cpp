@@ -40,9 +40,8 @@ std::string snapshot_of(const std::string& folder) {
          it.increment(error))
         if (is_folder(it->path().string())) found.push_back(it->path().string());
     if (found.size() == 1) return found.front();
-    throw Error(ErrorKind::io, folder,
-                "has " + std::to_string(found.size()) +
-                    " snapshots; expected one, or the path of one of them");
+    throw Error(ErrorKind::io, folder, "has ", found.size(),
+                " snapshots; expected one, or the path of one of them");
 }
 
 }  // namespace

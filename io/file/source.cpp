@@ -50,7 +50,7 @@ std::string encoding_of(std::string_view text) {
 Source checked(Source source, const char* expected) {
     if (source.first_line == 1) source.text = without_byte_order_mark(source.text);
     if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-        throw Error(ErrorKind::input, source.name, std::string("is empty; expected ") + expected);
+        throw Error(ErrorKind::input, source.name, "is empty; expected ", expected);
     const std::size_t bad = find_invalid_utf8(source.text);
     if (bad != std::string_view::npos)
         throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");

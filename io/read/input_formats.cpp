@@ -54,9 +54,7 @@ std::string suffix_inside(const std::string& path) {
 }
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
-    throw Error(kind, name,
-                "is " + std::string(row.what) + ", which attn cannot read; expected " +
-                    std::string(row.way));
+    throw Error(kind, name, "is ", row.what, ", which attn cannot read; expected ", row.way);
 }
 
 const UnreadFormat* unread_format_of(const std::string& path) {
@@ -83,14 +81,14 @@ bool starts_with_bracket(std::string_view text) {
 }
 
 [[noreturn]] void fail_to_choose(const std::string& place, const std::string& list) {
-    throw Error(ErrorKind::input, place,
-                "several arrays: " + list + "; expected one, named as in " + place + ":NAME");
+    throw Error(ErrorKind::input, place, "several arrays: ", list, "; expected one, named as in ",
+                place, ":NAME");
 }
 
 [[noreturn]] void refuse_name(const InputFile& file) {
-    throw Error(
-        ErrorKind::input, file.name,
-        "holds one array without a name; expected no \":" + one_line(shortened(file.array)) + "\"");
+    throw Error(ErrorKind::input, file.name,
+                "holds one array without a name; expected no \":", one_line(shortened(file.array)),
+                "\"");
 }
 
 NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
@@ -140,10 +138,9 @@ const StoredArray& stored_array(const InputFile& file) {
         std::vector<std::string> names;
         for (const StoredArray& array : all.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(file.array, names);
-        throw Error(ErrorKind::input, file.name,
-                    "has no array " + quoted_name(file.array) + "; " +
-                        (near.empty() ? "there are " + list_of(all.arrays)
-                                      : "did you mean " + one_line(shortened(near)) + "?"));
+        throw Error(ErrorKind::input, file.name, "has no array ", quoted_name(file.array), "; ",
+                    near.empty() ? "there are " + list_of(all.arrays)
+                                 : "did you mean " + one_line(shortened(near)) + "?");
     }
     if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
     return all.arrays.front();

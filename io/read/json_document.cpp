@@ -245,8 +245,8 @@ nlohmann::json JsonDocument::read_values() const {
 
 void JsonDocument::require_end(JsonCursor& cursor) const {
     if (cursor.peek() == '\0' && cursor.is_at_end()) return;
-    cursor.fail(std::string("the end of the text") +
-                (cursor.peek() == '{' ? ", or attn batch for several requests" : ""));
+    cursor.fail("the end of the text",
+                cursor.peek() == '{' ? ", or attn batch for several requests" : "");
 }
 
 /// "key": value, ... between braces.
@@ -275,11 +275,10 @@ void JsonDocument::read_members(JsonCursor& cursor) {
         const auto plain_key = plain_text(key);
         member.key = plain_key ? *plain_key : parse(key, member.key_offset).get<std::string>();
         if (members_.size() == max_json_keys)
-            cursor.fail(member.key_offset,
-                        "more than " + std::to_string(max_json_keys) + " keys; expected fewer");
+            cursor.fail(member.key_offset, "more than ", max_json_keys, " keys; expected fewer");
         if (is_known(member.key))
-            cursor.fail(member.key_offset, "the key \"" + shortened(member.key) +
-                                               "\" appears twice; expected it once");
+            cursor.fail(member.key_offset, "the key \"", shortened(member.key),
+                        "\" appears twice; expected it once");
         if (!cursor.take(':')) cursor.fail("':'");
         const char first = cursor.peek();
         member.begin = cursor.at();
@@ -300,8 +299,8 @@ void JsonDocument::read_members(JsonCursor& cursor) {
 
 void JsonDocument::check_values(std::string_view value, std::size_t at) const {
     if (has_too_many_values(value))
-        JsonCursor(source_).fail(at, "more than " + std::to_string(max_json_values) +
-                                         " values in a list or object; expected fewer");
+        JsonCursor(source_).fail(at, "more than ", max_json_values,
+                                 " values in a list or object; expected fewer");
 }
 
 /// `at`: where the text is in the source.

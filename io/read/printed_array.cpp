@@ -67,9 +67,9 @@ public:
             const std::size_t end = begin != 0 ? skip_closing(text_, at_) : at_;
             name = is_named && end != text_.npos ? name_at(text_, end) : "";
             if (end == text_.npos || (name.empty() && skip_space(text_, end) != text_.size()))
-                fail("found " + excerpt(text_, skip_space(text_, at_)) +
-                     " after a printed array; expected its end, and " +
-                     (is_named ? "a name above each" : "one") + " array in the file");
+                fail("found ", excerpt(text_, skip_space(text_, at_)),
+                     " after a printed array; expected its end, and ",
+                     is_named ? "a name above each" : "one", " array in the file");
             leave_out_to(end);
             if (!name.empty()) json_ += ',';
         } while (!name.empty());
@@ -94,8 +94,9 @@ private:
         for (; at_ < end; ++at_) json_ += text_[at_] == '\n' ? '\n' : ' ';
     }
 
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, source_.place(at_), message);
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, source_.place(at_), message...);
     }
 
     void take_token(std::size_t& depth) {
@@ -137,7 +138,7 @@ private:
         if (length == 0) length = take_number(rest);
         const char after = length < rest.size() ? rest[length] : ' ';
         if (length == 0 || std::string_view(" \t\r\n,]").find(after) == std::string_view::npos)
-            fail("found " + excerpt(text_, at_) + " in a printed array; expected a number");
+            fail("found ", excerpt(text_, at_), " in a printed array; expected a number");
         at_ += length;
     }
 

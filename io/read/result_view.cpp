@@ -223,8 +223,8 @@ void ResultView::find_arrays() {
         if (is_array && entries.empty())
             add_array({member.key, dtype_, nullptr, member});
         else if (find_array(member.key) && head_.has_layout())
-            throw Error(ErrorKind::input, file_.place,
-                        member.key + " is not an array; expected the array of a result");
+            throw Error(ErrorKind::input, file_.place, member.key,
+                        " is not an array; expected the array of a result");
     }
 }
 
@@ -316,9 +316,8 @@ std::vector<InputFile> open_results(const std::string& path, FailedRecords faile
     }
     for_each_line(*file.source, [&](Source line) {
         if (results.size() == max_results)
-            throw Error(ErrorKind::input, file.name,
-                        "holds more than " + std::to_string(max_results) +
-                            " results; expected fewer, as head -n takes them");
+            throw Error(ErrorKind::input, file.name, "holds more than ", max_results,
+                        " results; expected fewer, as head -n takes them");
         line.memory = file.source->memory;
         results.push_back(input_file_of_line(std::move(line)));
         results.back().array = file.array;
@@ -336,9 +335,8 @@ InputFile open_result(const std::string& path) {
 }
 
 void refuse_several(const std::string& name, std::size_t results) {
-    throw Error(ErrorKind::input, name,
-                "holds " + std::to_string(results) +
-                    " results; expected one, as jq or sed -n 2p takes it from the others");
+    throw Error(ErrorKind::input, name, "holds ", results,
+                " results; expected one, as jq or sed -n 2p takes it from the others");
 }
 
 }  // namespace attn::io

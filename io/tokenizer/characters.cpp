@@ -300,8 +300,8 @@ Charsmap::Charsmap(const std::string& bytes, const Setting& setting) {
     if (bytes.size() < 4) setting.fail("has fewer than 4 bytes; expected a trie and its texts");
     const std::size_t size = number_at(bytes, 0, 4);
     if (size > bytes.size() - 4 || size % 4 != 0)
-        setting.fail("has " + std::to_string(bytes.size() - 4) + " bytes; expected a trie of " +
-                     std::to_string(size) + " bytes, as its start says");
+        setting.fail("has ", bytes.size() - 4, " bytes; expected a trie of ", size,
+                     " bytes, as its start says");
     for (std::size_t at = 4; at < 4 + size; at += 4)
         units_.push_back(static_cast<std::uint32_t>(number_at(bytes, at, 4)));
     texts_ = bytes.substr(4 + size);

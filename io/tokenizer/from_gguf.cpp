@@ -100,8 +100,8 @@ public:
         const std::string model = value("model").string();
         const bool is_bert = model == "bert";
         if (model != "llama" && model != "gpt2" && model != "t5" && !is_bert)
-            throw Error(ErrorKind::unsupported, value("model").place(),
-                        quoted_name(model) + " is not supported; expected llama, gpt2, bert or t5");
+            throw Error(ErrorKind::unsupported, value("model").place(), quoted_name(model),
+                        " is not supported; expected llama, gpt2, bert or t5");
         read_tokens(is_bert);
         if (is_bert) {
             read_word_pieces();
@@ -164,8 +164,7 @@ private:
     std::vector<Setting> for_tokens(const std::string& key) const {
         std::vector<Setting> items = value(key).items();
         if (items.size() != count_)
-            value(key).fail("has " + std::to_string(items.size()) + " items; expected " +
-                            std::to_string(count_) + ", one per token");
+            value(key).fail("has ", items.size(), " items; expected ", count_, ", one per token");
         return items;
     }
 
@@ -281,9 +280,8 @@ private:
         for (const SplitRule& rule : split_rules())
             if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
         if (found == nullptr)
-            throw Error(
-                ErrorKind::unsupported, value("pre").place(),
-                quoted_name(name) + " is not supported; expected one of " + names_of_rules());
+            throw Error(ErrorKind::unsupported, value("pre").place(), quoted_name(name),
+                        " is not supported; expected one of ", names_of_rules());
         nlohmann::json steps = nlohmann::json::array();
         for (const std::string_view expression : found->expressions)
             steps.push_back({{"type", "Split"},
@@ -309,7 +307,7 @@ private:
         const auto id_of = [&](const std::string& piece) {
             const auto found = pieces_->find(piece);
             if (!found)
-                item.fail(quoted_name(piece) +
+                item.fail(quoted_name(piece),
                           " is not among tokenizer.ggml.tokens; expected it there");
             return *found;
         };

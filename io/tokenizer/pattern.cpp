@@ -72,9 +72,8 @@ Pattern Pattern::regex(std::string_view expression, const std::string& place) {
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK,
         &error, &offset, context.get()));
     if (compiled->code == nullptr)
-        throw Error(ErrorKind::input, place,
-                    "is not a regular expression that can be used (" + message_of(error) +
-                        "): " + one_line(shortened(std::string(expression))));
+        throw Error(ErrorKind::input, place, "is not a regular expression that can be used (",
+                    message_of(error), "): ", one_line(shortened(std::string(expression))));
     Pattern pattern;
     pattern.place_ = place;
     pattern.compiled_ = std::move(compiled);
@@ -118,10 +117,9 @@ Matches Pattern::find(std::string_view text) const {
                         text.size(), from, PCRE2_NO_UTF_CHECK, found.get(), context.get());
         if (count == PCRE2_ERROR_NOMATCH) break;
         if (count < 0 || std::chrono::steady_clock::now() - begin > max_time)
-            throw Error(ErrorKind::input, place_,
-                        "takes too long on this text" +
-                            (count < 0 ? " (" + message_of(count) + ")" : std::string()) +
-                            "; expected a regular expression that takes fewer steps");
+            throw Error(ErrorKind::input, place_, "takes too long on this text",
+                        count < 0 ? " (" + message_of(count) + ")" : std::string(),
+                        "; expected a regular expression that takes fewer steps");
         const bool is_empty = bounds[0] >= bounds[1];
         if (is_empty && !matches.empty() && bounds[0] <= end) {
             // An empty match does not follow a match directly.
@@ -160,10 +158,10 @@ Behavior read_behavior(const Setting& setting) {
         {"Contiguous", Behavior::contiguous}};
     const auto found = names.find(setting.string());
     if (found == names.end())
-        throw Error(ErrorKind::unsupported, setting.place(),
-                    "is \"" + one_line(shortened(setting.string())) +
-                        "\"; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or "
-                        "Contiguous");
+        throw Error(ErrorKind::unsupported, setting.place(), "is \"",
+                    one_line(shortened(setting.string())),
+                    "\"; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or "
+                    "Contiguous");
     return found->second;
 }
 

@@ -20,9 +20,8 @@ std::uint64_t head_of(std::string_view text) {
 
 void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place) {
     if (piece.size() > longest_piece)
-        throw Error(ErrorKind::input, place(),
-                    "a piece of more than 16 KiB at id " + std::to_string(id) +
-                        "; expected the pieces of a tokenizer");
+        throw Error(ErrorKind::input, place(), "a piece of more than 16 KiB at id ", id,
+                    "; expected the pieces of a tokenizer");
     entries_.push_back(
         {text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});
     text_ += piece;

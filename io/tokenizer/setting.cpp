@@ -11,20 +11,15 @@
 
 namespace attn::io {
 
-void Setting::fail(const std::string& message) const {
-    throw Error(ErrorKind::input, place_, message);
-}
-
 bool Setting::has(const char* key) const {
     const auto found = value_->find(key);
     return found != value_->end() && !found->is_null();
 }
 
 Setting Setting::at(const char* key) const {
-    if (!value_->is_object())
-        fail("is not an object; expected one with \"" + std::string(key) + "\"");
+    if (!value_->is_object()) fail("is not an object; expected one with \"", key, "\"");
     const auto found = value_->find(key);
-    if (found == value_->end()) fail("has no member \"" + std::string(key) + "\"; expected it");
+    if (found == value_->end()) fail("has no member \"", key, "\"; expected it");
     return {*found, place_ + "/" + key};
 }
 
@@ -49,7 +44,7 @@ bool Setting::boolean() const {
 
 std::uint64_t Setting::whole(std::uint64_t most) const {
     if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > most)
-        fail("is not an integer from 0 to " + std::to_string(most) + "; expected one");
+        fail("is not an integer from 0 to ", most, "; expected one");
     return value_->get<std::uint64_t>();
 }
 
@@ -82,7 +77,7 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
         if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
         const std::string known = comma_list(keys);
         throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
-                    "unknown setting; expected " + (known.empty() ? "none" : "one of " + known));
+                    "unknown setting; expected ", known.empty() ? "none" : "one of " + known);
     }
 }
 
@@ -91,18 +86,15 @@ std::string Setting::type() const {
 }
 
 void Setting::fail_type(std::string_view supported) const {
-    throw Error(
-        ErrorKind::unsupported, place_ + "/type",
-        quoted_name(type()) + " is not supported; expected one of " + std::string(supported));
+    throw Error(ErrorKind::unsupported, place_ + "/type", quoted_name(type()),
+                " is not supported; expected one of ", supported);
 }
 
 void require_size(std::size_t size, std::size_t most) {
     if (size <= most) return;
-    throw Error(ErrorKind::input, "text",
-                "the steps of the tokenizer make more than " + std::to_string(most) +
-                    " bytes or tokens of it; expected at most " + std::to_string(most_made_of(0)) +
-                    ", and " + std::to_string(most_made_of(1) - most_made_of(0)) +
-                    " more for each");
+    throw Error(ErrorKind::input, "text", "the steps of the tokenizer make more than ", most,
+                " bytes or tokens of it; expected at most ", most_made_of(0), ", and ",
+                most_made_of(1) - most_made_of(0), " more for each");
 }
 
 void PartBuilder::append(char32_t code, bool at_start) {

@@ -24,9 +24,8 @@ bool is_word_at(std::string_view text) {
 Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) const {
     const std::size_t bad = find_invalid_utf8(text);
     if (bad != std::string_view::npos)
-        throw Error(ErrorKind::input, "text",
-                    "byte " + std::to_string(bad) + " is not UTF-8: " + excerpt(text, bad) +
-                        "; expected UTF-8");
+        throw Error(ErrorKind::input, "text", "byte ", bad, " is not UTF-8: ", excerpt(text, bad),
+                    "; expected UTF-8");
     std::vector<TextPart> words = added->split(text, normalizer);
     if (pre_tokenizer) pre_tokenizer(words);
     std::vector<Token> tokens;
@@ -68,8 +67,8 @@ TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pai
 std::string Tokenizer::piece(std::uint32_t id) const {
     if (const AddedToken* token = parts_->added->find(id)) return token->content;
     if (const auto found = parts_->model->pieces().piece(id)) return std::string(*found);
-    throw Error(ErrorKind::input, "id " + std::to_string(id),
-                "is not in the vocabulary of " + parts_->place + "; expected one of its ids");
+    throw Error(ErrorKind::input, "id " + std::to_string(id), "is not in the vocabulary of ",
+                parts_->place, "; expected one of its ids");
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {

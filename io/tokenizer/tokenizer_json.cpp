@@ -71,8 +71,9 @@ public:
 private:
     std::string place_of(const std::string& pointer) const { return source_.name + ": " + pointer; }
 
-    [[noreturn]] void fail(const std::string& pointer, const std::string& message) const {
-        throw Error(ErrorKind::input, place_of(pointer), message);
+    template <class... Parts>
+    [[noreturn]] void fail(const std::string& pointer, const Parts&... message) const {
+        throw Error(ErrorKind::input, place_of(pointer), message...);
     }
 
     void check_keys() const {
@@ -135,9 +136,9 @@ private:
             const std::string_view text = vocabulary.text(piece);
             const auto id = number_of_text<std::uint32_t>(text);
             if (!id || *id > highest_id)
-                throw Error(ErrorKind::input, vocabulary.place(piece),
-                            "is not an id, " + one_line(shortened(std::string(text))) +
-                                "; expected an integer from 0 to " + std::to_string(highest_id));
+                throw Error(ErrorKind::input, vocabulary.place(piece), "is not an id, ",
+                            one_line(shortened(std::string(text))),
+                            "; expected an integer from 0 to ", highest_id);
             pieces_->add(*id, piece.key, [&] { return vocabulary.place(piece); });
         }
         pieces_->finish();
@@ -145,11 +146,12 @@ private:
 
     std::uint32_t id_of(std::string_view piece, std::size_t merge) const {
         if (const auto id = pieces_->find(piece)) return *id;
-        fail_merge(merge, quoted_name(piece) + " is not in the vocabulary; expected it there");
+        fail_merge(merge, quoted_name(piece), " is not in the vocabulary; expected it there");
     }
 
-    [[noreturn]] void fail_merge(std::size_t number, const std::string& message) const {
-        fail("/model/merges/" + std::to_string(number), message);
+    template <class... Parts>
+    [[noreturn]] void fail_merge(std::size_t number, const Parts&... message) const {
+        fail(concat("/model/merges/", number), message...);
     }
 
     /// Of "a b", or ["a", "b"]. Locations are made for errors alone: there are hundreds of

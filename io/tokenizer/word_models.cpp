@@ -167,8 +167,8 @@ private:
 
 void fail_unknown_token(const std::string& place, const std::string& unknown) {
     throw Error(ErrorKind::input, place,
-                "a word is unknown, and the vocabulary does not have unk_token, " +
-                    quoted_name(unknown) + "; expected it there");
+                "a word is unknown, and the vocabulary does not have unk_token, ",
+                quoted_name(unknown), "; expected it there");
 }
 
 WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings) {

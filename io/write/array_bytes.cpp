@@ -138,10 +138,9 @@ std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto number = static_cast<double>(values.data()[i]);
         if (type.is_integer() && std::isnan(number))
-            throw SettingError(ErrorKind::input, "store",
-                               name + index_text(i, values.shape()) +
-                                   " is NaN, which no integer holds; expected float16 or "
-                                   "bfloat16, or --emit with other arrays");
+            throw SettingError(ErrorKind::input, "store", name, index_text(i, values.shape()),
+                               " is NaN, which no integer holds; expected float16 or "
+                               "bfloat16, or --emit with other arrays");
         if (stored(number, type).saturated) ++count;
     }
     return count;

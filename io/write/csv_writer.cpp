@@ -50,9 +50,9 @@ bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
 void refuse_zeros(std::span<const std::string> labels) {
     for (const std::string& label : labels)
         if (label.find('\0') != std::string::npos)
-            throw Error(ErrorKind::input, "label " + std::to_string(&label - labels.data()),
-                        "'" + shortened(label) +
-                            "' holds U+0000, which text may not; expected another label or format");
+            throw Error(ErrorKind::input, "label " + std::to_string(&label - labels.data()), "'",
+                        shortened(label),
+                        "' holds U+0000, which text may not; expected another label or format");
 }
 
 /// A label as the text of a field. A field ends with its line, so line breaks are escaped.

@@ -138,11 +138,9 @@ void write_macros(Output& out, const std::string& name, const WordType& words,
 void check_widths(const Report& report, const std::vector<WordType>& types) {
     for (std::size_t i = 1; i < types.size(); ++i)
         if (types[i].width != types[0].width)
-            throw SettingError(ErrorKind::usage, "emit",
-                               report.arrays[0].name + " has words of " +
-                                   std::to_string(types[0].width) + " bits and " +
-                                   report.arrays[i].name + " of " + std::to_string(types[i].width) +
-                                   "; expected arrays of one width");
+            throw SettingError(ErrorKind::usage, "emit", report.arrays[0].name, " has words of ",
+                               types[0].width, " bits and ", report.arrays[i].name, " of ",
+                               types[i].width, "; expected arrays of one width");
 }
 
 RowFormat row_format_of_words(const WordType& words) {
