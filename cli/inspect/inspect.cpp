@@ -49,7 +49,7 @@ std::string kind_of_schema(const nlohmann::json& schema) {
 bool is_request_key(const std::string& key) {
     static constexpr std::array<std::string_view, 2> other_keys{"mode", "inputs"};
     const Option* option = find_option(key);
-    return std::find(other_keys.begin(), other_keys.end(), key) != other_keys.end() ||
+    return std::ranges::find(other_keys, key) != other_keys.end() ||
            (option != nullptr && (option->use & as_key) != 0);
 }
 
@@ -173,9 +173,9 @@ private:
     /// A JSON file of weights may have members that a request may have too, such as a mask.
     bool may_be_model() const {
         const auto holds = [&](std::string_view name) {
-            return members_.contains(name) ||
-                   std::any_of(arrays_.begin(), arrays_.end(),
-                               [&](const auto& array) { return array.name.starts_with(name); });
+            return members_.contains(name) || std::ranges::any_of(arrays_, [&](const auto& array) {
+                       return array.name.starts_with(name);
+                   });
         };
         if (found_["kind"] == "request")
             return !holds("mode") && !holds("inputs") && !holds("weights.");
@@ -198,9 +198,8 @@ private:
     }
 
     void take_member(const std::string& key, const nlohmann::json& value) {
-        const bool labels =
-            io::is_label_key(key) && value.is_array() &&
-            std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
+        const bool labels = io::is_label_key(key) && value.is_array() &&
+                            std::ranges::all_of(value, [](const auto& t) { return t.is_string(); });
         if (labels)
             found_[key] = value;
         else if (key != "schema")
@@ -213,8 +212,7 @@ private:
         found_["kind"] = kind;
         static constexpr std::array<std::string_view, 4> with_arrays{"arrays", "request", "result",
                                                                      "weights"};
-        const bool holds_arrays =
-            std::find(with_arrays.begin(), with_arrays.end(), kind) != with_arrays.end();
+        const bool holds_arrays = std::ranges::find(with_arrays, kind) != with_arrays.end();
         const bool may_be_model = kind == "result" || kind == "arrays";  // --bare
         const std::vector<std::size_t> layers =
             may_be_model ? io::layer_numbers_of(document) : std::vector<std::size_t>();

@@ -78,12 +78,11 @@ public:
 private:
     /// The layer with that number, else the first.
     const ModelLayer& choose(std::optional<std::uint64_t> number) {
-        std::stable_sort(
-            layers_.begin(), layers_.end(),
-            [](const ModelLayer& a, const ModelLayer& b) { return a.number < b.number; });
+        std::ranges::stable_sort(
+            layers_, [](const ModelLayer& a, const ModelLayer& b) { return a.number < b.number; });
         if (!number) return layers_.front();
         const auto fits = [&](const ModelLayer& layer) { return layer.number == number; };
-        const auto chosen = std::find_if(layers_.begin(), layers_.end(), fits);
+        const auto chosen = std::ranges::find_if(layers_, fits);
         if (chosen != layers_.end()) return *chosen;
         io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // lists the layers
         throw Error(ErrorKind::usage, "--layer", "no such layer in ", file_.name);
@@ -109,8 +108,8 @@ private:
     bool has_norm(const ModelLayer& layer) const {
         const std::string module = layer.beside(layer.family->norm) + ".";
         return !layer.family->norm.empty() &&
-               std::any_of(file_.arrays.begin(), file_.arrays.end(),
-                           [&](const auto& array) { return array.name.starts_with(module); });
+               std::ranges::any_of(
+                   file_.arrays, [&](const auto& array) { return array.name.starts_with(module); });
     }
 
     void take_settings(const ModelLayer& layer) {

@@ -139,7 +139,7 @@ void guard_written(const std::string& path) {
     if (!guarded) return;
     const std::lock_guard lock(guarded->mutex);
     std::vector<std::string>& written = guarded->written;
-    if (std::find(written.begin(), written.end(), path) == written.end()) written.push_back(path);
+    if (std::ranges::find(written, path) == written.end()) written.push_back(path);
 }
 
 int open_to_read(const std::string& path, const Access& access) {

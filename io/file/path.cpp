@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 /// "1", "v2", "2024-05-31".
 bool is_version(std::string_view text) {
     if (text.starts_with('v')) text.remove_prefix(1);
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
+    return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
 }
 
 std::string snapshot_of(const std::string& folder) {

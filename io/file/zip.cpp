@@ -198,8 +198,8 @@ private:
     }
 
     void check_overlap(std::vector<ZipEntry> entries) const {
-        std::sort(entries.begin(), entries.end(),
-                  [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
+        std::ranges::sort(entries,
+                          [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
         for (std::size_t i = 1; i < entries.size(); ++i)
             if (entries[i - 1].offset + entries[i - 1].packed > entries[i].offset)
                 fail("'", shortened(entries[i - 1].name), "' and '", shortened(entries[i].name),

@@ -21,8 +21,8 @@ std::string count_text(std::size_t count, const std::string& noun) {
 }
 
 bool are_booleans(const CsvLine& line) {
-    return std::all_of(line.fields.begin(), line.fields.end(),
-                       [](const Field& field) { return boolean_of(field.text).has_value(); });
+    return std::ranges::all_of(
+        line.fields, [](const Field& field) { return boolean_of(field.text).has_value(); });
 }
 
 class MatrixBuilder {
@@ -291,9 +291,8 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
         return
             [cell](const std::string& label) { return cell_of(std::string_view(label)) == cell; };
     };
-    const bool are_labels =
-        std::any_of(read->labels.begin(), read->labels.end(), is(Cell::word)) &&
-        std::none_of(read->labels.begin(), read->labels.end(), is(Cell::number));
+    const bool are_labels = std::ranges::any_of(read->labels, is(Cell::word)) &&
+                            std::ranges::none_of(read->labels, is(Cell::number));
     if (!are_labels) read.reset();
     return read;
 }

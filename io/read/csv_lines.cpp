@@ -15,8 +15,8 @@ bool is_blank(char c) {
 }
 
 bool is_empty(const CsvLine& line) {
-    return std::all_of(line.fields.begin(), line.fields.end(),
-                       [](const Field& f) { return f.text.empty() && !f.quoted; });
+    return std::ranges::all_of(line.fields,
+                               [](const Field& f) { return f.text.empty() && !f.quoted; });
 }
 
 /// "2, 6, 3"; empty for other text.

@@ -349,14 +349,14 @@ private:
 }  // namespace
 
 const GgmlType* find_ggml_type(std::uint32_t number) {
-    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
-                                    [&](const GgmlType& row) { return row.number == number; });
+    const auto found =
+        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.number == number; });
     return found == ggml_types.end() ? nullptr : &*found;
 }
 
 const GgmlType* find_ggml_type(std::string_view name) {
-    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
-                                    [&](const GgmlType& row) { return row.name == name; });
+    const auto found =
+        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.name == name; });
     return found == ggml_types.end() ? nullptr : &*found;
 }
 

@@ -222,7 +222,7 @@ private:
         const std::uint64_t rank = number(4);
         if (rank > max_rank) fail(shown, " has ", rank, " dimensions; expected at most ", max_rank);
         for (std::uint64_t i = 0; i < rank; ++i) array.shape.push_back(number(8));
-        std::reverse(array.shape.begin(), array.shape.end());  // the file has the innermost first
+        std::ranges::reverse(array.shape);  // the file has the innermost first
         const auto type = static_cast<std::uint32_t>(number(4));
         const GgmlType* const row = find_ggml_type(type);
         array.type_name =
@@ -264,10 +264,9 @@ private:
                      " bytes of data; the file is cut short or damaged");
             in_order.push_back(&array);
         }
-        std::stable_sort(in_order.begin(), in_order.end(),
-                         [](const StoredArray* a, const StoredArray* b) {
-                             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
-                         });
+        std::ranges::stable_sort(in_order, [](const StoredArray* a, const StoredArray* b) {
+            return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
+        });
         check_sizes(in_order, data);
         for (StoredArray& array : file_.tensors) {
             array.bytes = bytes_;

@@ -60,16 +60,15 @@ std::string suffix_inside(const std::string& path) {
 const UnreadFormat* unread_format_of(const std::string& path) {
     const std::string suffix = suffix_inside(path);
     for (const UnreadFormat& row : unread_formats)
-        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
-            return &row;
+        if (!suffix.empty() && std::ranges::count(row.suffixes, suffix) != 0) return &row;
     return nullptr;
 }
 
 const InputFormat* format_of_suffix(const std::string& suffix) {
     const auto has = [&](const InputFormat& row) {
-        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+        return std::ranges::find(row.suffixes, suffix) != row.suffixes.end();
     };
-    const auto found = std::find_if(input_formats.begin(), input_formats.end(), has);
+    const auto found = std::ranges::find_if(input_formats, has);
     return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
 }
 
@@ -120,9 +119,8 @@ std::vector<std::string> column_labels(const LabelledMatrix& read) {
     const std::size_t columns = read.matrix.values.shape().back();
     if (words.size() == columns + 1) words.erase(words.begin());
     std::size_t number = 0;
-    const bool counts = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-        return word == std::to_string(number++);
-    });
+    const bool counts = std::ranges::all_of(
+        words, [&](const std::string& word) { return word == std::to_string(number++); });
     return counts || words.size() != columns ? std::vector<std::string>{} : words;
 }
 

@@ -64,7 +64,7 @@ std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std
     if (value.is_null()) return {};
     auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
     const bool is_ascending =
-        std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+        std::ranges::adjacent_find(layers, std::greater_equal<>()) == layers.end();
     if (layers.empty() || !is_ascending || layers.back() > max_layer)
         throw Error(ErrorKind::input, place, layer_numbers_key, " is ", shortened(value.dump()),
                     "; expected a list of layers, ascending from 0");

@@ -173,7 +173,7 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
     const auto is_metadata = [](const ZipEntry& entry) {
         return entry.name == std::string(npz_metadata) + std::string(npy_suffix);
     };
-    const auto metadata = std::find_if(entries.begin(), entries.end(), is_metadata);
+    const auto metadata = std::ranges::find_if(entries, is_metadata);
     if (metadata != entries.end()) {
         file.metadata = read_metadata(stored_in(*metadata, bytes));
         entries.erase(metadata);

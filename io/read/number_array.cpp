@@ -129,7 +129,7 @@ ParsedNumber parse_loose_number(std::string_view text) {
 }
 
 std::string complaint(double value, std::string_view text, const ArrayRules& rules) {
-    const bool spelled = std::none_of(text.begin(), text.end(), is_digit);  // NaN, -Infinity
+    const bool spelled = std::ranges::none_of(text, is_digit);  // NaN, -Infinity
     if (spelled && !rules.nonfinite)
         return shortened(text) + " is not finite; expected a finite number";
     if (spelled) return {};
@@ -167,7 +167,7 @@ std::string rank_range(const ArrayRules& rules) {
 
 Array<double> to_array(const std::vector<double>& values, const std::vector<std::size_t>& shape) {
     Array<double> array = Array<double>::from_shape(shape);
-    std::copy(values.begin(), values.end(), array.begin());
+    std::ranges::copy(values, array.begin());
     return array;
 }
 

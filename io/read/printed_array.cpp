@@ -147,9 +147,8 @@ private:
         const ParsedNumber number = parse_loose_number(rest);
         std::string_view text = rest.substr(0, number.length);
         if (number.length == 0) return 0;
-        const bool is_word = std::none_of(text.begin(), text.end(), [](char c) {
-            return std::isdigit(static_cast<unsigned char>(c)) != 0;
-        });
+        const bool is_word = std::ranges::none_of(
+            text, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
         if (text.starts_with('-')) json_ += '-';
         if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
         if (is_word) {

@@ -109,7 +109,7 @@ private:
             for (std::size_t lane = 0; lane < lanes; ++lane)
                 sums[lane] += static_cast<T>(piece[i + lane]) * T{0};
         for (; i < piece.size(); ++i) sums[0] += static_cast<T>(piece[i]) * T{0};
-        return std::all_of(sums.begin(), sums.end(), [](T sum) { return sum == 0; });
+        return std::ranges::all_of(sums, [](T sum) { return sum == 0; });
     }
 
     template <class T>
@@ -167,7 +167,7 @@ public:
 private:
     void dequantise(std::span<T> to) {
         if (rounding_errors_) {
-            std::fill(to.begin(), to.end(), T{0});
+            std::ranges::fill(to, T{0});
         } else if constexpr (std::is_same_v<T, float>) {
             array_.dequantiser->read(at_, to.size(), to.data());
         } else {

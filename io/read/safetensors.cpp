@@ -133,7 +133,7 @@ private:
     void check_places() const {
         std::vector<const StoredArray*> by_place;
         for (const StoredArray& array : tensors_) by_place.push_back(&array);
-        std::sort(by_place.begin(), by_place.end(), [](const StoredArray* a, const StoredArray* b) {
+        std::ranges::sort(by_place, [](const StoredArray* a, const StoredArray* b) {
             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
         });
         std::uint64_t end = header_end_;

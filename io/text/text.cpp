@@ -56,7 +56,7 @@ std::size_t unit_end(std::string_view text, std::size_t columns) {
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent,
                     std::size_t from) {
     std::string words(text), lines;
-    std::replace(words.begin(), words.end(), '\n', ' ');
+    std::ranges::replace(words, '\n', ' ');
     std::size_t column = from;
     const std::size_t first = std::min(words.find_first_not_of(' '), words.size());
     for (text = std::string_view(words).substr(first); !text.empty();) {

@@ -31,8 +31,8 @@ public:
             rows_.push_back(
                 {merge.left, merge.right, static_cast<std::uint32_t>(rows_.size()), merge.merged});
         const auto key = [](const Row& row) { return std::pair(row.left, row.right); };
-        std::stable_sort(rows_.begin(), rows_.end(),
-                         [&](const Row& a, const Row& b) { return key(a) < key(b); });
+        std::ranges::stable_sort(rows_,
+                                 [&](const Row& a, const Row& b) { return key(a) < key(b); });
         // Of a pair that is given twice the last counts.
         const auto kept = std::unique(rows_.rbegin(), rows_.rend(),
                                       [&](const Row& a, const Row& b) { return key(a) == key(b); });
@@ -122,10 +122,10 @@ private:
                 continue;
             }
             // As tokenizers does, bytes overtake an unknown character before them.
-            const bool has_bytes = settings_.falls_back_to_bytes &&
-                                   std::all_of(character.begin(), character.end(), [&](char byte) {
-                                       return bytes_[static_cast<unsigned char>(byte)].has_value();
-                                   });
+            const bool has_bytes =
+                settings_.falls_back_to_bytes && std::ranges::all_of(character, [&](char byte) {
+                    return bytes_[static_cast<unsigned char>(byte)].has_value();
+                });
             if (has_bytes) {
                 for (const char byte : character) write(*bytes_[static_cast<unsigned char>(byte)]);
             } else if (settings_.unknown) {

@@ -140,7 +140,7 @@ void add_shorthand(CharacterSet& set, char letter, bool in_brackets) {
 }
 
 bool add_property(CharacterSet& set, std::string_view name, bool is_negated, bool in_brackets) {
-    const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
+    const bool is_name = std::ranges::all_of(name, [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                c == '_' || c == '-' || c == ' ';
     });
@@ -152,8 +152,7 @@ bool add_property(CharacterSet& set, std::string_view name, bool is_negated, boo
                                                            : items_of_posix(plain, in_brackets);
     if (items.empty()) {
         // Oniguruma's name of a script is the script, without its extensions.
-        const bool is_script = std::find(other_properties.begin(), other_properties.end(), plain) ==
-                               other_properties.end();
+        const bool is_script = std::ranges::find(other_properties, plain) == other_properties.end();
         items = (is_script ? "\\p{sc:" : "\\p{") + plain + "}";
         if (plain == "han")
             for (const auto& [first, last] :

@@ -51,8 +51,7 @@ bool is_in_categories(char32_t code, utf8proc_category_t first, utf8proc_categor
 }
 
 bool is_ascii(std::string_view text) {
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 /// Characters that all versions of Unicode decompose and compose in the same way.
@@ -66,8 +65,8 @@ void append_form(std::string& result, std::vector<utf8proc_int32_t>& codes, Norm
     std::array<utf8proc_int32_t, longest> parts{};
     std::vector<std::pair<utf8proc_int32_t, int>> marks;  // not ordered yet
     const auto flush = [&] {
-        std::stable_sort(marks.begin(), marks.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
+        std::ranges::stable_sort(marks,
+                                 [](const auto& a, const auto& b) { return a.second < b.second; });
         for (const auto& mark : marks) whole.push_back(mark.first);
         marks.clear();
     };

@@ -182,8 +182,7 @@ private:
         for (std::size_t i = 0; i < count_ && lowers; ++i) {
             const std::string_view piece = *pieces_->piece(static_cast<std::uint32_t>(i));
             lowers = type_of(i) != normal_token ||
-                     std::none_of(piece.begin(), piece.end(),
-                                  [](char c) { return c >= 'A' && c <= 'Z'; });
+                     std::ranges::none_of(piece, [](char c) { return c >= 'A' && c <= 'Z'; });
         }
         const nlohmann::json normalizer{{"type", "BertNormalizer"},
                                         {"clean_text", true},
@@ -216,7 +215,7 @@ private:
                                           : -std::numeric_limits<double>::infinity());
         settings.unknown = id_of({"unknown_token_id"}, "<unk>");
         settings.falls_back_to_bytes =
-            std::find(types_.begin(), types_.end(), std::uint64_t{byte_token}) != types_.end();
+            std::ranges::find(types_, std::uint64_t{byte_token}) != types_.end();
         parts_->model = make_unigram(pieces_, std::move(settings));
         if (has("precompiled_charsmap"))
             parts_->normalizer = [map = std::make_shared<const Charsmap>(

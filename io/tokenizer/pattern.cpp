@@ -184,7 +184,7 @@ void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matc
             pieces.push_back(match);
         }
     }
-    if (is_backward) std::reverse(pieces.begin(), pieces.end());
+    if (is_backward) std::ranges::reverse(pieces);
     for (const Match& piece : pieces)
         if (piece.begin != piece.end && (behavior != Behavior::removed || !piece.is_match))
             parts.push_back(slice(part, piece.begin, piece.end));

@@ -74,7 +74,7 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
     if (!value_->is_object()) fail("is not an object; expected one");
     for (const auto& [key, value] : value_->items()) {
         if (key == "type" || value.is_null() || value == false) continue;
-        if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+        if (std::ranges::find(keys, key) != keys.end()) continue;
         const std::string known = comma_list(keys);
         throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
                     "unknown setting; expected ", known.empty() ? "none" : "one of " + known);

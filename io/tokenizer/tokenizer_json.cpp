@@ -84,7 +84,7 @@ private:
             "version",       "truncation",     "padding", "added_tokens", "normalizer",
             "pre_tokenizer", "post_processor", "decoder", "model"};
         for (const JsonMember& member : document_.members())
-            if (std::find(known.begin(), known.end(), member.key) == known.end() &&
+            if (std::ranges::find(known, member.key) == known.end() &&
                 document_.text(member) != "null")
                 throw Error(ErrorKind::unsupported, place_of("/" + one_line(shortened(member.key))),
                             "unknown setting of a tokenizer; expected one of version, truncation, "

@@ -18,10 +18,8 @@ public:
         : WordModel(std::move(pieces)), settings_(std::move(settings)) {}
 
     void append(std::string_view word, std::vector<Token>& tokens) const override {
-        const auto characters =
-            static_cast<std::size_t>(std::count_if(word.begin(), word.end(), [](char c) {
-                return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u;
-            }));
+        const auto characters = static_cast<std::size_t>(std::ranges::count_if(
+            word, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
         const std::size_t before = tokens.size();
         std::string continued;
         for (std::size_t at = 0; at < word.size() && characters <= settings_.longest_word;) {

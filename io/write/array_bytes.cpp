@@ -206,8 +206,7 @@ StoredWord stored(double number, const StoredType& type) {
 
 std::string parse_stored_type(std::string_view text, StoredType& type) {
     const std::size_t colon = std::min(text.find(':'), text.size());
-    const auto name =
-        std::find(stored_kind_names.begin(), stored_kind_names.end(), text.substr(0, colon));
+    const auto name = std::ranges::find(stored_kind_names, text.substr(0, colon));
     if (name == stored_kind_names.end()) return expected_types;
     StoredType made;
     made.kind = static_cast<StoredKind>(name - stored_kind_names.begin());

@@ -49,7 +49,7 @@ std::string safetensors_header(std::string text, std::span<const ArchiveEntry* c
 void write_entries(Output& out, std::string metadata, std::span<ArchiveEntry> entries) {
     std::vector<ArchiveEntry*> order;
     for (ArchiveEntry& entry : entries) order.push_back(&entry);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
         return size_of(a->type.element) > size_of(b->type.element);
     });
     const std::string header =
