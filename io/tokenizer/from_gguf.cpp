@@ -114,6 +114,7 @@ public:
                      token_if("add_eos_token", false, {"eos_token_id"}));
         }
         std::vector<AddedToken> tokens = found_in_text();
+        parts_->pieces = pieces_;
         parts_->size = pieces_->size();
         parts_->added.emplace(std::move(tokens), Normalizer(), place_);
         return Tokenizer(std::move(parts_));

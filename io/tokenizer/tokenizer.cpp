@@ -33,7 +33,7 @@ Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) con
         if (word.added)
             tokens.push_back(std::move(*word.added));
         else if (!word.text.empty())
-            model->append(word.text, tokens);
+            model(word.text, tokens);
     Encoding encoding;
     encoding.reserve(tokens.size());
     for (Token& token : tokens) encoding.push_back({std::move(token), type});
@@ -66,7 +66,7 @@ TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pai
 
 std::string Tokenizer::piece(std::uint32_t id) const {
     if (const AddedToken* token = parts_->added->find(id)) return token->content;
-    if (const auto found = parts_->model->pieces().piece(id)) return std::string(*found);
+    if (const auto found = parts_->pieces->piece(id)) return std::string(*found);
     throw Error(ErrorKind::input, "id " + std::to_string(id), "is not in the vocabulary of ",
                 parts_->place, "; expected one of its ids");
 }
@@ -97,7 +97,7 @@ bool Tokenizer::is_special(std::uint32_t id) const {
 std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
     for (const auto& [id, token] : parts_->added->all())
         if (token.content == piece) return id;
-    return parts_->model->pieces().find(piece);
+    return parts_->pieces->find(piece);
 }
 
 std::size_t Tokenizer::size() const {

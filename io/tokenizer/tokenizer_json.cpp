@@ -274,6 +274,7 @@ private:
                 token.is_normalized = item.boolean("normalized", !token.is_special);
             }
         });
+        parts_->pieces = pieces_;
         parts_->size = pieces_->size();
         number(tokens);
         parts_->added.emplace(std::move(tokens), parts_->normalizer, place_of("/added_tokens"));
