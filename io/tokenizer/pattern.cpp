@@ -11,7 +11,6 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/text/utf8.hpp"
 
 namespace attn::io {
 struct FreePcre2 {
@@ -206,14 +205,10 @@ void split_parts(std::vector<TextPart>& parts, Behavior behavior, const Pattern&
 }
 
 Matches find_characters(std::string_view text, bool (*is_match)(char32_t)) {
-    Matches matches;
-    std::size_t end = 0;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::size_t begin = text.size() - rest.size();
-        if (is_match(take_character(rest))) add(matches, end, begin, text.size() - rest.size());
-    }
-    if (end != text.size()) matches.push_back({end, text.size(), false});
-    return matches;
+    return find_runs(text, [is_match, was_match = false](char32_t code) mutable {
+        const bool is = is_match(code);
+        return std::pair(std::exchange(was_match, is) || is, is);
+    });
 }
 
 }  // namespace attn::io

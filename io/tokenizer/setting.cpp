@@ -54,12 +54,11 @@ double Setting::number() const {
     return value_->get<double>();
 }
 
-char32_t Setting::character() const {
-    const std::string text = string();
-    std::string_view rest = text;
-    const char32_t code = rest.empty() ? 0 : take_character(rest);
-    if (text.empty() || !rest.empty()) fail("is not one character; expected one");
-    return code;
+std::string Setting::character() const {
+    std::string text = string();
+    if (text.empty() || character_size(text) != text.size())
+        fail("is not one character; expected one");
+    return text;
 }
 
 std::string Setting::string(const char* key, std::string_view otherwise) const {

@@ -45,7 +45,7 @@ public:
     bool boolean() const;
     std::uint64_t whole(std::uint64_t most) const;
     double number() const;
-    char32_t character() const;
+    std::string character() const;
 
     /// A member, or the default if there is none.
     std::string string(const char* key, std::string_view otherwise) const;
