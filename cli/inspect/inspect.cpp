@@ -111,20 +111,12 @@ public:
             io::open_input_file(whole, nullptr,
                                 {.regular_only = whole != request_.path,
                                  .expected = "arrays, a request, a result or a model"});
-        found_ = {{"schema", schemas::inspection},
-                  {"file", file.name},
-                  {"format", file.format->name},
-                  {"kind", nullptr},
-                  {"members", nullptr},
-                  {"model", nullptr},
-                  {"lines", nullptr},
-                  {"header", nullptr},
-                  {"tokens", nullptr},
-                  {"context_tokens", nullptr},
-                  {"decoder_tokens", nullptr},
-                  {"arrays", ordered_json::array()},
-                  {"problem", nullptr},
-                  {"command", nullptr}};
+        found_ = {
+            {"schema", schemas::inspection}, {"file", file.name}, {"format", file.format->name}};
+        for (const char* key : {"kind", "members", "model", "lines", "header", "tokens",
+                                "context_tokens", "decoder_tokens", "arrays", "problem", "command"})
+            found_[key] = nullptr;
+        found_["arrays"] = ordered_json::array();
         if (file.arrays)
             take_stored(*file.arrays);
         else if (file.holds_object())
