@@ -207,8 +207,8 @@ std::string JsonDocument::copied(const JsonMember& member) const {
         std::size_t word = 0;
         for (const std::string_view known : {"true", "false", "null"})
             if (rest.starts_with(known)) word = known.size();
-        const bool is_letter = (rest[0] | 0x20) >= 'a' && (rest[0] | 0x20) <= 'z';
-        if ((is_letter && word == 0) || rest.starts_with("-I")) cursor.fail("a JSON value");
+        if ((is_letter(rest[0]) && word == 0) || rest.starts_with("-I"))
+            cursor.fail("a JSON value");
         const std::size_t at = cursor.at() - member.begin;
         const std::size_t digits = parse_json_number(rest).length;
         const std::size_t end =

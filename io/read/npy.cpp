@@ -10,6 +10,7 @@
 #include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
@@ -29,7 +30,7 @@ std::string json_of_dictionary(std::string_view text) {
         else if (text.substr(i).starts_with("True") || text.substr(i).starts_with("False"))
             made += c == 'T' ? 't' : 'f';
         else if ((c == ',' && next != text.npos && closing.find(text[next]) != closing.npos) ||
-                 (c == 'L' && !made.empty() && made.back() >= '0' && made.back() <= '9'))
+                 (c == 'L' && !made.empty() && is_digit(made.back())))
             made += ' ';  // 3L was Python 2's notation of long integers
         else
             made += c;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "io/read/number_array.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -34,7 +34,7 @@ std::size_t skip_opening(std::string_view text, std::size_t at = 0) {
 std::string_view name_at(std::string_view text, std::size_t at) {
     const std::size_t begin = skip_space(text, at);
     const auto is_of_name = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+        return is_letter(c) || is_digit(c) || c == '_' || c == '.';
     };
     std::size_t end = begin;
     while (end < text.size() && is_of_name(text[end])) ++end;
@@ -147,8 +147,7 @@ private:
         const ParsedNumber number = parse_loose_number(rest);
         std::string_view text = rest.substr(0, number.length);
         if (number.length == 0) return 0;
-        const bool is_word = std::ranges::none_of(
-            text, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+        const bool is_word = std::ranges::none_of(text, is_digit);
         if (text.starts_with('-')) json_ += '-';
         if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
         if (is_word) {

@@ -222,9 +222,7 @@ private:
             return code;
         }
         const char letter = next();
-        if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-            is_digit(letter))
-            fail("the escape \\", letter);
+        if (is_letter(letter) || is_digit(letter)) fail("the escape \\", letter);
         return take_code();
     }
 
