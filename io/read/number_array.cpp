@@ -1,7 +1,6 @@
 #include "io/read/number_array.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -20,13 +19,9 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::array<std::pair<std::string_view, double>, 6> json_words{
-    {{"NaN", nan},
-     {"Infinity", infinity},
-     {"-Infinity", -infinity},
-     {"\"NaN\"", nan},
-     {"\"Infinity\"", infinity},
-     {"\"-Infinity\"", -infinity}}};
+constexpr std::pair<std::string_view, double> json_words[] = {
+    {"NaN", nan},     {"Infinity", infinity},     {"-Infinity", -infinity},
+    {"\"NaN\"", nan}, {"\"Infinity\"", infinity}, {"\"-Infinity\"", -infinity}};
 
 std::size_t digits(std::string_view text, std::size_t from) {
     std::size_t to = from;

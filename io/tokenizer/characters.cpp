@@ -14,32 +14,18 @@
 namespace attn::io {
 namespace {
 
-constexpr std::array<CodeRange, 10> white_space{{{0x0009, 0x000d},
-                                                 {0x0020, 0x0020},
-                                                 {0x0085, 0x0085},
-                                                 {0x00a0, 0x00a0},
-                                                 {0x1680, 0x1680},
-                                                 {0x2000, 0x200a},
-                                                 {0x2028, 0x2029},
-                                                 {0x202f, 0x202f},
-                                                 {0x205f, 0x205f},
-                                                 {0x3000, 0x3000}}};
+constexpr CodeRange white_space[] = {
+    {0x0009, 0x000d}, {0x0020, 0x0020}, {0x0085, 0x0085}, {0x00a0, 0x00a0}, {0x1680, 0x1680},
+    {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
 
 /// Source: BERT's tokenization.py, _is_chinese_char, without U+2B820 to U+2B91F, as tokenizers.
-constexpr std::array<CodeRange, 7> ideographs{{{0x3400, 0x4dbf},
-                                               {0x4e00, 0x9fff},
-                                               {0xf900, 0xfaff},
-                                               {0x20000, 0x2a6df},
-                                               {0x2a700, 0x2b81f},
-                                               {0x2b920, 0x2ceaf},
-                                               {0x2f800, 0x2fa1f}}};
+constexpr CodeRange ideographs[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                    {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+                                    {0x2f800, 0x2fa1f}};
 
 /// Alphabetic, Join_Control: what is part of a word without being so by its category.
-constexpr std::array<CodeRange, 5> other_alphabetic{{{0x200c, 0x200d},
-                                                     {0x24b6, 0x24e9},
-                                                     {0x1f130, 0x1f149},
-                                                     {0x1f150, 0x1f169},
-                                                     {0x1f170, 0x1f189}}};
+constexpr CodeRange other_alphabetic[] = {
+    {0x200c, 0x200d}, {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
 
 utf8proc_category_t category_of(char32_t code) {
     return utf8proc_category(static_cast<utf8proc_int32_t>(code));
