@@ -40,7 +40,7 @@ std::string_view array_name(const ArrayJudgement& array) {
 std::string verdict_of_row(const ArrayJudgement& array) {
     if (array.verdict != Verdict::right_within_type)
         return std::string(name_of(verdict_names, array.verdict));
-    return joined_text("right in ", row_of(array.type).name);
+    return concat("right in ", row_of(array.type).name);
 }
 
 std::string table_of_arrays(const ProgramJudgement& program, std::size_t columns) {
@@ -70,13 +70,13 @@ std::string remarks_on(const ArrayJudgement& array, const GivenArray& given) {
     if (!array.axes.empty())
         text += name + ": its axes are read as (" + io::comma_list(array.axes) + ")\n";
     if (array.type != given.type)
-        text += joined_text(name, ": judged as ", row_of(array.type).name, ", stored as ",
-                            row_of(given.type).name, "\n");
+        text += concat(name, ": judged as ", row_of(array.type).name, ", stored as ",
+                       row_of(given.type).name, "\n");
     if (given.printed) {
         const auto [decimals, digits] = *given.printed;
         text += name + ": printed with " +
-                (digits < PrintedDigits::all ? joined_text(digits, " significant digits")
-                                             : joined_text(decimals, " decimals")) +
+                (digits < PrintedDigits::all ? concat(digits, " significant digits")
+                                             : concat(decimals, " decimals")) +
                 "; the bound has half a unit of the last one more\n";
     }
     if (!array.finding.empty()) text += name + ": " + array.finding + "\n";
@@ -87,9 +87,9 @@ std::string first_departure(const ProgramJudgement& program) {
     for (const ArrayJudgement& array : program.arrays) {
         if (array.verdict != Verdict::wrong || !array.first) continue;
         constexpr int enough = 9;  // to see a difference of few units
-        return joined_text("first departs at ", array_name(array), index_text(array.first->index),
-                           ": ", brief_number(array.first->theirs, enough), ", expected ",
-                           brief_number(array.first->truth, enough), "\n");
+        return concat("first departs at ", array_name(array), index_text(array.first->index), ": ",
+                      brief_number(array.first->theirs, enough), ", expected ",
+                      brief_number(array.first->truth, enough), "\n");
     }
     return {};
 }
@@ -135,7 +135,7 @@ std::string matches_text(const std::vector<Match>& matches) {
             ++others;
         }
         text += "indistinguishable: " + match_text(matches[i]) +
-                (others == 0 ? "" : joined_text("; and ", others, " more such changes")) + "\n";
+                (others == 0 ? "" : concat("; and ", others, " more such changes")) + "\n";
     }
     return text;
 }
@@ -238,8 +238,8 @@ std::string search_progress_text(std::size_t changes, std::size_t done, std::siz
     const std::string kind = changes == 1   ? "single changes"
                              : changes == 2 ? "pairs of changes"
                              : changes == 3 ? "triples of changes"
-                                            : joined_text(changes, " changes");
-    return joined_text(kind, ": ", done, " of ", of);
+                                            : concat(changes, " changes");
+    return concat(kind, ": ", done, " of ", of);
 }
 
 std::string check_text(const std::vector<ProgramJudgement>& ranked, std::size_t columns) {

@@ -49,7 +49,7 @@ std::string kind_of_schema(const nlohmann::json& schema) {
 bool is_request_key(const std::string& key) {
     static constexpr std::array<std::string_view, 2> other_keys{"mode", "inputs"};
     const Option* option = find_option(key);
-    return std::find(other_keys.begin(), other_keys.end(), key) != other_keys.end() ||
+    return std::ranges::find(other_keys, key) != other_keys.end() ||
            (option != nullptr && (option->use & as_key) != 0);
 }
 
@@ -64,9 +64,8 @@ std::string kind_of_object(const io::JsonDocument& document) {
     if (schema != nullptr) {
         std::string kind = kind_of_schema(document.read_value(*schema));
         if (kind.empty())
-            throw Error(ErrorKind::input, document.place(*schema),
-                        "unknown schema; expected \"" + std::string(schemas::result) +
-                            "\" or another of attn's");
+            throw Error(ErrorKind::input, document.place(*schema), "unknown schema; expected \"",
+                        schemas::result, "\" or another of attn's");
         return kind;
     }
     if (document.find("error") != nullptr) return "error";
@@ -112,20 +111,12 @@ public:
             io::open_input_file(whole, nullptr,
                                 {.regular_only = whole != request_.path,
                                  .expected = "arrays, a request, a result or a model"});
-        found_ = {{"schema", schemas::inspection},
-                  {"file", file.name},
-                  {"format", file.format->name},
-                  {"kind", nullptr},
-                  {"members", nullptr},
-                  {"model", nullptr},
-                  {"lines", nullptr},
-                  {"header", nullptr},
-                  {"tokens", nullptr},
-                  {"context_tokens", nullptr},
-                  {"decoder_tokens", nullptr},
-                  {"arrays", ordered_json::array()},
-                  {"problem", nullptr},
-                  {"command", nullptr}};
+        found_ = {
+            {"schema", schemas::inspection}, {"file", file.name}, {"format", file.format->name}};
+        for (const char* key : {"kind", "members", "model", "lines", "header", "tokens",
+                                "context_tokens", "decoder_tokens", "arrays", "problem", "command"})
+            found_[key] = nullptr;
+        found_["arrays"] = ordered_json::array();
         if (file.arrays)
             take_stored(*file.arrays);
         else if (file.holds_object())
@@ -142,8 +133,8 @@ public:
             inspect_model(found_, all, is_lasting ? path.file : "", path.array, request_.layer);
         }
         if (found_["model"].is_null() && request_.layer)
-            throw Error(ErrorKind::usage, "--layer",
-                        file.name + " holds no layers of a model; expected no such flag");
+            throw Error(ErrorKind::usage, "--layer", file.name,
+                        " holds no layers of a model; expected no such flag");
         if (found_["model"].is_null() && !file.array.empty()) pick(file);
         found_["members"] = std::move(members_);
         for (const io::StoredArray& array : arrays_) {
@@ -174,9 +165,9 @@ private:
     /// A JSON file of weights may have members that a request may have too, such as a mask.
     bool may_be_model() const {
         const auto holds = [&](std::string_view name) {
-            return members_.contains(name) ||
-                   std::any_of(arrays_.begin(), arrays_.end(),
-                               [&](const auto& array) { return array.name.starts_with(name); });
+            return members_.contains(name) || std::ranges::any_of(arrays_, [&](const auto& array) {
+                       return array.name.starts_with(name);
+                   });
         };
         if (found_["kind"] == "request")
             return !holds("mode") && !holds("inputs") && !holds("weights.");
@@ -199,9 +190,8 @@ private:
     }
 
     void take_member(const std::string& key, const nlohmann::json& value) {
-        const bool labels =
-            io::is_label_key(key) && value.is_array() &&
-            std::all_of(value.begin(), value.end(), [](const auto& t) { return t.is_string(); });
+        const bool labels = io::is_label_key(key) && value.is_array() &&
+                            std::ranges::all_of(value, [](const auto& t) { return t.is_string(); });
         if (labels)
             found_[key] = value;
         else if (key != "schema")
@@ -214,8 +204,7 @@ private:
         found_["kind"] = kind;
         static constexpr std::array<std::string_view, 4> with_arrays{"arrays", "request", "result",
                                                                      "weights"};
-        const bool holds_arrays =
-            std::find(with_arrays.begin(), with_arrays.end(), kind) != with_arrays.end();
+        const bool holds_arrays = std::ranges::find(with_arrays, kind) != with_arrays.end();
         const bool may_be_model = kind == "result" || kind == "arrays";  // --bare
         const std::vector<std::size_t> layers =
             may_be_model ? io::layer_numbers_of(document) : std::vector<std::size_t>();
@@ -320,9 +309,8 @@ private:
         std::erase_if(arrays_,
                       [&](const io::StoredArray& array) { return array.name != file.array; });
         if (arrays_.empty())
-            throw Error(ErrorKind::input, file.name,
-                        "has no array \"" + io::one_line(io::shortened(file.array)) +
-                            "\"; there are " + list);
+            throw Error(ErrorKind::input, file.name, "has no array \"",
+                        io::one_line(io::shortened(file.array)), "\"; there are ", list);
         found_["kind"] = "array";
     }
 

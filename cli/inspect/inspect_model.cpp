@@ -78,15 +78,14 @@ public:
 private:
     /// The layer with that number, else the first.
     const ModelLayer& choose(std::optional<std::uint64_t> number) {
-        std::stable_sort(
-            layers_.begin(), layers_.end(),
-            [](const ModelLayer& a, const ModelLayer& b) { return a.number < b.number; });
+        std::ranges::stable_sort(
+            layers_, [](const ModelLayer& a, const ModelLayer& b) { return a.number < b.number; });
         if (!number) return layers_.front();
         const auto fits = [&](const ModelLayer& layer) { return layer.number == number; };
-        const auto chosen = std::find_if(layers_.begin(), layers_.end(), fits);
+        const auto chosen = std::ranges::find_if(layers_, fits);
         if (chosen != layers_.end()) return *chosen;
         io::find_layer(file_, {nullptr, number, prefix_, std::nullopt});  // lists the layers
-        throw Error(ErrorKind::usage, "--layer", "no such layer in " + file_.name);
+        throw Error(ErrorKind::usage, "--layer", "no such layer in ", file_.name);
     }
 
     /// What the names and shapes determine.
@@ -109,8 +108,8 @@ private:
     bool has_norm(const ModelLayer& layer) const {
         const std::string module = layer.beside(layer.family->norm) + ".";
         return !layer.family->norm.empty() &&
-               std::any_of(file_.arrays.begin(), file_.arrays.end(),
-                           [&](const auto& array) { return array.name.starts_with(module); });
+               std::ranges::any_of(
+                   file_.arrays, [&](const auto& array) { return array.name.starts_with(module); });
     }
 
     void take_settings(const ModelLayer& layer) {
@@ -194,9 +193,8 @@ void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::s
     if (const io::OpenModel* const decoder = opened.decoder())
         count = std::max(count, decoder->specify(1).layers);
     if (number.value_or(0) >= count)
-        throw Error(
-            ErrorKind::usage, "--layer " + std::to_string(*number),
-            "no such layer in " + file.name + "; expected 0 to " + std::to_string(count - 1));
+        throw Error(ErrorKind::usage, "--layer " + std::to_string(*number), "no such layer in ",
+                    file.name, "; expected 0 to ", count - 1);
     const auto layer = static_cast<std::size_t>(number.value_or(0));
     std::vector<std::size_t> layers(count);
     std::iota(layers.begin(), layers.end(), std::size_t{0});
@@ -208,8 +206,8 @@ void inspect_opened(ordered_json& found, const io::ArrayFile& file, const std::s
         tensors.push_back(array.name);
     }
     if (!model.contains("dtype"))
-        throw Error(ErrorKind::input, file.name,
-                    "no tensor of layer " + std::to_string(layer) + "; expected its tensors");
+        throw Error(ErrorKind::input, file.name, "no tensor of layer ", layer,
+                    "; expected its tensors");
     if (layer < spec.layers) {
         spec.block(layer);  // refuses a layer that is not computed
         add_attention(opened, layer, model);

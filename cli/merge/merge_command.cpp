@@ -32,8 +32,8 @@ const MergeKind& kind_of(const io::InputFile& file) {
         expected += (expected.empty() ? "" : " or ") + std::string(kind.schema);
     }
     throw Error(ErrorKind::input, file.place,
-                (schema.empty() ? "states no schema" : "has the schema " + io::shortened(schema)) +
-                    "; expected " + expected);
+                schema.empty() ? "states no schema" : "has the schema " + io::shortened(schema),
+                "; expected ", expected);
 }
 
 int run_merge(const Args& args) {
@@ -49,10 +49,9 @@ int run_merge(const Args& args) {
         const MergeKind& own = kind_of(files.back());
         if (first == nullptr) first = &own;
         if (&own != first)
-            throw Error(ErrorKind::input, files.back().place,
-                        "has the schema " + std::string(own.schema) + ", and " +
-                            files.front().place + " " + std::string(first->schema) +
-                            "; expected files of one");
+            throw Error(ErrorKind::input, files.back().place, "has the schema ", own.schema,
+                        ", and ", files.front().place, " ", first->schema,
+                        "; expected files of one");
     }
     first->merge(files, args);
     return 0;

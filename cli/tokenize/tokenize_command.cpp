@@ -50,9 +50,8 @@ std::vector<std::uint32_t> ids_of(std::string_view text, const std::string& plac
         const std::string_view word = text.substr(0, text.find_first_of(", \t\r\n]"));
         const auto id = io::number_of_text<std::uint32_t>(word);
         if (!id)
-            throw Error(
-                ErrorKind::input, place,
-                io::quoted_name(word) + " is not an id; expected integers, as 12,7 or [12, 7]");
+            throw Error(ErrorKind::input, place, io::quoted_name(word),
+                        " is not an id; expected integers, as 12,7 or [12, 7]");
         ids.push_back(*id);
         text.remove_prefix(word.size());
     }

@@ -8,12 +8,12 @@
 
 namespace attn {
 
-/// The parts, one after the other; integers in decimals.
+/// The parts one after the other; integers in decimal digits.
 template <class... Parts>
-std::string joined_text(const Parts&... parts) {
+std::string concat(const Parts&... parts) {
     std::string text;
-    const auto append = [&]<class Part>(const Part& part) {
-        if constexpr (std::is_integral_v<Part>)
+    const auto append = [&text]<class Part>(const Part& part) {
+        if constexpr (std::is_integral_v<Part> && !std::is_same_v<Part, char>)
             text += std::to_string(part);
         else
             text += part;
@@ -25,12 +25,12 @@ std::string joined_text(const Parts&... parts) {
 enum class ErrorKind { usage, input, shape, io, unsupported };
 
 /// An error that the user can fix. `where()` is a flag or a location in a file; `what()` is "what
-/// was found; what was expected".
+/// was found; what was expected", of parts as those of `concat`.
 class Error : public std::runtime_error {
 public:
     template <class... Parts>
-    Error(ErrorKind kind, std::string where, Parts... message)
-        : std::runtime_error(without_zeros(joined_text(message...))), kind_(kind),
+    Error(ErrorKind kind, std::string where, const Parts&... message)
+        : std::runtime_error(without_zeros(concat(message...))), kind_(kind),
           where_(std::move(where)) {}
 
     ErrorKind kind() const noexcept { return kind_; }

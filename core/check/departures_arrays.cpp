@@ -38,10 +38,9 @@ void add_subsets(Alternatives& to, const PerTensor<bool>& tensors,
                             : some.size() == 3 && some.back() != Tensor::out ? 2
                                                                              : 3;
             if (own != rank) continue;
-            to.add(joined_text(before, words_of_tensors(some), after), rank < 3 ? 3 : 2,
-                   [=](auto& c) {
-                       for (const Tensor tensor : some) (c.*flags)[index_of(tensor)] ^= true;
-                   });
+            to.add(concat(before, words_of_tensors(some), after), rank < 3 ? 3 : 2, [=](auto& c) {
+                for (const Tensor tensor : some) (c.*flags)[index_of(tensor)] ^= true;
+            });
         }
 }
 
@@ -250,7 +249,7 @@ void precisions(Alternatives& to) {
             std::vector<Conventions::Rounding> roundings;
             for (const Rounded array : some.arrays)
                 if (is_made(array)) roundings.push_back({array, precision});
-            to.set(joined_text(some.words, " in ", row_of(precision).name), &Conventions::roundings,
+            to.set(concat(some.words, " in ", row_of(precision).name), &Conventions::roundings,
                    roundings, 2);
         }
 }

@@ -203,7 +203,7 @@ void right_windows(Alternatives& to) {
 }
 
 std::string words_of_window(const Conventions& c) {
-    return joined_text(c.band.left, ",", c.band.right);
+    return concat(c.band.left, ",", c.band.right);
 }
 
 std::string window_flag(const Problem&, const Conventions& found) {

@@ -101,7 +101,7 @@ std::string pairs_flag(const Problem& problem, const Conventions& found) {
     const std::string flag = "--rope " + std::string(name_of_pairs(*rope.pairs));
     return problem.asked.rope.pairs || rope.dims == problem.plan.d_k
                ? flag
-               : joined_text(flag, " --rope-dims ", rope.dims);
+               : concat(flag, " --rope-dims ", rope.dims);
 }
 
 void rope_bases(Alternatives& to) {
@@ -161,8 +161,7 @@ void rope_positions(Alternatives& to) {
                        q_len = as_signed(to.problem.plan.q_len),
                        kv_len = as_signed(to.problem.plan.kv_len);
     const auto words = [](std::int64_t q, std::int64_t k) {
-        return q == k ? joined_text("from ", q)
-                      : joined_text("queries from ", q, ", keys from ", k);
+        return q == k ? concat("from ", q) : concat("queries from ", q, ", keys from ", k);
     };
     to.asked(words(query, key));
     const auto add = [&](std::int64_t q, std::int64_t k, std::size_t most = 3) {

@@ -195,11 +195,11 @@ ArrayJudgement Judge::judge_as(const GivenArray& given, const Layout& layout, Pr
     if (is_right) return judgement;
     judgement.unlike = found.unlike;
     if (found.nan != 0)
-        judgement.finding = joined_text("NaN where the truth has none: ", found.nan, " of ",
-                                        found.count, " elements");
+        judgement.finding =
+            concat("NaN where the truth has none: ", found.nan, " of ", found.count, " elements");
     else if (found.infinite != 0)
-        judgement.finding = joined_text("infinite where the truth is finite: ", found.infinite,
-                                        " of ", found.count, " elements");
+        judgement.finding = concat("infinite where the truth is finite: ", found.infinite, " of ",
+                                   found.count, " elements");
     else if (is_flat && found.zeros == found.count)
         judgement.finding = "all zero";
     else if (is_flat)

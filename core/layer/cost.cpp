@@ -59,8 +59,8 @@ void require_memory(const Plan& plan, const Cost& cost) {
     else
         require_memory(
             cost.memory, is_layer ? "inputs" : "query",
-            joined_text("the weights (", plan.batch, ", ", plan.size_of<std::uint64_t>(Axis::heads),
-                        ", ", plan.q_len, ", ", plan.kv_len, ")"));
+            concat("the weights (", plan.batch, ", ", plan.size_of<std::uint64_t>(Axis::heads),
+                   ", ", plan.q_len, ", ", plan.kv_len, ")"));
 }
 
 }  // namespace attn

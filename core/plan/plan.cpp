@@ -78,8 +78,8 @@ void resolve_scores(Settings& s, const Plan& plan) {
     for (std::uint64_t head : s.head)
         if (head >= plan.heads)
             refuse("head", plan.heads == 1 ? "there is one head; expected 0, or --heads N for more"
-                                           : joined_text("there are ", plan.heads,
-                                                         " heads; expected 0 to ", plan.heads - 1));
+                                           : concat("there are ", plan.heads,
+                                                    " heads; expected 0 to ", plan.heads - 1));
     if (!s.rope) {
         if (s.rope_dims) refuse("rope_dims", "requires --rope half|interleaved");
         if (!s.rope_scaling.empty()) refuse("rope_scaling", "requires --rope half|interleaved");

@@ -200,7 +200,7 @@ bool has_heads_axis(const Settings& s) {
 
 void read_sizes(Plan& plan, const Settings& s, const OperandShapes& operands) {
     plan.projects ? read_layer_sizes(s, operands, plan) : read_operator_sizes(s, operands, plan);
-    const std::string remainder = joined_text(" (remainder ", plan.heads % plan.kv_heads, "); ");
+    const std::string remainder = concat(" (remainder ", plan.heads % plan.kv_heads, "); ");
     if (plan.heads % plan.kv_heads != 0 && !s.kv_heads && !plan.projects)
         refuse("key", plan.heads, " heads of queries are not a multiple of ", plan.kv_heads,
                " heads of keys", remainder, "expected operands (batch, heads, tokens, width)");

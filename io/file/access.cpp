@@ -139,7 +139,7 @@ void guard_written(const std::string& path) {
     if (!guarded) return;
     const std::lock_guard lock(guarded->mutex);
     std::vector<std::string>& written = guarded->written;
-    if (std::find(written.begin(), written.end(), path) == written.end()) written.push_back(path);
+    if (std::ranges::find(written, path) == written.end()) written.push_back(path);
 }
 
 int open_to_read(const std::string& path, const Access& access) {
@@ -238,20 +238,17 @@ int error_at_sync(int fd) {
 
 void fail_to_read(const std::string& name, int error) {
     if (error == ENOENT) throw MissingFile(name);
-    throw Error(
-        ErrorKind::io, name,
-        std::string("cannot be read (") + std::strerror(error) + "); expected a readable file");
+    throw Error(ErrorKind::io, name, "cannot be read (", std::strerror(error),
+                "); expected a readable file");
 }
 
 void fail_to_write(const std::string& name, int error) {
     const std::string folder = std::filesystem::path(name).parent_path().string();
     if (error == ENOENT && !folder.empty() && !is_folder(folder))
-        throw Error(ErrorKind::io, name,
-                    "folder " + one_line(shortened(folder)) +
-                        " does not exist; expected an existing folder (mkdir -p creates it)");
-    throw Error(ErrorKind::io, name,
-                std::string("cannot be written (") + std::strerror(error) +
-                    "); expected a writable location with enough space");
+        throw Error(ErrorKind::io, name, "folder ", one_line(shortened(folder)),
+                    " does not exist; expected an existing folder (mkdir -p creates it)");
+    throw Error(ErrorKind::io, name, "cannot be written (", std::strerror(error),
+                "); expected a writable location with enough space");
 }
 
 }  // namespace attn::io

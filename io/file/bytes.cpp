@@ -97,8 +97,7 @@ std::shared_ptr<const Bytes> Bytes::open(const std::string& path, const Access& 
     if (Inflater::starts_as_gzip(bytes->read(0, std::min<std::uint64_t>(bytes->size_, 2))))
         bytes->decompress(check);
     if (bytes->size_ == 0 && access.expected != nullptr)
-        throw Error(ErrorKind::input, bytes->name_,
-                    std::string("is empty; expected ") + access.expected);
+        throw Error(ErrorKind::input, bytes->name_, "is empty; expected ", access.expected);
     return bytes;
 }
 
@@ -160,7 +159,7 @@ void Bytes::decompress(Check check) {
     if (const std::string fault = gunzip.fault(); !fault.empty()) {
         const std::string_view so_far(text.data(), size);
         const bool has_lines = so_far.find('\0') == so_far.npos;  // unlike npz, npy, safetensors
-        const auto line = 1 + std::count(so_far.begin(), so_far.end(), '\n');
+        const auto line = 1 + std::ranges::count(so_far, '\n');
         throw Error(ErrorKind::input, has_lines ? name_ + ":" + std::to_string(line) : name_,
                     fault);
     }
@@ -193,7 +192,7 @@ std::shared_ptr<const Bytes> Bytes::of(std::string name, std::string_view bytes)
     made->name_ = std::move(name);
     made->size_ = bytes.size();
     made->memory_.reserve(bytes.size() + 1);
-    std::copy(bytes.begin(), bytes.end(), made->memory_.data());
+    std::ranges::copy(bytes, made->memory_.data());
     return made;
 }
 

@@ -33,8 +33,8 @@ Entries entries_of(const fs::path& folder) {
         if (!name.starts_with('.') && entry->is_directory(unknown)) entries.folders.push_back(name);
         entry.increment(error);
     }
-    std::sort(entries.files.begin(), entries.files.end());
-    std::sort(entries.folders.begin(), entries.folders.end());
+    std::ranges::sort(entries.files);
+    std::ranges::sort(entries.folders);
     return entries;
 }
 

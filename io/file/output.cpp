@@ -138,10 +138,9 @@ int OutputFile::close() {
 }
 
 void OutputFile::fail_to_place(int error) const {
-    throw Error(ErrorKind::io, name_,
-                std::string("cannot be renamed to its name (") + std::strerror(error) +
-                    "); expected a folder where files may be made and renamed, or the result on "
-                    "standard output, > FILE");
+    throw Error(ErrorKind::io, name_, "cannot be renamed to its name (", std::strerror(error),
+                "); expected a folder where files may be made and renamed, or the result on "
+                "standard output, > FILE");
 }
 
 void show(std::string_view text, int descriptor) {

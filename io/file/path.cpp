@@ -9,6 +9,7 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
@@ -19,8 +20,7 @@ namespace fs = std::filesystem;
 /// "1", "v2", "2024-05-31".
 bool is_version(std::string_view text) {
     if (text.starts_with('v')) text.remove_prefix(1);
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
+    return std::ranges::all_of(text, [](char c) { return is_digit(c) || c == '-'; });
 }
 
 std::string snapshot_of(const std::string& folder) {
@@ -40,9 +40,8 @@ std::string snapshot_of(const std::string& folder) {
          it.increment(error))
         if (is_folder(it->path().string())) found.push_back(it->path().string());
     if (found.size() == 1) return found.front();
-    throw Error(ErrorKind::io, folder,
-                "has " + std::to_string(found.size()) +
-                    " snapshots; expected one, or the path of one of them");
+    throw Error(ErrorKind::io, folder, "has ", found.size(),
+                " snapshots; expected one, or the path of one of them");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ std::string encoding_of(std::string_view text) {
 Source checked(Source source, const char* expected) {
     if (source.first_line == 1) source.text = without_byte_order_mark(source.text);
     if (source.text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-        throw Error(ErrorKind::input, source.name, std::string("is empty; expected ") + expected);
+        throw Error(ErrorKind::input, source.name, "is empty; expected ", expected);
     const std::size_t bad = find_invalid_utf8(source.text);
     if (bad != std::string_view::npos)
         throw Error(ErrorKind::input, source.place(bad), "not UTF-8; expected UTF-8 text");
@@ -90,10 +90,10 @@ std::string_view without_byte_order_mark(std::string_view text) {
 std::string Source::place(std::size_t offset) const {
     const std::string_view before = text.substr(0, std::min(offset, text.size()));
     const std::size_t line =
-        first_line + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+        first_line + static_cast<std::size_t>(std::ranges::count(before, '\n'));
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     const std::string_view line_before = before.substr(line_start);
-    const auto column = 1 + std::count_if(line_before.begin(), line_before.end(), [](char c) {
+    const auto column = 1 + std::ranges::count_if(line_before, [](char c) {
                             return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
                         });
     return name + ":" + std::to_string(line) + ":" + std::to_string(column);

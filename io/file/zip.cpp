@@ -46,8 +46,7 @@ public:
         if (start_ > bytes_.size() || length_ > bytes_.size() - start_)
             fail("a directory outside the file; the file is cut short or damaged");
         if (length_ > largest_directory || count_ > length_ / directory_size)
-            fail("a directory of " + std::to_string(count_) + " entries in " +
-                 std::to_string(length_) + " bytes; the file is damaged");
+            fail("a directory of ", count_, " entries in ", length_, " bytes; the file is damaged");
         const Record directory(bytes_.read(start_, static_cast<std::size_t>(length_)));
         std::vector<ZipEntry> entries;
         std::size_t at = 0;
@@ -62,13 +61,14 @@ public:
 private:
     static constexpr std::uint64_t largest_directory = std::uint64_t{1} << 26;
 
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, bytes_.name(), "zip: " + message);
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, bytes_.name(), "zip: ", message...);
     }
 
     Record record(std::uint64_t offset, std::size_t size, const char* what) const {
         if (offset > bytes_.size() || size > bytes_.size() - offset)
-            fail(std::string(what) + " outside the file; the file is cut short or damaged");
+            fail(what, " outside the file; the file is cut short or damaged");
         return Record(bytes_.read(offset, size));
     }
 
@@ -124,14 +124,13 @@ private:
         std::uint64_t local = directory.u32(at + 42);
         read_extra64(directory, at + directory_size + name, extra, entry, local);
         const std::string shown = "'" + shortened(entry.name) + "'";
-        if ((flags & 0x2041) != 0) fail(shown + " is encrypted; expected plain data");
+        if ((flags & 0x2041) != 0) fail(shown, " is encrypted; expected plain data");
         if (method != 0 && method != 8)
-            fail(shown + " is packed by method " + std::to_string(method) +
-                 "; expected stored (0) or deflated (8)");
+            fail(shown, " is packed by method ", method, "; expected stored (0) or deflated (8)");
         entry.deflated = method == 8;
         if (!entry.deflated && entry.packed != entry.size)
-            fail(shown + " is stored, but takes " + std::to_string(entry.packed) + " bytes for " +
-                 std::to_string(entry.size) + "; the file is damaged");
+            fail(shown, " is stored, but takes ", entry.packed, " bytes for ", entry.size,
+                 "; the file is damaged");
         find_data(entry, local, shown);
         entries.push_back(std::move(entry));
         return end;
@@ -162,8 +161,7 @@ private:
     void check_ratio(std::uint64_t size, std::uint64_t packed, const std::string& shown) const {
         constexpr std::uint64_t harmless = std::uint64_t{1} << 28, most = 200;
         if (size > harmless && size / most > packed)
-            fail(shown + " unpacks to " + std::to_string(size) + " bytes from " +
-                 std::to_string(packed) + "; expected at most " + std::to_string(most) +
+            fail(shown, " unpacks to ", size, " bytes from ", packed, "; expected at most ", most,
                  " times as many, or the array stored as it is");
     }
 
@@ -182,29 +180,29 @@ private:
     /// The data follows a local header, whose extra field may differ from the directory's.
     void find_data(ZipEntry& entry, std::uint64_t local, const std::string& shown) const {
         const Record header = record(local, local_size, "an entry");
-        if (header.u32(0) != local_mark) fail(shown + " has no header; the file is damaged");
+        if (header.u32(0) != local_mark) fail(shown, " has no header; the file is damaged");
         const std::uint64_t name = header.u16(26);
         if (name != entry.name.size() ||
             record(local + local_size, entry.name.size(), "an entry").bytes() != entry.name)
-            fail(shown + " has another name in its own header; the file is damaged");
+            fail(shown, " has another name in its own header; the file is damaged");
         entry.offset = local + local_size + name + header.u16(28);
         if (entry.offset > bytes_.size() || entry.packed > bytes_.size() - entry.offset)
-            fail(shown + " reaches past the end of the file; the file is cut short or damaged");
+            fail(shown, " reaches past the end of the file; the file is cut short or damaged");
     }
 
     void check_names(const std::vector<ZipEntry>& entries) const {
         std::set<std::string_view> names;
         for (const ZipEntry& entry : entries)
             if (!names.insert(entry.name).second)
-                fail("'" + shortened(entry.name) + "' appears twice; expected it once");
+                fail("'", shortened(entry.name), "' appears twice; expected it once");
     }
 
     void check_overlap(std::vector<ZipEntry> entries) const {
-        std::sort(entries.begin(), entries.end(),
-                  [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
+        std::ranges::sort(entries,
+                          [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
         for (std::size_t i = 1; i < entries.size(); ++i)
             if (entries[i - 1].offset + entries[i - 1].packed > entries[i].offset)
-                fail("'" + shortened(entries[i - 1].name) + "' and '" + shortened(entries[i].name) +
+                fail("'", shortened(entries[i - 1].name), "' and '", shortened(entries[i].name),
                      "' overlap; the file is damaged");
     }
 

@@ -54,8 +54,8 @@ const StoredArray* ArrayFile::find(const std::string& array) const {
         const auto place = places->find(array);
         return place == places->end() ? nullptr : &arrays[place->second];
     }
-    const auto found = std::find_if(arrays.begin(), arrays.end(),
-                                    [&](const StoredArray& a) { return a.name == array; });
+    const auto found =
+        std::ranges::find_if(arrays, [&](const StoredArray& a) { return a.name == array; });
     return found == arrays.end() ? nullptr : &*found;
 }
 

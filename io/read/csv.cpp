@@ -21,8 +21,8 @@ std::string count_text(std::size_t count, const std::string& noun) {
 }
 
 bool are_booleans(const CsvLine& line) {
-    return std::all_of(line.fields.begin(), line.fields.end(),
-                       [](const Field& field) { return boolean_of(field.text).has_value(); });
+    return std::ranges::all_of(
+        line.fields, [](const Field& field) { return boolean_of(field.text).has_value(); });
 }
 
 class MatrixBuilder {
@@ -39,9 +39,8 @@ public:
         const std::size_t first = labelled_ ? 1 : 0;
         if (record.fields.size() != fields_)
             throw Error(ErrorKind::input, line_place(source_, record.line),
-                        count_text(record.fields.size() - first, "value") + "; expected " +
-                            std::to_string(fields_ - first) + " as in line " +
-                            std::to_string(width_line_));
+                        count_text(record.fields.size() - first, "value"), "; expected ",
+                        fields_ - first, " as in line ", width_line_);
         if (labelled_) result_.labels.push_back(record.fields[0].written());
         for (std::size_t i = first; i < fields_; ++i) values_.push_back(value_of(record.fields[i]));
         ++rows_;
@@ -56,9 +55,8 @@ private:
     double value_of(const Field& field) const {
         if (result_.matrix.boolean) {
             if (const std::optional<bool> value = boolean_of(field.text)) return *value ? 1 : 0;
-            throw Error(
-                ErrorKind::input, source_.place(field.offset),
-                "found '" + shortened(field.text) + "' among booleans; expected true or false");
+            throw Error(ErrorKind::input, source_.place(field.offset), "found '",
+                        shortened(field.text), "' among booleans; expected true or false");
         }
         const std::string text = plain_number(field.text);
         const ParsedNumber number = parse_loose_number(text);
@@ -81,20 +79,19 @@ private:
 void take_shape(Array<double>& values, const ShapeComment& comment, const ArrayRules& rules,
                 const Source& source) {
     const std::vector<std::size_t>& shape = comment.shape;
-    const auto fail = [&](const std::string& message) {
-        throw Error(ErrorKind::input, line_place(source, comment.line),
-                    "shape " + shape_text(shape) + message);
+    const auto fail = [&](const auto&... message) {
+        throw Error(ErrorKind::input, line_place(source, comment.line), "shape ", shape_text(shape),
+                    message...);
     };
     if (shape.size() < rules.lowest_rank || shape.size() > rules.highest_rank)
-        fail(" has rank " + std::to_string(shape.size()) + "; expected rank " + rank_range(rules));
+        fail(" has rank ", shape.size(), "; expected rank ", rank_range(rules));
     const std::size_t rows = values.shape(0), columns = values.shape(1);
     const double wanted = std::accumulate(
         shape.begin(), shape.end() - 1, 1.0,
         [](double product, std::size_t length) { return product * static_cast<double>(length); });
     if (wanted != static_cast<double>(rows) || shape.back() != columns)
-        fail(" means " + fixed_text(wanted, 0) + " x " + std::to_string(shape.back()) +
-             " numbers; expected " + std::to_string(rows) + " x " + std::to_string(columns) +
-             " as in the rows below it");
+        fail(" means ", fixed_text(wanted, 0), " x ", shape.back(), " numbers; expected ", rows,
+             " x ", columns, " as in the rows below it");
     values.reshape(shape);
 }
 
@@ -294,9 +291,8 @@ std::optional<LabelledMatrix> read_regular(const CsvLineReader& reader, const Cs
         return
             [cell](const std::string& label) { return cell_of(std::string_view(label)) == cell; };
     };
-    const bool are_labels =
-        std::any_of(read->labels.begin(), read->labels.end(), is(Cell::word)) &&
-        std::none_of(read->labels.begin(), read->labels.end(), is(Cell::number));
+    const bool are_labels = std::ranges::any_of(read->labels, is(Cell::word)) &&
+                            std::ranges::none_of(read->labels, is(Cell::number));
     if (!are_labels) read.reset();
     return read;
 }
@@ -335,9 +331,8 @@ LabelledMatrix read_csv(const Source& source, const ArrayRules& rules, const Csv
     }
     const std::size_t labels = read.result.labels.size();
     if (read.rows.value_or(labels) != labels)
-        throw Error(ErrorKind::input, source.name,
-                    count_text(labels, "row") + "; expected " + std::to_string(*read.rows) +
-                        " as in the sizes on the first line");
+        throw Error(ErrorKind::input, source.name, count_text(labels, "row"), "; expected ",
+                    *read.rows, " as in the sizes on the first line");
     if (read.shape.line != 0) take_shape(read.result.matrix.values, read.shape, rules, source);
     return std::move(read.result);
 }

@@ -91,7 +91,7 @@ private:
             // A way to read a number or all names does not lead to another field that is none.
             const bool is_none = dynamic_cast<const CsvDamage*>(&next) != nullptr;
             if (depth == 1 || (way.lines != 0 && is_none)) return false;
-            return std::any_of(next.ways_.begin(), next.ways_.end(), [&](const CsvWay& more) {
+            return std::ranges::any_of(next.ways_, [&](const CsvWay& more) {
                 return gets_past(more, given, other, line, depth - 1);
             });
         } catch (const Error& error) {

@@ -284,9 +284,9 @@ CsvLayout read_layout(CsvLineReader& reader) {
     if (!more && layout.header.fields.empty())
         throw Error(ErrorKind::input, source.name, "has no row of numbers; expected at least one");
     if (!more)
-        throw Error(ErrorKind::input, source.place(layout.header.fields[0].offset),
-                    "found '" + shortened(layout.header.fields[0].text) +
-                        "' and no number on this line; expected a row of numbers");
+        throw Error(ErrorKind::input, source.place(layout.header.fields[0].offset), "found '",
+                    shortened(layout.header.fields[0].text),
+                    "' and no number on this line; expected a row of numbers");
     layout.labelled = first_words(layout, reader);
     if (layout.labelled.value_or(false) && layout.row.fields.size() < 2)
         throw Error(ErrorKind::input, line_place(source, layout.row.line),

@@ -15,8 +15,8 @@ bool is_blank(char c) {
 }
 
 bool is_empty(const CsvLine& line) {
-    return std::all_of(line.fields.begin(), line.fields.end(),
-                       [](const Field& f) { return f.text.empty() && !f.quoted; });
+    return std::ranges::all_of(line.fields,
+                               [](const Field& f) { return f.text.empty() && !f.quoted; });
 }
 
 /// "2, 6, 3"; empty for other text.
@@ -66,9 +66,8 @@ bool CsvLineReader::next(CsvLine& line) {
     line.offset = at_;
     do {
         if (line.fields.size() == max_fields)
-            throw Error(ErrorKind::input, line_place(source_, line_),
-                        "more than " + std::to_string(max_fields) +
-                            " fields on one line; expected fewer, or another format");
+            throw Error(ErrorKind::input, line_place(source_, line_), "more than ", max_fields,
+                        " fields on one line; expected fewer, or another format");
         line.fields.push_back(read_field());
     } while (take_separator());
     skip_line_end();
@@ -209,14 +208,13 @@ void CsvLineReader::read_shape(std::string_view comment) {
     if (!comment.starts_with(':')) return;
     const std::string place = line_place(source_, line_);
     if (shape_.line != 0)
-        throw Error(ErrorKind::input, place,
-                    "a second shape; expected one, as in line " + std::to_string(shape_.line));
+        throw Error(ErrorKind::input, place, "a second shape; expected one, as in line ",
+                    shape_.line);
     shape_.line = line_;
     shape_.shape = whole_numbers(comment.substr(1));
     if (shape_.shape.empty())
-        throw Error(ErrorKind::input, place,
-                    "found '" + shortened(comment.substr(1)) +
-                        "'; expected the lengths of the axes, as in # shape: 2, 6, 3");
+        throw Error(ErrorKind::input, place, "found '", shortened(comment.substr(1)),
+                    "'; expected the lengths of the axes, as in # shape: 2, 6, 3");
 }
 
 Field CsvLineReader::read_field() {
@@ -231,12 +229,12 @@ Field CsvLineReader::read_field() {
     const bool ends = at_line_end() || text_[at_] == separator_ ||
                       (separator_ == ' ' && is_blank(text_[at_ - 1]));
     if (!ends)
-        throw Error(ErrorKind::input, source_.place(at_),
-                    "found " + excerpt(text_, at_) + " after a quoted field; expected " +
-                        (separator_ == '\t'  ? "a tab"
-                         : separator_ == ' ' ? "a blank"
-                                             : std::string("'") + separator_ + "'") +
-                        " or the end of the line");
+        throw Error(ErrorKind::input, source_.place(at_), "found ", excerpt(text_, at_),
+                    " after a quoted field; expected ",
+                    separator_ == '\t'  ? "a tab"
+                    : separator_ == ' ' ? "a blank"
+                                        : std::string("'") + separator_ + "'",
+                    " or the end of the line");
     take_decimal_comma(field);
     return field;
 }

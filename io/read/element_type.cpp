@@ -75,7 +75,7 @@ void convert_each(const char* from, std::size_t count, T* to) {
     for (std::size_t i = 0; i < count; ++i) {
         std::array<char, sizeof(Stored)> bytes;
         std::memcpy(bytes.data(), from + i * sizeof(Stored), sizeof(Stored));
-        if constexpr (swap) std::reverse(bytes.begin(), bytes.end());
+        if constexpr (swap) std::ranges::reverse(bytes);
         to[i] = static_cast<T>(std::bit_cast<Stored>(bytes));
     }
 }

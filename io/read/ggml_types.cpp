@@ -82,169 +82,133 @@ void quarter_of_q6_k(const Byte* __restrict low, const Byte* __restrict high, co
     }
 }
 
-void decode_q4_0(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 18, to += 32) {
-        const float d = half_at(from);
-        split_halves<16>(from + 2, to, [d](int q) { return d * static_cast<float>(q - 8); });
-    }
+void decode_q4_0(const Byte* from, float* to) {
+    const float d = half_at(from);
+    split_halves<16>(from + 2, to, [d](int q) { return d * static_cast<float>(q - 8); });
 }
 
-void decode_q4_1(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 20, to += 32) {
-        const float d = half_at(from), m = half_at(from + 2);
-        split_halves<16>(from + 4, to, [d, m](int q) { return d * static_cast<float>(q) + m; });
-    }
+void decode_q4_1(const Byte* from, float* to) {
+    const float d = half_at(from), m = half_at(from + 2);
+    split_halves<16>(from + 4, to, [d, m](int q) { return d * static_cast<float>(q) + m; });
 }
 
-void decode_q5_0(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 22, to += 32) {
-        const float d = half_at(from);
-        split_with_fifth(FifthBits(from + 2), from + 6, to,
-                         [d](int q) { return d * static_cast<float>(q - 16); });
-    }
+void decode_q5_0(const Byte* from, float* to) {
+    const float d = half_at(from);
+    split_with_fifth(FifthBits(from + 2), from + 6, to,
+                     [d](int q) { return d * static_cast<float>(q - 16); });
 }
 
-void decode_q5_1(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 24, to += 32) {
-        const float d = half_at(from), m = half_at(from + 2);
-        split_with_fifth(FifthBits(from + 4), from + 8, to,
-                         [d, m](int q) { return d * static_cast<float>(q) + m; });
-    }
+void decode_q5_1(const Byte* from, float* to) {
+    const float d = half_at(from), m = half_at(from + 2);
+    split_with_fifth(FifthBits(from + 4), from + 8, to,
+                     [d, m](int q) { return d * static_cast<float>(q) + m; });
 }
 
-void decode_q8_0(const Byte* __restrict from, std::size_t blocks, float* __restrict to) {
-    for (; blocks-- > 0; from += 34, to += 32) {
-        const float d = half_at(from);
-        for (std::size_t i = 0; i < 32; ++i)
-            to[i] = d * static_cast<float>(static_cast<std::int8_t>(from[2 + i]));
-    }
+void decode_q8_0(const Byte* __restrict from, float* __restrict to) {
+    const float d = half_at(from);
+    for (std::size_t i = 0; i < 32; ++i)
+        to[i] = d * static_cast<float>(static_cast<std::int8_t>(from[2 + i]));
 }
 
 /// 16 bytes of scales and minima, 64 bytes of values, d, dmin. Value 128 a + 32 b + i: bits 2 b of
 /// byte 32 a + i.
-void decode_q2_k(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 84) {
-        const float d = half_at(from + 80), dmin = half_at(from + 82);
-        for (std::size_t part = 0; part < 16; ++part, to += 16) {
-            const float scale = d * static_cast<float>(from[part] & 15);
-            const float min = dmin * static_cast<float>(from[part] >> 4);
-            two_bits(from + 16 + 32 * (part / 8) + 16 * (part % 2),
-                     static_cast<int>(2 * (part / 2 % 4)), to,
-                     [=](std::size_t, int q) { return scale * static_cast<float>(q) - min; });
-        }
+void decode_q2_k(const Byte* from, float* to) {
+    const float d = half_at(from + 80), dmin = half_at(from + 82);
+    for (std::size_t part = 0; part < 16; ++part, to += 16) {
+        const float scale = d * static_cast<float>(from[part] & 15);
+        const float min = dmin * static_cast<float>(from[part] >> 4);
+        two_bits(from + 16 + 32 * (part / 8) + 16 * (part % 2),
+                 static_cast<int>(2 * (part / 2 % 4)), to,
+                 [=](std::size_t, int q) { return scale * static_cast<float>(q) - min; });
     }
 }
 
 /// 32 bytes of high bits, 64 bytes as Q2_K, 12 bytes of 16 scales of 6 bits, d. Bit k of high byte
 /// i belongs to value 32 k + i.
-void decode_q3_k(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 110) {
-        const Byte* const scales = from + 96;
-        const float d = half_at(from + 108);
-        for (std::size_t part = 0; part < 16; ++part, to += 16) {
-            const int low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
-            const int high = scales[8 + part % 4] >> 2 * (part / 4) & 3;
-            const float scale = d * static_cast<float>((low | high << 4) - 32);
-            const Byte* const high_bits = from + 16 * (part % 2);
-            const int bit = static_cast<int>(part / 2);
-            two_bits(from + 32 + 32 * (part / 8) + 16 * (part % 2),
-                     static_cast<int>(2 * (part / 2 % 4)), to, [=](std::size_t i, int q) {
-                         const int offset = (~(high_bits[i] >> bit) & 1) << 2;
-                         return scale * static_cast<float>(q - offset);
-                     });
-        }
+void decode_q3_k(const Byte* from, float* to) {
+    const Byte* const scales = from + 96;
+    const float d = half_at(from + 108);
+    for (std::size_t part = 0; part < 16; ++part, to += 16) {
+        const int low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
+        const int high = scales[8 + part % 4] >> 2 * (part / 4) & 3;
+        const float scale = d * static_cast<float>((low | high << 4) - 32);
+        const Byte* const high_bits = from + 16 * (part % 2);
+        const int bit = static_cast<int>(part / 2);
+        two_bits(from + 32 + 32 * (part / 8) + 16 * (part % 2),
+                 static_cast<int>(2 * (part / 2 % 4)), to, [=](std::size_t i, int q) {
+                     const int offset = (~(high_bits[i] >> bit) & 1) << 2;
+                     return scale * static_cast<float>(q - offset);
+                 });
     }
 }
 
-/// d, dmin, 12 bytes of scales and minima, 128 bytes of values: 32 bytes hold 32 values in their
-/// low halves and the next 32 in their high halves.
-void decode_q4_k(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 144) {
-        const float d = half_at(from), dmin = half_at(from + 2);
-        const Byte* __restrict packed = from + 16;
-        for (std::size_t pair = 0; pair < 4; ++pair, packed += 32, to += 64) {
-            const ScaleAndMin low = scale_and_min(from + 4, 2 * pair, d, dmin);
-            const ScaleAndMin high = scale_and_min(from + 4, 2 * pair + 1, d, dmin);
-            float* __restrict out = to;
-            for (std::size_t i = 0; i < 32; ++i)
-                out[i] = low.scale * static_cast<float>(packed[i] & 15) - low.min;
-            for (std::size_t i = 0; i < 32; ++i)
-                out[32 + i] = high.scale * static_cast<float>(packed[i] >> 4) - high.min;
-        }
-    }
-}
-
-/// As Q4_K with 32 bytes of fifth bits before the values: bit b of byte i is of value 32 b + i.
-void decode_q5_k(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 176) {
-        const float d = half_at(from), dmin = half_at(from + 2);
-        const Byte* __restrict fifth = from + 16;
-        const Byte* __restrict packed = from + 48;
-        for (std::size_t pair = 0; pair < 4; ++pair, packed += 32, to += 64) {
-            const ScaleAndMin low = scale_and_min(from + 4, 2 * pair, d, dmin);
-            const ScaleAndMin high = scale_and_min(from + 4, 2 * pair + 1, d, dmin);
-            const int bit = static_cast<int>(2 * pair);
-            float* __restrict out = to;
-            for (std::size_t i = 0; i < 32; ++i) {
-                const int q = (packed[i] & 15) | (fifth[i] >> bit & 1) << 4;
-                out[i] = low.scale * static_cast<float>(q) - low.min;
-            }
-            for (std::size_t i = 0; i < 32; ++i) {
-                const int q = packed[i] >> 4 | (fifth[i] >> (bit + 1) & 1) << 4;
-                out[32 + i] = high.scale * static_cast<float>(q) - high.min;
-            }
+/// d, dmin, 12 bytes of scales and minima, of Q5_K 32 bytes of fifth bits, 128 bytes of values: 32
+/// bytes hold 32 values in their low halves and the next 32 in their high halves. Bit b of a fifth
+/// byte i is of value 32 b + i.
+template <bool has_fifth>
+void decode_k(const Byte* from, float* to) {
+    const float d = half_at(from), dmin = half_at(from + 2);
+    const Byte* __restrict fifth = from + 16;
+    const Byte* __restrict packed = from + (has_fifth ? 48 : 16);
+    for (std::size_t part = 0; part < 8; ++part, to += 32) {
+        const auto [scale, min] = scale_and_min(from + 4, part, d, dmin);
+        float* __restrict out = to;
+        for (std::size_t i = 0; i < 32; ++i) {
+            int q = packed[32 * (part / 2) + i] >> 4 * (part % 2) & 15;
+            if constexpr (has_fifth) q |= (fifth[i] >> part & 1) << 4;
+            out[i] = scale * static_cast<float>(q) - min;
         }
     }
 }
 
 /// 128 bytes of low halves, 64 bytes of pairs of high bits, 16 signed scales, d. Value 128 a + 32 b
 /// + i: byte 64 a + 32 (b mod 2) + i, its low half if b < 2; bits 2 b of high byte 32 a + i.
-void decode_q6_k(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 210) {
-        const float d = half_at(from + 208);
-        for (std::size_t half = 0; half < 2; ++half, to += 128) {
-            const Byte *low = from + 64 * half, *high = from + 128 + 32 * half,
-                       *scales = from + 192 + 8 * half;
-            quarter_of_q6_k<0, 0>(low, high, scales, d, to);
-            quarter_of_q6_k<0, 2>(low + 32, high, scales + 2, d, to + 32);
-            quarter_of_q6_k<4, 4>(low, high, scales + 4, d, to + 64);
-            quarter_of_q6_k<4, 6>(low + 32, high, scales + 6, d, to + 96);
-        }
+void decode_q6_k(const Byte* from, float* to) {
+    const float d = half_at(from + 208);
+    for (std::size_t half = 0; half < 2; ++half, to += 128) {
+        const Byte *low = from + 64 * half, *high = from + 128 + 32 * half,
+                   *scales = from + 192 + 8 * half;
+        quarter_of_q6_k<0, 0>(low, high, scales, d, to);
+        quarter_of_q6_k<0, 2>(low + 32, high, scales + 2, d, to + 32);
+        quarter_of_q6_k<4, 4>(low, high, scales + 4, d, to + 64);
+        quarter_of_q6_k<4, 6>(low + 32, high, scales + 6, d, to + 96);
     }
 }
 
-void decode_iq4_nl(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 18, to += 32) {
-        const float d = half_at(from);
-        split_halves<16>(from + 2, to,
-                         [d](int q) { return d * nonlinear_levels[static_cast<std::size_t>(q)]; });
-    }
+void decode_iq4_nl(const Byte* from, float* to) {
+    const float d = half_at(from);
+    split_halves<16>(from + 2, to,
+                     [d](int q) { return d * nonlinear_levels[static_cast<std::size_t>(q)]; });
 }
 
 /// d, two bytes with the high two bits of eight scales, four bytes with their low halves, eight
 /// times 16 bytes.
-void decode_iq4_xs(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 136) {
-        const float d = half_at(from);
-        const int high_bits = from[2] | from[3] << 8;
-        for (std::size_t part = 0; part < 8; ++part, to += 32) {
-            const int low = from[4 + part / 2] >> 4 * (part % 2) & 15;
-            const int high = high_bits >> 2 * part & 3;
-            const float scale = d * static_cast<float>((low | high << 4) - 32);
-            split_halves<16>(from + 8 + 16 * part, to, [scale](int q) {
-                return scale * nonlinear_levels[static_cast<std::size_t>(q)];
-            });
-        }
+void decode_iq4_xs(const Byte* from, float* to) {
+    const float d = half_at(from);
+    const int high_bits = from[2] | from[3] << 8;
+    for (std::size_t part = 0; part < 8; ++part, to += 32) {
+        const int low = from[4 + part / 2] >> 4 * (part % 2) & 15;
+        const int high = high_bits >> 2 * part & 3;
+        const float scale = d * static_cast<float>((low | high << 4) - 32);
+        split_halves<16>(from + 8 + 16 * part, to, [scale](int q) {
+            return scale * nonlinear_levels[static_cast<std::size_t>(q)];
+        });
     }
 }
 
 /// An exponent e, 16 bytes: 2^(e - 128) times the level. ggml has no NaN among the exponents.
-void decode_mxfp4(const Byte* from, std::size_t blocks, float* to) {
-    for (; blocks-- > 0; from += 17, to += 32) {
-        const float d = from[0] == 0 ? 0x1p-128f : float_of_e8m0(static_cast<Byte>(from[0] - 1));
-        split_halves<16>(from + 1, to,
-                         [d](int q) { return d * mxfp4_levels[static_cast<std::size_t>(q)]; });
-    }
+void decode_mxfp4(const Byte* from, float* to) {
+    const float d = from[0] == 0 ? 0x1p-128f : float_of_e8m0(static_cast<Byte>(from[0] - 1));
+    split_halves<16>(from + 1, to,
+                     [d](int q) { return d * mxfp4_levels[static_cast<std::size_t>(q)]; });
+}
+
+template <std::size_t values, std::size_t bytes, void decode_block(const Byte*, float*)>
+constexpr GgmlType in_blocks(std::uint32_t number, std::string_view name) {
+    constexpr auto decode = [](const Byte* from, std::size_t blocks, float* to) {
+        for (; blocks-- > 0; from += bytes, to += values) decode_block(from, to);
+    };
+    return {number, name, values, bytes, std::nullopt, decode};
 }
 
 constexpr std::optional<ElementType> of_blocks = std::nullopt;
@@ -259,19 +223,19 @@ constexpr std::array<GgmlType, 42> ggml_types{{
     {25, "I16", 1, 2, ElementType::int16, nullptr},
     {26, "I32", 1, 4, ElementType::int32, nullptr},
     {27, "I64", 1, 8, ElementType::int64, nullptr},
-    {2, "Q4_0", 32, 18, of_blocks, decode_q4_0},
-    {3, "Q4_1", 32, 20, of_blocks, decode_q4_1},
-    {6, "Q5_0", 32, 22, of_blocks, decode_q5_0},
-    {7, "Q5_1", 32, 24, of_blocks, decode_q5_1},
-    {8, "Q8_0", 32, 34, of_blocks, decode_q8_0},
-    {10, "Q2_K", 256, 84, of_blocks, decode_q2_k},
-    {11, "Q3_K", 256, 110, of_blocks, decode_q3_k},
-    {12, "Q4_K", 256, 144, of_blocks, decode_q4_k},
-    {13, "Q5_K", 256, 176, of_blocks, decode_q5_k},
-    {14, "Q6_K", 256, 210, of_blocks, decode_q6_k},
-    {20, "IQ4_NL", 32, 18, of_blocks, decode_iq4_nl},
-    {23, "IQ4_XS", 256, 136, of_blocks, decode_iq4_xs},
-    {39, "MXFP4", 32, 17, of_blocks, decode_mxfp4},
+    in_blocks<32, 18, decode_q4_0>(2, "Q4_0"),
+    in_blocks<32, 20, decode_q4_1>(3, "Q4_1"),
+    in_blocks<32, 22, decode_q5_0>(6, "Q5_0"),
+    in_blocks<32, 24, decode_q5_1>(7, "Q5_1"),
+    in_blocks<32, 34, decode_q8_0>(8, "Q8_0"),
+    in_blocks<256, 84, decode_q2_k>(10, "Q2_K"),
+    in_blocks<256, 110, decode_q3_k>(11, "Q3_K"),
+    in_blocks<256, 144, decode_k<false>>(12, "Q4_K"),
+    in_blocks<256, 176, decode_k<true>>(13, "Q5_K"),
+    in_blocks<256, 210, decode_q6_k>(14, "Q6_K"),
+    in_blocks<32, 18, decode_iq4_nl>(20, "IQ4_NL"),
+    in_blocks<256, 136, decode_iq4_xs>(23, "IQ4_XS"),
+    in_blocks<32, 17, decode_mxfp4>(39, "MXFP4"),
     {4, "Q4_2", 0, 0, of_blocks, nullptr},
     {5, "Q4_3", 0, 0, of_blocks, nullptr},
     {9, "Q8_1", 32, 36, of_blocks, nullptr},
@@ -349,14 +313,14 @@ private:
 }  // namespace
 
 const GgmlType* find_ggml_type(std::uint32_t number) {
-    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
-                                    [&](const GgmlType& row) { return row.number == number; });
+    const auto found =
+        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.number == number; });
     return found == ggml_types.end() ? nullptr : &*found;
 }
 
 const GgmlType* find_ggml_type(std::string_view name) {
-    const auto found = std::find_if(ggml_types.begin(), ggml_types.end(),
-                                    [&](const GgmlType& row) { return row.name == name; });
+    const auto found =
+        std::ranges::find_if(ggml_types, [&](const GgmlType& row) { return row.name == name; });
     return found == ggml_types.end() ? nullptr : &*found;
 }
 

@@ -34,8 +34,9 @@ std::string ending_of_part(std::uint64_t part, std::uint64_t parts) {
     return text;
 }
 
-[[noreturn]] void fail(const std::string& path, const std::string& message) {
-    throw Error(ErrorKind::input, path, "GGUF: " + message);
+template <class... Parts>
+[[noreturn]] void fail(const std::string& path, const Parts&... message) {
+    throw Error(ErrorKind::input, path, "GGUF: ", message...);
 }
 
 /// Adds the tensors of the other parts. Their names follow from the first one's.
@@ -44,11 +45,10 @@ void add_parts(const Bytes& first, ArrayFile& file, std::uint64_t count) {
     const std::uint64_t number = number_in(*file.gguf_metadata, "split.no", count);
     const std::string ending = ending_of_part(0, count), of_count = std::to_string(count);
     if (number != 0)
-        fail(path, "is part " + (number < count ? std::to_string(number + 1) : "?") + " of " +
-                       of_count + "; expected the first, ..." + ending);
+        fail(path, "is part ", number < count ? std::to_string(number + 1) : "?", " of ", of_count,
+             "; expected the first, ...", ending);
     if (!path.ends_with(ending))
-        fail(path,
-             "is the first of " + of_count + " files; expected a name that ends with " + ending);
+        fail(path, "is the first of ", of_count, " files; expected a name that ends with ", ending);
     std::unordered_set<std::string> names;
     for (const StoredArray& array : file.arrays) names.insert(array.name);
     Access access = first.access();
@@ -60,21 +60,20 @@ void add_parts(const Bytes& first, ArrayFile& file, std::uint64_t count) {
         const std::uint64_t no = number_in(read.metadata, "split.no", count),
                             all = number_in(read.metadata, "split.count", 0);
         if (no != part || all != count)
-            fail(other, "has split.no " + std::to_string(no) + " and split.count " +
-                            std::to_string(all) + "; expected " + std::to_string(part) + " and " +
-                            of_count);
+            fail(other, "has split.no ", no, " and split.count ", all, "; expected ", part, " and ",
+                 of_count);
         for (StoredArray& array : read.tensors) {
             if (!names.insert(array.name).second)
-                fail(other, "tensor " + quoted_name(array.name) +
-                                " is also in another part; expected it once");
+                fail(other, "tensor ", quoted_name(array.name),
+                     " is also in another part; expected it once");
             file.arrays.push_back(std::move(array));
         }
     }
     const std::size_t found = file.arrays.size();
     const std::uint64_t tensors = number_in(*file.gguf_metadata, "split.tensors.count", found);
     if (tensors != found)
-        fail(path, std::to_string(found) + " tensors in " + of_count +
-                       " files; expected the split.tensors.count of " + std::to_string(tensors));
+        fail(path, found, " tensors in ", of_count, " files; expected the split.tensors.count of ",
+             tensors);
 }
 
 }  // namespace
@@ -86,8 +85,7 @@ ArrayFile open_gguf(const std::shared_ptr<const Bytes>& bytes) {
     const std::uint64_t parts = number_in(*file.gguf_metadata, "split.count", 1);
     constexpr std::uint64_t max_parts = 65535;
     if (parts > max_parts)
-        fail(file.name, "split.count is " + std::to_string(parts) + "; expected at most " +
-                            std::to_string(max_parts));
+        fail(file.name, "split.count is ", parts, "; expected at most ", max_parts);
     if (parts > 1) add_parts(*bytes, file, parts);
     return file;
 }

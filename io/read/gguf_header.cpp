@@ -63,8 +63,9 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, bytes_->name(), "GGUF: " + message);
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, bytes_->name(), "GGUF: ", message...);
     }
 
     std::uint64_t left() const { return bytes_->size() - at_; }
@@ -78,12 +79,10 @@ private:
     /// Checks that `count` bytes of `what_` follow.
     void require(std::uint64_t count) const {
         if (count > left())
-            fail(what_ + " takes " + std::to_string(count) + " bytes from byte " +
-                 std::to_string(at_) + " on, in a file of " + std::to_string(bytes_->size()) +
-                 "; the file is cut short or damaged");
+            fail(what_, " takes ", count, " bytes from byte ", at_, " on, in a file of ",
+                 bytes_->size(), "; the file is cut short or damaged");
         if (count > max_gguf_header_length - std::min(max_gguf_header_length, at_))
-            fail("a header of more than " + std::to_string(max_gguf_header_length) +
-                 " bytes; expected fewer");
+            fail("a header of more than ", max_gguf_header_length, " bytes; expected fewer");
     }
 
     std::uint64_t number(std::size_t size) {
@@ -101,31 +100,28 @@ private:
         constexpr std::size_t max_name_length = 65535;
         std::string name = string();
         if (name.empty() || name.size() > max_name_length)
-            fail(what_ + " has " + std::to_string(name.size()) + " bytes; expected 1 to " +
-                 std::to_string(max_name_length));
+            fail(what_, " has ", name.size(), " bytes; expected 1 to ", max_name_length);
         if (find_invalid_utf8(name) != std::string_view::npos)
-            fail(what_ + " is " + quoted_name(name) + "; expected UTF-8");
+            fail(what_, " is ", quoted_name(name), "; expected UTF-8");
         return name;
     }
 
     void read_start() {
         what_ = "the start";
         if (left() < 4 || take(4) != "GGUF")
-            fail("begins with " +
-                 excerpt(bytes_->read(0, std::min<std::uint64_t>(4, bytes_->size())), 0) +
+            fail("begins with ",
+                 excerpt(bytes_->read(0, std::min<std::uint64_t>(4, bytes_->size())), 0),
                  "; expected \"GGUF\"");
         const std::uint64_t version = number(4);
         if (version != 0 && (version & 0xffff) == 0)
             fail("a big-endian file; expected little-endian, as gguf-convert-endian writes");
         if (version != 2 && version != 3)
-            fail("version " + std::to_string(version) +
-                 "; expected 2 or 3, as llama.cpp writes since 2023");
+            fail("version ", version, "; expected 2 or 3, as llama.cpp writes since 2023");
         tensors_ = number(8);
         keys_ = number(8);
         constexpr std::uint64_t smallest_tensor = 24, smallest_key = 13;
         if (tensors_ > left() / smallest_tensor || keys_ > left() / smallest_key)
-            fail(std::to_string(tensors_) + " tensors and " + std::to_string(keys_) +
-                 " keys in a file of " + std::to_string(bytes_->size()) +
+            fail(tensors_, " tensors and ", keys_, " keys in a file of ", bytes_->size(),
                  " bytes; the file is cut short or damaged");
         count_values(tensors_);
         count_values(keys_);
@@ -133,8 +129,7 @@ private:
 
     void count_values(std::uint64_t more) {
         if (more > max_gguf_values - values_)
-            fail("more than " + std::to_string(max_gguf_values) +
-                 " tensors and metadata values; expected fewer");
+            fail("more than ", max_gguf_values, " tensors and metadata values; expected fewer");
         values_ += more;
     }
 
@@ -142,7 +137,7 @@ private:
         what_ = "key " + std::to_string(file_.metadata.size() + 1);
         std::string key = name();
         if (file_.metadata.contains(key))
-            fail("the key " + quoted_name(key) + " twice; expected once");
+            fail("the key ", quoted_name(key), " twice; expected once");
         what_ = "the value of " + quoted_name(key);
         const ValueType type = value_type();
         json read = value(type, 0);
@@ -152,8 +147,7 @@ private:
 
     ValueType value_type() {
         const std::uint64_t type = number(4);
-        if (type >= value_bytes.size())
-            fail(what_ + " has type " + std::to_string(type) + "; expected 0 to 12");
+        if (type >= value_bytes.size()) fail(what_, " has type ", type, "; expected 0 to 12");
         return static_cast<ValueType>(type);
     }
 
@@ -187,20 +181,18 @@ private:
 
     bool boolean() {
         const std::uint64_t byte = number(1);
-        if (byte > 1) fail(what_ + " is the boolean " + std::to_string(byte) + "; expected 0 or 1");
+        if (byte > 1) fail(what_, " is the boolean ", byte, "; expected 0 or 1");
         return byte == 1;
     }
 
     json array(int depth) {
         constexpr int max_depth = 8;
-        if (depth > max_depth)
-            fail(what_ + " has more than " + std::to_string(max_depth) + " nested arrays");
+        if (depth > max_depth) fail(what_, " has more than ", max_depth, " nested arrays");
         const ValueType type = value_type();
         const std::uint64_t count = number(8), size = value_bytes[static_cast<std::size_t>(type)];
         if (count > left() / size)
-            fail(what_ + " has " + std::to_string(count) + " elements from byte " +
-                 std::to_string(at_) + " on, in a file of " + std::to_string(bytes_->size()) +
-                 " bytes; the file is cut short or damaged");
+            fail(what_, " has ", count, " elements from byte ", at_, " on, in a file of ",
+                 bytes_->size(), " bytes; the file is cut short or damaged");
         count_values(count);
         json::array_t list;
         list.reserve(static_cast<std::size_t>(count));
@@ -214,8 +206,8 @@ private:
         const bool is_number = alignment_type_ == ValueType::uint32;
         alignment_ = is_number ? found->get<std::uint64_t>() : 0;
         if (!std::has_single_bit(alignment_))
-            fail("general.alignment is " +
-                 io::shortened(found->dump(-1, ' ', true, json::error_handler_t::replace)) +
+            fail("general.alignment is ",
+                 io::shortened(found->dump(-1, ' ', true, json::error_handler_t::replace)),
                  "; expected a power of two of type uint32");
     }
 
@@ -224,15 +216,13 @@ private:
         what_ = "the name of tensor " + std::to_string(file_.tensors.size() + 1);
         array.name = name();
         const std::string shown = "tensor " + quoted_name(array.name);
-        if (!names_.insert(array.name).second) fail(shown + " twice; expected once");
+        if (!names_.insert(array.name).second) fail(shown, " twice; expected once");
         what_ = "the description of " + shown;
         constexpr std::uint64_t max_rank = 4;
         const std::uint64_t rank = number(4);
-        if (rank > max_rank)
-            fail(shown + " has " + std::to_string(rank) + " dimensions; expected at most " +
-                 std::to_string(max_rank));
+        if (rank > max_rank) fail(shown, " has ", rank, " dimensions; expected at most ", max_rank);
         for (std::uint64_t i = 0; i < rank; ++i) array.shape.push_back(number(8));
-        std::reverse(array.shape.begin(), array.shape.end());  // the file has the innermost first
+        std::ranges::reverse(array.shape);  // the file has the innermost first
         const auto type = static_cast<std::uint32_t>(number(4));
         const GgmlType* const row = find_ggml_type(type);
         array.type_name =
@@ -241,8 +231,8 @@ private:
         array.offset = number(8);
         array.size = row != nullptr && row->bytes != 0 ? size_of_tensor(array, *row, shown) : 0;
         if (array.offset % alignment_ != 0)
-            fail(shown + " begins at byte " + std::to_string(array.offset) +
-                 " of the data; expected a multiple of " + std::to_string(alignment_));
+            fail(shown, " begins at byte ", array.offset, " of the data; expected a multiple of ",
+                 alignment_);
         file_.tensors.push_back(std::move(array));
     }
 
@@ -250,14 +240,13 @@ private:
                                  const std::string& shown) const {
         const std::uint64_t inner = array.shape.empty() ? 1 : array.shape.back();
         if (inner % type.values != 0)
-            fail(shown + " of shape " + shape_text(array.shape) + " and type " +
-                 std::string(type.name) + "; expected rows of a multiple of " +
-                 std::to_string(type.values) + " elements");
+            fail(shown, " of shape ", shape_text(array.shape), " and type ", type.name,
+                 "; expected rows of a multiple of ", type.values, " elements");
         const std::optional<std::uint64_t> elements = elements_of(array.shape);
         std::uint64_t size = 0;
         if (!elements ||
             __builtin_mul_overflow(*elements / type.values, std::uint64_t{type.bytes}, &size))
-            fail(shown + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
+            fail(shown, " has shape ", shape_text(array.shape), " of more than 2^64 bytes");
         return size;
     }
 
@@ -270,15 +259,14 @@ private:
         std::vector<const StoredArray*> in_order;
         for (StoredArray& array : file_.tensors) {
             if (array.offset > data || array.size > data - array.offset)
-                fail("tensor " + quoted_name(array.name) + " takes " + std::to_string(array.size) +
-                     " bytes from byte " + std::to_string(array.offset) + " of " +
-                     std::to_string(data) + " bytes of data; the file is cut short or damaged");
+                fail("tensor ", quoted_name(array.name), " takes ", array.size, " bytes from byte ",
+                     array.offset, " of ", data,
+                     " bytes of data; the file is cut short or damaged");
             in_order.push_back(&array);
         }
-        std::stable_sort(in_order.begin(), in_order.end(),
-                         [](const StoredArray* a, const StoredArray* b) {
-                             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
-                         });
+        std::ranges::stable_sort(in_order, [](const StoredArray* a, const StoredArray* b) {
+            return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
+        });
         check_sizes(in_order, data);
         for (StoredArray& array : file_.tensors) {
             array.bytes = bytes_;
@@ -295,23 +283,22 @@ private:
     /// type or shape in the header would read other bytes than the writer wrote.
     void check_sizes(std::span<const StoredArray* const> in_order, std::uint64_t data) const {
         if (in_order.front()->offset != 0)
-            fail("tensor " + quoted_name(in_order.front()->name) + " begins at byte " +
-                 std::to_string(in_order.front()->offset) + " of the data; expected one at byte 0");
+            fail("tensor ", quoted_name(in_order.front()->name), " begins at byte ",
+                 in_order.front()->offset, " of the data; expected one at byte 0");
         for (std::size_t i = 0; i < in_order.size(); ++i) {
             const StoredArray& array = *in_order[i];
             const bool is_last = i + 1 == in_order.size();
             const std::uint64_t place = (is_last ? data : in_order[i + 1]->offset) - array.offset;
             if (place < array.size)
-                fail("tensors " + quoted_name(array.name) + " and " +
-                     quoted_name(in_order[i + 1]->name) +
-                     " overlap; expected tensors side by side");
+                fail("tensors ", quoted_name(array.name), " and ",
+                     quoted_name(in_order[i + 1]->name), " overlap; expected tensors side by side");
             const GgmlType* const type = find_ggml_type(array.type_name);
             const bool has_size = type != nullptr && type->bytes != 0;
             if (has_size && place - array.size >= alignment_)
-                fail("tensor " + quoted_name(array.name) + " of type " + array.type_name +
-                     " and shape " + shape_text(array.shape) + " takes " +
-                     std::to_string(array.size) + " bytes; expected " + std::to_string(place) +
-                     ", up to the " + (is_last ? "end of the file" : "next tensor"));
+                fail("tensor ", quoted_name(array.name), " of type ", array.type_name,
+                     " and shape ", shape_text(array.shape), " takes ", array.size,
+                     " bytes; expected ", place, ", up to the ",
+                     is_last ? "end of the file" : "next tensor");
         }
     }
 

@@ -125,17 +125,17 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(std::size_t at, const std::string& expected) const {
-        throw Error(
-            ErrorKind::input, source_.place(at),
-            "found " + excerpt(text_, at) + "; expected " + expected + ", as attn writes it");
+    template <class... Parts>
+    [[noreturn]] void fail(std::size_t at, const Parts&... expected) const {
+        throw Error(ErrorKind::input, source_.place(at), "found ", excerpt(text_, at),
+                    "; expected ", expected..., ", as attn writes it");
     }
 
     std::size_t find(std::string_view what, std::size_t from) const {
         const std::size_t found = text_.find(what, from);
         if (found == std::string_view::npos)
-            fail(from, what == "\n" ? "the end of the line after it"
-                                    : "\"" + std::string(what) + "\" after it");
+            fail(from,
+                 what == "\n" ? "the end of the line after it" : concat("\"", what, "\" after it"));
         return found;
     }
 
@@ -146,8 +146,7 @@ private:
 
     /// The comment that contains the command.
     void skip_comment(std::string_view start, std::string_view end) {
-        if (!text_.starts_with(start))
-            fail(0, "\"" + std::string(start) + "...\" at the start of the file");
+        if (!text_.starts_with(start)) fail(0, "\"", start, "...\" at the start of the file");
         at_ = find(end, 0) + end.size();
     }
 
@@ -157,8 +156,8 @@ private:
         const char* const begin = text_.data() + at_ + 1;
         const auto [stop, error] = std::from_chars(begin, text_.data() + text_.size(), address, 16);
         if (error != std::errc{} || address != expected)
-            fail(at_, "the number of words before it, " + std::to_string(expected) +
-                          ", in hexadecimal digits after '@'");
+            fail(at_, "the number of words before it, ", expected,
+                 ", in hexadecimal digits after '@'");
         at_ = next(spaces_and_tabs, static_cast<std::size_t>(stop - text_.data()));
     }
 
@@ -184,12 +183,12 @@ private:
         const std::size_t begin = found.rfind(' ') + 1;
         found.remove_prefix(begin);
         const std::string expected = c_name(name);
-        if (found != expected) fail(at_ + begin, expected + ", which the comment before it names");
+        if (found != expected) fail(at_ + begin, expected, ", which the comment before it names");
     }
 
     void expect(char mark) {
         at_ = next(spaces_and_tabs, at_);
-        if (at_ == text_.size() || text_[at_] != mark) fail(at_, std::string("'") + mark + "'");
+        if (at_ == text_.size() || text_[at_] != mark) fail(at_, "'", mark, "'");
         ++at_;
     }
 
@@ -259,8 +258,7 @@ private:
         const bool is_whole = base == 16 ? (words.width == 64 || bits >> words.width == 0) &&
                                                stop - begin == words.digits()
                                          : number >> used == 0 || number >> used == -1;
-        if (error != std::errc{} || !is_whole)
-            fail(at_, "a word of " + std::to_string(words.width) + " bits");
+        if (error != std::errc{} || !is_whole) fail(at_, "a word of ", words.width, " bits");
         if (base == 16) {
             const int unused = 64 - words.width;
             number = static_cast<std::int64_t>(bits << unused) >> unused;
@@ -290,11 +288,11 @@ private:
         const auto expected = elements_of(array.shape);
         if (found != expected)
             throw Error(ErrorKind::input, source_.place(std::min(at_, text_.size() - 1)),
-                        array.name + " " + shape_text(array.shape) + " has " +
-                            std::to_string(found) + " numbers; expected as many as its shape");
+                        array.name, " ", shape_text(array.shape), " has ", found,
+                        " numbers; expected as many as its shape");
         if (!names_.insert(array.name).second)
-            throw Error(ErrorKind::input, source_.name,
-                        array.name + " appears twice; expected it once");
+            throw Error(ErrorKind::input, source_.name, array.name,
+                        " appears twice; expected it once");
         array.type = words.type;
         array.bytes = Bytes::of(source_.name, bytes);
         // The size of the words, not that of the numbers that are read.
@@ -306,7 +304,7 @@ private:
     ArrayFile checked(ArrayFile file, const std::string& format) const {
         if (file.arrays.empty())
             throw Error(ErrorKind::input, source_.name,
-                        "holds no array; expected one, as --format " + format + " writes it");
+                        "holds no array; expected one, as --format ", format, " writes it");
         file.in_out = in_out_;
         return file;
     }

@@ -31,7 +31,7 @@ bool is_standard_input(const std::string& path) {
 }
 
 void require_one_standard_input(const std::vector<std::string>& paths) {
-    if (std::count_if(paths.begin(), paths.end(), is_standard_input) > 1)
+    if (std::ranges::count_if(paths, is_standard_input) > 1)
         throw Error(ErrorKind::usage, "-", "standard input named twice; expected it once");
 }
 

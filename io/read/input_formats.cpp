@@ -54,24 +54,21 @@ std::string suffix_inside(const std::string& path) {
 }
 
 [[noreturn]] void refuse(const UnreadFormat& row, ErrorKind kind, const std::string& name) {
-    throw Error(kind, name,
-                "is " + std::string(row.what) + ", which attn cannot read; expected " +
-                    std::string(row.way));
+    throw Error(kind, name, "is ", row.what, ", which attn cannot read; expected ", row.way);
 }
 
 const UnreadFormat* unread_format_of(const std::string& path) {
     const std::string suffix = suffix_inside(path);
     for (const UnreadFormat& row : unread_formats)
-        if (!suffix.empty() && std::count(row.suffixes.begin(), row.suffixes.end(), suffix) != 0)
-            return &row;
+        if (!suffix.empty() && std::ranges::count(row.suffixes, suffix) != 0) return &row;
     return nullptr;
 }
 
 const InputFormat* format_of_suffix(const std::string& suffix) {
     const auto has = [&](const InputFormat& row) {
-        return std::find(row.suffixes.begin(), row.suffixes.end(), suffix) != row.suffixes.end();
+        return std::ranges::find(row.suffixes, suffix) != row.suffixes.end();
     };
-    const auto found = std::find_if(input_formats.begin(), input_formats.end(), has);
+    const auto found = std::ranges::find_if(input_formats, has);
     return suffix.empty() || found == input_formats.end() ? nullptr : &*found;
 }
 
@@ -83,14 +80,14 @@ bool starts_with_bracket(std::string_view text) {
 }
 
 [[noreturn]] void fail_to_choose(const std::string& place, const std::string& list) {
-    throw Error(ErrorKind::input, place,
-                "several arrays: " + list + "; expected one, named as in " + place + ":NAME");
+    throw Error(ErrorKind::input, place, "several arrays: ", list, "; expected one, named as in ",
+                place, ":NAME");
 }
 
 [[noreturn]] void refuse_name(const InputFile& file) {
-    throw Error(
-        ErrorKind::input, file.name,
-        "holds one array without a name; expected no \":" + one_line(shortened(file.array)) + "\"");
+    throw Error(ErrorKind::input, file.name,
+                "holds one array without a name; expected no \":", one_line(shortened(file.array)),
+                "\"");
 }
 
 NumberArray read_member(const InputFile& file, const ArrayRules& rules, ThreadPool* workers) {
@@ -122,9 +119,8 @@ std::vector<std::string> column_labels(const LabelledMatrix& read) {
     const std::size_t columns = read.matrix.values.shape().back();
     if (words.size() == columns + 1) words.erase(words.begin());
     std::size_t number = 0;
-    const bool counts = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-        return word == std::to_string(number++);
-    });
+    const bool counts = std::ranges::all_of(
+        words, [&](const std::string& word) { return word == std::to_string(number++); });
     return counts || words.size() != columns ? std::vector<std::string>{} : words;
 }
 
@@ -140,10 +136,9 @@ const StoredArray& stored_array(const InputFile& file) {
         std::vector<std::string> names;
         for (const StoredArray& array : all.arrays) names.push_back(array.name);
         const std::string near = did_you_mean(file.array, names);
-        throw Error(ErrorKind::input, file.name,
-                    "has no array " + quoted_name(file.array) + "; " +
-                        (near.empty() ? "there are " + list_of(all.arrays)
-                                      : "did you mean " + one_line(shortened(near)) + "?"));
+        throw Error(ErrorKind::input, file.name, "has no array ", quoted_name(file.array), "; ",
+                    near.empty() ? "there are " + list_of(all.arrays)
+                                 : "did you mean " + one_line(shortened(near)) + "?");
     }
     if (all.arrays.size() > 1) fail_to_choose(file.name, list_of(all.arrays));
     return all.arrays.front();

@@ -31,8 +31,8 @@ public:
             const std::size_t end = std::min(text.find('\n', begin), text.size());
             cursor_ = JsonCursor(source_, begin, end);
             if (cursor_.peek() != '[')
-                cursor_.fail(std::string("a list on each line") +
-                             (cursor_.peek() == '{' ? ", or attn batch for requests" : ""));
+                cursor_.fail("a list on each line",
+                             cursor_.peek() == '{' ? ", or attn batch for requests" : "");
             if (rules_.highest_rank == 1)
                 cursor_.fail(begin, "one of several lines; expected one list, of rank 1");
             read_list(1);
@@ -47,8 +47,8 @@ public:
 private:
     NumberArray finish(std::size_t begin) {
         if (rank_ < rules_.lowest_rank)
-            cursor_.fail(begin, "an array of rank " + std::to_string(rank_) + "; expected rank " +
-                                    rank_range(rules_) + ", as in [[1, 2], [3, 4]]");
+            cursor_.fail(begin, "an array of rank ", rank_, "; expected rank ", rank_range(rules_),
+                         ", as in [[1, 2], [3, 4]]");
         shape_.resize(rank_);
         return {to_array(values_, shape_), boolean_};
     }
@@ -63,9 +63,8 @@ private:
     void read_list(std::size_t depth) {
         const std::size_t opened_at = cursor_.at(), rank_here = depth + 1;
         if (depth == rules_.highest_rank)
-            cursor_.fail(opened_at, "an array nested deeper than " +
-                                        std::to_string(rules_.highest_rank) + "; expected rank " +
-                                        rank_range(rules_));
+            cursor_.fail(opened_at, "an array nested deeper than ", rules_.highest_rank,
+                         "; expected rank ", rank_range(rules_));
         cursor_.take('[');
         std::size_t length = 0;
         for (bool goes_on = next_token() != ']'; goes_on; ++length) {
@@ -84,10 +83,8 @@ private:
         std::size_t& expected = shape_[depth];
         if (expected == 0) expected = length;
         if (expected != length)
-            cursor_.fail(opened_at, std::to_string(length) +
-                                        (length == 1 ? " element" : " elements") +
-                                        " in this list; expected " + std::to_string(expected) +
-                                        " as in the first one");
+            cursor_.fail(opened_at, length, length == 1 ? " element" : " elements",
+                         " in this list; expected ", expected, " as in the first one");
     }
 
     void take(double value, std::size_t length) {
@@ -106,8 +103,8 @@ private:
             return take(value, word.size());
         }
         if (boolean_)
-            cursor_.fail(cursor_.at(),
-                         "found " + excerpt(rest, 0) + " among booleans; expected true or false");
+            cursor_.fail(cursor_.at(), "found ", excerpt(rest, 0),
+                         " among booleans; expected true or false");
         if (rules_.null_is_nan && rest.starts_with("null"))
             return take(std::numeric_limits<double>::quiet_NaN(), 4);
         const ParsedNumber number = parse_json_number_or_word(rest);

@@ -60,12 +60,12 @@ std::size_t find_trailing_comma(std::string_view text, std::size_t offset) {
 
 }  // namespace
 
-void JsonCursor::fail(std::size_t at, const std::string& message) const {
+void JsonCursor::report(std::size_t at, const std::string& message) const {
     const std::size_t comma = find_trailing_comma(text_, at);
     if (comma == text_.npos) throw Error(ErrorKind::input, source_->place(at), message);
     const std::string after = comma == at ? "the end" : std::string("'") + text_[at] + "'";
-    throw Error(ErrorKind::input, source_->place(comma),
-                "a trailing comma; expected none before " + after);
+    throw Error(ErrorKind::input, source_->place(comma), "a trailing comma; expected none before ",
+                after);
 }
 
 std::string_view JsonCursor::take_string() {
@@ -88,19 +88,17 @@ std::string_view JsonCursor::take_value() {
         } else if (c == '[' || c == '{') {
             closing += c == '[' ? ']' : '}';
             if (closing.size() > deepest_json)
-                fail(at_, "more than " + std::to_string(deepest_json) +
-                              " nested brackets; expected at most 3 for an array");
+                fail(at_, "more than ", deepest_json,
+                     " nested brackets; expected at most 3 for an array");
             ++at_;
         } else if (!closing.empty() && (c == ']' || c == '}')) {
-            if (c != closing.back())
-                fail(at_, std::string("found '") + c + "'; expected '" + closing.back() + "'");
+            if (c != closing.back()) fail(at_, "found '", c, "'; expected '", closing.back(), "'");
             closing.pop_back();
             ++at_;
         } else if (!closing.empty()) {
             if (is_at_end())
-                fail(at_, std::string("the text ends inside '") +
-                              (closing.back() == ']' ? '[' : '{') + "'; expected '" +
-                              closing.back() + "'");
+                fail(at_, "the text ends inside '", closing.back() == ']' ? '[' : '{',
+                     "'; expected '", closing.back(), "'");
             at_ = find_structure(text_, at_ + 1);
         } else {
             at_ = std::min(text_.find_first_of("\"[]{}, \t\r\n", at_), text_.size());

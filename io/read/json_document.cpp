@@ -20,7 +20,7 @@ namespace {
 std::optional<std::string_view> plain_text(std::string_view text) {
     if (text.size() < 2 || text.front() != '"' || text.back() != '"') return std::nullopt;
     const std::string_view inside = text.substr(1, text.size() - 2);
-    const bool plain = std::all_of(inside.begin(), inside.end(), [](char c) {
+    const bool plain = std::ranges::all_of(inside, [](char c) {
         return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
     });
     return plain ? std::optional(inside) : std::nullopt;
@@ -36,7 +36,7 @@ std::optional<char32_t> code_of(std::string_view digits) {
 bool is_short_whole(std::string_view text) {
     constexpr std::size_t max_digits = 18;
     return !text.empty() && text.size() <= max_digits && (text[0] != '0' || text.size() == 1) &&
-           std::all_of(text.begin(), text.end(), is_digit);
+           std::ranges::all_of(text, is_digit);
 }
 
 /// The most common values of requests: strings with simple escapes, short integers, true, false.
@@ -76,7 +76,7 @@ std::optional<std::string> simple_string(std::string_view text) {
     text = text.substr(1, text.size() - 2);
     std::string contents;
     for (;;) {
-        const auto special = std::find_if(text.begin(), text.end(), [](char c) {
+        const auto special = std::ranges::find_if(text, [](char c) {
             return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
         });
         contents.append(text.begin(), special);
@@ -142,8 +142,8 @@ JsonDocument JsonDocument::as_far_as_it_reads(const Source& source) {
 }
 
 const JsonMember* JsonDocument::find(const std::string& key) const {
-    const auto found = std::find_if(members_.begin(), members_.end(),
-                                    [&](const JsonMember& m) { return m.key == key; });
+    const auto found =
+        std::ranges::find_if(members_, [&](const JsonMember& m) { return m.key == key; });
     return found == members_.end() ? nullptr : &*found;
 }
 
@@ -192,7 +192,7 @@ bool JsonDocument::is_plain(const JsonMember& member) const {
     const std::string_view value = text(member);
     return io::is_short_whole(value) ||
            (plain_text(value) &&
-            std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c <= '~'; }));
+            std::ranges::all_of(value, [](char c) { return c >= ' ' && c <= '~'; }));
 }
 
 nlohmann::json JsonDocument::read_value(const JsonMember& member) const {
@@ -207,8 +207,8 @@ std::string JsonDocument::copied(const JsonMember& member) const {
         std::size_t word = 0;
         for (const std::string_view known : {"true", "false", "null"})
             if (rest.starts_with(known)) word = known.size();
-        const bool is_letter = (rest[0] | 0x20) >= 'a' && (rest[0] | 0x20) <= 'z';
-        if ((is_letter && word == 0) || rest.starts_with("-I")) cursor.fail("a JSON value");
+        if ((is_letter(rest[0]) && word == 0) || rest.starts_with("-I"))
+            cursor.fail("a JSON value");
         const std::size_t at = cursor.at() - member.begin;
         const std::size_t digits = parse_json_number(rest).length;
         const std::size_t end =
@@ -245,8 +245,8 @@ nlohmann::json JsonDocument::read_values() const {
 
 void JsonDocument::require_end(JsonCursor& cursor) const {
     if (cursor.peek() == '\0' && cursor.is_at_end()) return;
-    cursor.fail(std::string("the end of the text") +
-                (cursor.peek() == '{' ? ", or attn batch for several requests" : ""));
+    cursor.fail("the end of the text",
+                cursor.peek() == '{' ? ", or attn batch for several requests" : "");
 }
 
 /// "key": value, ... between braces.
@@ -275,11 +275,10 @@ void JsonDocument::read_members(JsonCursor& cursor) {
         const auto plain_key = plain_text(key);
         member.key = plain_key ? *plain_key : parse(key, member.key_offset).get<std::string>();
         if (members_.size() == max_json_keys)
-            cursor.fail(member.key_offset,
-                        "more than " + std::to_string(max_json_keys) + " keys; expected fewer");
+            cursor.fail(member.key_offset, "more than ", max_json_keys, " keys; expected fewer");
         if (is_known(member.key))
-            cursor.fail(member.key_offset, "the key \"" + shortened(member.key) +
-                                               "\" appears twice; expected it once");
+            cursor.fail(member.key_offset, "the key \"", shortened(member.key),
+                        "\" appears twice; expected it once");
         if (!cursor.take(':')) cursor.fail("':'");
         const char first = cursor.peek();
         member.begin = cursor.at();
@@ -300,8 +299,8 @@ void JsonDocument::read_members(JsonCursor& cursor) {
 
 void JsonDocument::check_values(std::string_view value, std::size_t at) const {
     if (has_too_many_values(value))
-        JsonCursor(source_).fail(at, "more than " + std::to_string(max_json_values) +
-                                         " values in a list or object; expected fewer");
+        JsonCursor(source_).fail(at, "more than ", max_json_values,
+                                 " values in a list or object; expected fewer");
 }
 
 /// `at`: where the text is in the source.
@@ -325,8 +324,7 @@ nlohmann::json JsonDocument::parse(std::string_view text, std::size_t at) const 
 
 std::optional<std::vector<std::size_t>> unsigned_list(const nlohmann::json& value) {
     const auto is_integer = [](const auto& number) { return number.is_number_unsigned(); };
-    if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_integer))
-        return std::nullopt;
+    if (!value.is_array() || !std::ranges::all_of(value, is_integer)) return std::nullopt;
     return value.get<std::vector<std::size_t>>();
 }
 

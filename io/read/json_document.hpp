@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "core/base/error.hpp"
 #include "core/base/function_ref.hpp"
 #include "core/base/thread_pool.hpp"
 #include "io/file/source.hpp"
@@ -55,14 +56,20 @@ public:
 
     /// Reports `message` at a byte; a trailing comma is reported as such, at its own location. Kind
     /// input.
-    [[noreturn]] void fail(std::size_t at, const std::string& message) const;
+    template <class... Parts>
+    [[noreturn]] void fail(std::size_t at, const Parts&... message) const {
+        report(at, concat(message...));
+    }
 
     /// "found X; expected ...", of what is here.
-    [[noreturn]] void fail(const std::string& expected) const {
-        fail(at_, "found " + excerpt(text_, at_) + "; expected " + expected);
+    template <class... Parts>
+    [[noreturn]] void fail(std::string_view expected, const Parts&... more) const {
+        fail(at_, "found ", excerpt(text_, at_), "; expected ", expected, more...);
     }
 
 private:
+    [[noreturn]] void report(std::size_t at, const std::string& message) const;
+
     const Source* source_;
     std::string_view text_;
     std::size_t at_;

@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::size_t max_layer = 999'999'999;
 
+template <class... Parts>
 [[noreturn]] void fail(const JsonDocument& document, const JsonMember& member,
-                       const std::string& message) {
-    throw Error(ErrorKind::input, document.place(member), member.key + " " + message);
+                       const Parts&... message) {
+    throw Error(ErrorKind::input, document.place(member), member.key, " ", message...);
 }
 
 /// Whether a list holds arrays of layers: its first entry besides null has two axes or more.
@@ -63,11 +64,10 @@ std::vector<std::size_t> layer_numbers_of(const nlohmann::json& value, const std
     if (value.is_null()) return {};
     auto layers = unsigned_list(value).value_or(std::vector<std::size_t>());
     const bool is_ascending =
-        std::adjacent_find(layers.begin(), layers.end(), std::greater_equal<>()) == layers.end();
+        std::ranges::adjacent_find(layers, std::greater_equal<>()) == layers.end();
     if (layers.empty() || !is_ascending || layers.back() > max_layer)
-        throw Error(ErrorKind::input, place,
-                    std::string(layer_numbers_key) + " is " + shortened(value.dump()) +
-                        "; expected a list of layers, ascending from 0");
+        throw Error(ErrorKind::input, place, layer_numbers_key, " is ", shortened(value.dump()),
+                    "; expected a list of layers, ascending from 0");
     return layers;
 }
 
@@ -86,12 +86,11 @@ std::vector<LayerMember> layers_in(const JsonDocument& document, const JsonMembe
         return entries.size() <= layers.size() + 1;
     });
     if (entries.size() < layers.size() || entries.size() > layers.size() + 1)
-        fail(document, member,
-             "has " +
-                 (entries.size() > layers.size() ? "more than " + std::to_string(entries.size() - 1)
-                                                 : std::to_string(entries.size())) +
-                 " entries; expected one for each of the " + std::to_string(layers.size()) +
-                 " layers of " + layer_numbers_key);
+        fail(document, member, "has ",
+             entries.size() > layers.size() ? "more than " + std::to_string(entries.size() - 1)
+                                            : std::to_string(entries.size()),
+             " entries; expected one for each of the ", layers.size(), " layers of ",
+             layer_numbers_key);
     std::vector<LayerMember> found;
     std::size_t after = layers.front();  // the last layer with an array
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -113,9 +112,8 @@ std::optional<JsonMember> layer_member(const JsonDocument& document, const std::
         if (!entry.is_absent) list += (list.empty() ? "" : ", ") + std::to_string(entry.layer);
     }
     if (list.empty()) return std::nullopt;
-    throw Error(ErrorKind::input, document.place(*member),
-                "layer " + std::to_string(wanted->layer) + " has no " + wanted->array +
-                    "; expected one of the layers " + shortened(list, longest_list));
+    throw Error(ErrorKind::input, document.place(*member), "layer ", wanted->layer, " has no ",
+                wanted->array, "; expected one of the layers ", shortened(list, longest_list));
 }
 
 }  // namespace attn::io

@@ -10,6 +10,7 @@
 #include "io/file/zip.hpp"
 #include "io/read/input_formats.hpp"
 #include "io/read/json_document.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 
@@ -29,7 +30,7 @@ std::string json_of_dictionary(std::string_view text) {
         else if (text.substr(i).starts_with("True") || text.substr(i).starts_with("False"))
             made += c == 'T' ? 't' : 'f';
         else if ((c == ',' && next != text.npos && closing.find(text[next]) != closing.npos) ||
-                 (c == 'L' && !made.empty() && made.back() >= '0' && made.back() <= '9'))
+                 (c == 'L' && !made.empty() && is_digit(made.back())))
             made += ' ';  // 3L was Python 2's notation of long integers
         else
             made += c;
@@ -41,8 +42,8 @@ std::string json_of_dictionary(std::string_view text) {
 void read_dictionary(std::string_view text, const std::string& place, StoredArray& array) {
     const std::string dictionary = json_of_dictionary(text);
     const Source source{place + ": npy header", dictionary};
-    const auto fail = [&](const std::string& message) -> void {
-        throw Error(ErrorKind::input, source.name, message);
+    const auto fail = [&](const auto&... message) -> void {
+        throw Error(ErrorKind::input, source.name, message...);
     };
     if (find_invalid_utf8(dictionary) != dictionary.npos ||
         dictionary.find_first_not_of(JsonCursor::blanks) == dictionary.npos)
@@ -51,7 +52,7 @@ void read_dictionary(std::string_view text, const std::string& place, StoredArra
     const JsonMember *descr = document.find("descr"), *order = document.find("fortran_order"),
                      *shape = document.find("shape");
     if (descr == nullptr || order == nullptr || shape == nullptr || document.members().size() != 3)
-        fail("found " + excerpt(dictionary, 0) +
+        fail("found ", excerpt(dictionary, 0),
              "; expected descr, fortran_order and shape, no more");
     const nlohmann::json type = document.read_value(*descr);
     if (type.is_string()) {
@@ -66,13 +67,13 @@ void read_dictionary(std::string_view text, const std::string& place, StoredArra
     const auto sizes = unsigned_list(document.read_value(*shape));
     const bool is_python = text.find("True") != text.npos || text.find("False") != text.npos;
     if (!is_fortran.is_boolean() || !is_python)
-        fail("fortran_order is " + one_line(shortened(document.text(*order))) +
+        fail("fortran_order is ", one_line(shortened(document.text(*order))),
              "; expected True or False");
     array.fortran_order = is_fortran.get<bool>();
     constexpr std::size_t max_rank = 32;
     if (!sizes || sizes->size() > max_rank)
-        fail("shape is " + one_line(shortened(document.text(*shape))) + "; expected at most " +
-             std::to_string(max_rank) + " sizes");
+        fail("shape is ", one_line(shortened(document.text(*shape))), "; expected at most ",
+             max_rank, " sizes");
     array.shape = *sizes;
 }
 
@@ -83,8 +84,8 @@ StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>&
     StoredArray array;
     array.name = entry.name.substr(0, entry.name.size() - npy_suffix.size());
     if (find_invalid_utf8(array.name) != std::string_view::npos)
-        throw Error(ErrorKind::input, bytes->name(),
-                    "the name '" + shortened(array.name) + "' is not UTF-8; expected UTF-8");
+        throw Error(ErrorKind::input, bytes->name(), "the name '", shortened(array.name),
+                    "' is not UTF-8; expected UTF-8");
     array.bytes = bytes;
     ZipStream stream(bytes, entry, bytes->name() + ":" + array.name);
     std::string start;
@@ -107,25 +108,22 @@ StoredArray stored_in(const ZipEntry& entry, const std::shared_ptr<const Bytes>&
 std::uint64_t read_npy_header(
     FunctionRef<std::string(std::uint64_t offset, std::size_t count)> read, std::uint64_t size,
     const std::string& place, StoredArray& array) {
-    const auto fail = [&](const std::string& message) -> void {
-        throw Error(ErrorKind::input, place, message);
+    const auto fail = [&](const auto&... message) -> void {
+        throw Error(ErrorKind::input, place, message...);
     };
 
-    if (size < 12)
-        fail(std::to_string(size) + " bytes, too few for an npy header; expected at least 12");
+    if (size < 12) fail(size, " bytes, too few for an npy header; expected at least 12");
     const std::string start = read(0, 12);
     if (!start.starts_with(npy_magic))
         fail("is not an npy file; expected the bytes \\x93NUMPY first");
     const std::uint64_t major = number_at(start, 6, 1), minor = number_at(start, 7, 1);
     if (major < 1 || major > 3 || minor != 0)
-        fail("npy version " + std::to_string(major) + "." + std::to_string(minor) +
-             "; expected 1.0, 2.0 or 3.0");
+        fail("npy version ", major, ".", minor, "; expected 1.0, 2.0 or 3.0");
     const std::size_t prefix = major == 1 ? 10 : 12;
     const std::size_t length = number_at(start, 8, prefix - 8);
     if (length > max_npy_header_length || prefix + length > size)
-        fail("an npy header of " + std::to_string(length) + " bytes in " + std::to_string(size) +
-             "; expected at most " + std::to_string(max_npy_header_length) +
-             ", and all of them there");
+        fail("an npy header of ", length, " bytes in ", size, "; expected at most ",
+             max_npy_header_length, ", and all of them there");
     read_dictionary(read(prefix, length), place, array);
 
     const std::uint64_t given = array.size = size - prefix - length;
@@ -133,9 +131,9 @@ std::uint64_t read_npy_header(
         return prefix + length;  // an array that cannot be read; others may be readable
     const auto wanted = elements_of(array.shape, size_of(*array.type));
     if (wanted != given)
-        fail("shape " + shape_text(array.shape) + " of " + array.type_name + " takes " +
-             (wanted ? std::to_string(*wanted) : "more than 2^64") + " bytes, but " +
-             std::to_string(given) + " follow the header; expected as many");
+        fail("shape ", shape_text(array.shape), " of ", array.type_name, " takes ",
+             wanted ? std::to_string(*wanted) : "more than 2^64", " bytes, but ", given,
+             " follow the header; expected as many");
     return prefix + length;
 }
 
@@ -176,7 +174,7 @@ ArrayFile open_npz(const std::shared_ptr<const Bytes>& bytes) {
     const auto is_metadata = [](const ZipEntry& entry) {
         return entry.name == std::string(npz_metadata) + std::string(npy_suffix);
     };
-    const auto metadata = std::find_if(entries.begin(), entries.end(), is_metadata);
+    const auto metadata = std::ranges::find_if(entries, is_metadata);
     if (metadata != entries.end()) {
         file.metadata = read_metadata(stored_in(*metadata, bytes));
         entries.erase(metadata);

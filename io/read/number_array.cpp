@@ -1,7 +1,6 @@
 #include "io/read/number_array.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -20,13 +19,9 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::array<std::pair<std::string_view, double>, 6> json_words{
-    {{"NaN", nan},
-     {"Infinity", infinity},
-     {"-Infinity", -infinity},
-     {"\"NaN\"", nan},
-     {"\"Infinity\"", infinity},
-     {"\"-Infinity\"", -infinity}}};
+constexpr std::pair<std::string_view, double> json_words[] = {
+    {"NaN", nan},     {"Infinity", infinity},     {"-Infinity", -infinity},
+    {"\"NaN\"", nan}, {"\"Infinity\"", infinity}, {"\"-Infinity\"", -infinity}};
 
 std::size_t digits(std::string_view text, std::size_t from) {
     std::size_t to = from;
@@ -129,7 +124,7 @@ ParsedNumber parse_loose_number(std::string_view text) {
 }
 
 std::string complaint(double value, std::string_view text, const ArrayRules& rules) {
-    const bool spelled = std::none_of(text.begin(), text.end(), is_digit);  // NaN, -Infinity
+    const bool spelled = std::ranges::none_of(text, is_digit);  // NaN, -Infinity
     if (spelled && !rules.nonfinite)
         return shortened(text) + " is not finite; expected a finite number";
     if (spelled) return {};
@@ -167,7 +162,7 @@ std::string rank_range(const ArrayRules& rules) {
 
 Array<double> to_array(const std::vector<double>& values, const std::vector<std::size_t>& shape) {
     Array<double> array = Array<double>::from_shape(shape);
-    std::copy(values.begin(), values.end(), array.begin());
+    std::ranges::copy(values, array.begin());
     return array;
 }
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "io/read/number_array.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -34,7 +34,7 @@ std::size_t skip_opening(std::string_view text, std::size_t at = 0) {
 std::string_view name_at(std::string_view text, std::size_t at) {
     const std::size_t begin = skip_space(text, at);
     const auto is_of_name = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+        return is_letter(c) || is_digit(c) || c == '_' || c == '.';
     };
     std::size_t end = begin;
     while (end < text.size() && is_of_name(text[end])) ++end;
@@ -67,9 +67,9 @@ public:
             const std::size_t end = begin != 0 ? skip_closing(text_, at_) : at_;
             name = is_named && end != text_.npos ? name_at(text_, end) : "";
             if (end == text_.npos || (name.empty() && skip_space(text_, end) != text_.size()))
-                fail("found " + excerpt(text_, skip_space(text_, at_)) +
-                     " after a printed array; expected its end, and " +
-                     (is_named ? "a name above each" : "one") + " array in the file");
+                fail("found ", excerpt(text_, skip_space(text_, at_)),
+                     " after a printed array; expected its end, and ",
+                     is_named ? "a name above each" : "one", " array in the file");
             leave_out_to(end);
             if (!name.empty()) json_ += ',';
         } while (!name.empty());
@@ -94,8 +94,9 @@ private:
         for (; at_ < end; ++at_) json_ += text_[at_] == '\n' ? '\n' : ' ';
     }
 
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, source_.place(at_), message);
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, source_.place(at_), message...);
     }
 
     void take_token(std::size_t& depth) {
@@ -137,7 +138,7 @@ private:
         if (length == 0) length = take_number(rest);
         const char after = length < rest.size() ? rest[length] : ' ';
         if (length == 0 || std::string_view(" \t\r\n,]").find(after) == std::string_view::npos)
-            fail("found " + excerpt(text_, at_) + " in a printed array; expected a number");
+            fail("found ", excerpt(text_, at_), " in a printed array; expected a number");
         at_ += length;
     }
 
@@ -146,9 +147,7 @@ private:
         const ParsedNumber number = parse_loose_number(rest);
         std::string_view text = rest.substr(0, number.length);
         if (number.length == 0) return 0;
-        const bool is_word = std::none_of(text.begin(), text.end(), [](char c) {
-            return std::isdigit(static_cast<unsigned char>(c)) != 0;
-        });
+        const bool is_word = std::ranges::none_of(text, is_digit);
         if (text.starts_with('-')) json_ += '-';
         if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
         if (is_word) {

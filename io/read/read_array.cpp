@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
-[[noreturn]] void fail_at(const StoredArray& array, const std::string& message) {
-    throw Error(ErrorKind::input, array.place(), message);
+template <class... Parts>
+[[noreturn]] void fail_at(const StoredArray& array, const Parts&... message) {
+    throw Error(ErrorKind::input, array.place(), message...);
 }
 
 bool holds_whole_numbers(const StoredArray& array) {
@@ -35,9 +36,8 @@ void require_readable_type(const StoredArray& array) {
         array.readable_types.empty()
             ? "float8, float16, bfloat16, float32, float64, integers or booleans"
             : array.readable_types;
-    fail_at(array, "elements of type " + one_line(shortened(array.type_name)) +
-                       (array.type_name == "|O" ? ", pickled Python objects" : "") + "; expected " +
-                       std::string(readable));
+    fail_at(array, "elements of type ", one_line(shortened(array.type_name)),
+            array.type_name == "|O" ? ", pickled Python objects" : "", "; expected ", readable);
 }
 
 void check_memory(const StoredArray& array, const ArrayRules& rules, std::size_t element_size) {
@@ -109,7 +109,7 @@ private:
             for (std::size_t lane = 0; lane < lanes; ++lane)
                 sums[lane] += static_cast<T>(piece[i + lane]) * T{0};
         for (; i < piece.size(); ++i) sums[0] += static_cast<T>(piece[i]) * T{0};
-        return std::all_of(sums.begin(), sums.end(), [](T sum) { return sum == 0; });
+        return std::ranges::all_of(sums, [](T sum) { return sum == 0; });
     }
 
     template <class T>
@@ -167,7 +167,7 @@ public:
 private:
     void dequantise(std::span<T> to) {
         if (rounding_errors_) {
-            std::fill(to.begin(), to.end(), T{0});
+            std::ranges::fill(to, T{0});
         } else if constexpr (std::is_same_v<T, float>) {
             array_.dequantiser->read(at_, to.size(), to.data());
         } else {
@@ -238,10 +238,10 @@ void check_array(const StoredArray& array, const ArrayRules& rules) {
     require_readable_type(array);
     const std::size_t rank = array.shape.size();
     if (rank < rules.lowest_rank || rank > rules.highest_rank)
-        fail_at(array, "shape " + shape_text(array.shape) + " of rank " + std::to_string(rank) +
-                           "; expected rank " + rank_range(rules));
+        fail_at(array, "shape ", shape_text(array.shape), " of rank ", rank, "; expected rank ",
+                rank_range(rules));
     if (array.elements() == 0)
-        fail_at(array, "shape " + shape_text(array.shape) + "; expected at least one element");
+        fail_at(array, "shape ", shape_text(array.shape), "; expected at least one element");
     if (array.type == ElementType::boolean && !rules.boolean)
         fail_at(array, "booleans; expected numbers");
 }
@@ -301,9 +301,8 @@ std::shared_ptr<const nlohmann::json> read_metadata(const StoredArray& array) {
     };
     if (array.elements() == 0 || read(1) != "{") return {};
     if (array.elements() > max_metadata_length)
-        fail_at(array, std::to_string(array.elements()) +
-                           " bytes of settings and labels; expected at most " +
-                           std::to_string(max_metadata_length));
+        fail_at(array, array.elements(), " bytes of settings and labels; expected at most ",
+                max_metadata_length);
     return parse_metadata(array.place(), read(array.elements()));
 }
 

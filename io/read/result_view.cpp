@@ -94,7 +94,7 @@ std::string schema_of(const InputFile& file) {
 }
 
 bool is_head_key(std::string_view key) {
-    return std::find(head_keys.begin(), head_keys.end(), key) != head_keys.end();
+    return std::ranges::find(head_keys, key) != head_keys.end();
 }
 
 json member(const json& object, const std::string& key) {
@@ -135,7 +135,7 @@ std::vector<std::size_t> ResultHead::heads_of(std::string_view array, std::size_
     const bool has_chosen =
         known && (known->row().axes[1] == Axis::heads || known->row().axes[1] == Axis::kv_heads);
     if (!heads || !axes.is_array() || !has_chosen) return {};
-    const auto found = std::find(axes.begin(), axes.end(), "heads");
+    const auto found = std::ranges::find(axes, "heads");
     if (found == axes.end()) return {};
     axis = static_cast<std::size_t>(found - axes.begin());
     return *heads;
@@ -223,8 +223,8 @@ void ResultView::find_arrays() {
         if (is_array && entries.empty())
             add_array({member.key, dtype_, nullptr, member});
         else if (find_array(member.key) && head_.has_layout())
-            throw Error(ErrorKind::input, file_.place,
-                        member.key + " is not an array; expected the array of a result");
+            throw Error(ErrorKind::input, file_.place, member.key,
+                        " is not an array; expected the array of a result");
     }
 }
 
@@ -250,7 +250,7 @@ std::vector<std::size_t> ResultView::layers_with(std::string_view array) const {
     for (const ArrayView& view : arrays_)
         if (view.of_layer && view.of_layer->array == array && !view.is_absent)
             layers.push_back(view.of_layer->layer);
-    std::sort(layers.begin(), layers.end());
+    std::ranges::sort(layers);
     return layers;
 }
 
@@ -263,7 +263,7 @@ double ResultView::bytes() const {
     } else {
         // In JSON and CSV, a separator or a line break precedes every element but the first.
         const std::string_view text = file_.source->text;
-        numbers = 1 + static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
+        numbers = 1 + static_cast<double>(std::ranges::count_if(text, [](char c) {
                       return c == ',' || c == '\n' || c == '\t' || c == ';';
                   }));
     }
@@ -297,8 +297,7 @@ ViewedNumbers ResultView::read(const ArrayView& array, ThreadPool& workers, cons
     // Text in a result has the dtype of its config.
     const bool may_be_integers = viewed.integers || (is_text() && !head_.has_config());
     // Integers that float64 may not hold exactly are read a second time, for their rounding errors.
-    if (may_be_integers &&
-        std::any_of(viewed.values.begin(), viewed.values.end(), [](double value) {
+    if (may_be_integers && std::ranges::any_of(viewed.values, [](double value) {
             return std::abs(value) >= 0x1p53 && std::abs(value) <= 0x1p64;
         })) {
         rules.rounding_errors = true;
@@ -316,9 +315,8 @@ std::vector<InputFile> open_results(const std::string& path, FailedRecords faile
     }
     for_each_line(*file.source, [&](Source line) {
         if (results.size() == max_results)
-            throw Error(ErrorKind::input, file.name,
-                        "holds more than " + std::to_string(max_results) +
-                            " results; expected fewer, as head -n takes them");
+            throw Error(ErrorKind::input, file.name, "holds more than ", max_results,
+                        " results; expected fewer, as head -n takes them");
         line.memory = file.source->memory;
         results.push_back(input_file_of_line(std::move(line)));
         results.back().array = file.array;
@@ -336,9 +334,8 @@ InputFile open_result(const std::string& path) {
 }
 
 void refuse_several(const std::string& name, std::size_t results) {
-    throw Error(ErrorKind::input, name,
-                "holds " + std::to_string(results) +
-                    " results; expected one, as jq or sed -n 2p takes it from the others");
+    throw Error(ErrorKind::input, name, "holds ", results,
+                " results; expected one, as jq or sed -n 2p takes it from the others");
 }
 
 }  // namespace attn::io

@@ -68,7 +68,7 @@ std::optional<JsonMember> layer_member(const JsonDocument& document, const std::
 inline constexpr std::array<std::string_view, 3> label_keys{"tokens", "context_tokens",
                                                             "decoder_tokens"};
 constexpr bool is_label_key(std::string_view key) {
-    return std::find(label_keys.begin(), label_keys.end(), key) != label_keys.end();
+    return std::ranges::find(label_keys, key) != label_keys.end();
 }
 
 /// The schema that a file states, or empty.

@@ -28,26 +28,26 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(const std::string& message) const {
-        throw Error(ErrorKind::input, bytes_->name(), "safetensors: " + message);
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, bytes_->name(), "safetensors: ", message...);
     }
 
     void read_header() {
         constexpr std::size_t prefix = 8;
         if (bytes_->size() < prefix)
-            fail(std::to_string(bytes_->size()) +
-                 " bytes, too few for the length of a header; expected at least 8");
+            fail(bytes_->size(), " bytes, too few for the length of a header; expected at least 8");
         const std::uint64_t length = number_at(bytes_->read(0, prefix), 0, prefix);
         if (length > max_safetensors_header_length)
-            fail("a header of " + std::to_string(length) + " bytes; expected at most " +
-                 std::to_string(max_safetensors_header_length));
+            fail("a header of ", length, " bytes; expected at most ",
+                 max_safetensors_header_length);
         if (length > bytes_->size() - prefix)
-            fail("a header of " + std::to_string(length) + " bytes in a file of " +
-                 std::to_string(bytes_->size()) + "; the file is cut short");
+            fail("a header of ", length, " bytes in a file of ", bytes_->size(),
+                 "; the file is cut short");
         header_end_ = prefix + length;
         const std::string header = bytes_->read(prefix, static_cast<std::size_t>(length));
         if (header.empty() || header[0] != '{')
-            fail("a header that starts with " + excerpt(header, 0) +
+            fail("a header that starts with ", excerpt(header, 0),
                  "; expected '{' at once, without blanks before it");
         const std::size_t end = header.find_last_not_of(' ') + 1;
         if (header[end - 1] == '\0')
@@ -60,19 +60,19 @@ private:
                                          : read_tensor(source, document, member);
     }
 
-    [[noreturn]] static void fail(const JsonDocument& document, const JsonMember& member,
-                                  const std::string& expected) {
-        throw Error(ErrorKind::input, document.place(member),
-                    quoted_name(member.key) + " is " + one_line(shortened(document.text(member))) +
-                        "; expected " + expected);
+    template <class... Parts>
+    [[noreturn]] static void fail_at(const JsonDocument& document, const JsonMember& member,
+                                     const Parts&... expected) {
+        throw Error(ErrorKind::input, document.place(member), quoted_name(member.key), " is ",
+                    one_line(shortened(document.text(member))), "; expected ", expected...);
     }
 
     void read_metadata(const Source& source, const JsonDocument& document,
                        const JsonMember& member) {
-        if (!document.holds_object(member)) fail(document, member, "an object of strings");
+        if (!document.holds_object(member)) fail_at(document, member, "an object of strings");
         const JsonDocument metadata(source, member);
         for (const JsonMember& entry : metadata.members()) {
-            if (!metadata.text(entry).starts_with('"')) fail(metadata, entry, "a string");
+            if (!metadata.text(entry).starts_with('"')) fail_at(metadata, entry, "a string");
             const nlohmann::json text = metadata.read_value(entry);
             if (entry.key == safetensors_metadata) metadata_ = text.get<std::string>();
         }
@@ -81,19 +81,19 @@ private:
     void read_tensor(const Source& source, const JsonDocument& document, const JsonMember& member) {
         constexpr const char* form =
             "\"dtype\": text, \"shape\" and \"data_offsets\": lists of integers";
-        if (!document.holds_object(member)) fail(document, member, form);
+        if (!document.holds_object(member)) fail_at(document, member, form);
         const JsonDocument tensor(source, member);
         const JsonMember *dtype = tensor.find("dtype"), *shape = tensor.find("shape"),
                          *offsets = tensor.find("data_offsets");
         if (dtype == nullptr || shape == nullptr || offsets == nullptr ||
             tensor.members().size() != 3)
-            fail(document, member, form);
+            fail_at(document, member, form);
         const nlohmann::json type = tensor.read_value(*dtype);
-        if (!type.is_string()) fail(tensor, *dtype, "text");
+        if (!type.is_string()) fail_at(tensor, *dtype, "text");
         const auto integers = [&](const JsonMember& list, std::size_t most) {
             auto numbers = unsigned_list(tensor.read_value(list));
             if (!numbers || numbers->size() > most)
-                fail(tensor, list, "a list of at most " + std::to_string(most) + " integers");
+                fail_at(tensor, list, "a list of at most ", most, " integers");
             return *std::move(numbers);
         };
         StoredArray& array = tensors_.emplace_back();
@@ -103,7 +103,7 @@ private:
         array.shape = integers(*shape, 32);
         array.bytes = bytes_;
         const std::vector<std::size_t> ends = integers(*offsets, 2);
-        if (ends.size() != 2) fail(tensor, *offsets, "two integers");
+        if (ends.size() != 2) fail_at(tensor, *offsets, "two integers");
         check_size(array, ends[0], ends[1]);
         array.offset = header_end_ + ends[0];
         array.size = ends[1] - ends[0];
@@ -115,26 +115,25 @@ private:
         const std::string name = quoted_name(array.name);
         const std::string offsets = "[" + std::to_string(begin) + ", " + std::to_string(end) + "]";
         if (begin > end)
-            fail(name + " has data_offsets " + offsets + "; expected the smaller one first");
+            fail(name, " has data_offsets ", offsets, "; expected the smaller one first");
         if (end > data)
-            fail(name + " has data_offsets " + offsets + ", but " + std::to_string(data) +
+            fail(name, " has data_offsets ", offsets, ", but ", data,
                  " bytes follow the header; the file is cut short");
         const auto wanted = elements_of(array.shape, array.type ? size_of(*array.type) : 1);
-        if (!wanted)
-            fail(name + " has shape " + shape_text(array.shape) + " of more than 2^64 bytes");
+        if (!wanted) fail(name, " has shape ", shape_text(array.shape), " of more than 2^64 bytes");
         // Types of less than eight bits are not supported; the other tensors of their files can
         // still be read.
         if (array.type && wanted != end - begin)
-            fail(name + " of shape " + shape_text(array.shape) + " and dtype " + array.type_name +
-                 " takes " + std::to_string(*wanted) + " bytes, but its data_offsets are " +
-                 offsets + "; expected as many");
+            fail(name, " of shape ", shape_text(array.shape), " and dtype ", array.type_name,
+                 " takes ", *wanted, " bytes, but its data_offsets are ", offsets,
+                 "; expected as many");
     }
 
     /// The tensors must fill the file without a gap, in any order of their names.
     void check_places() const {
         std::vector<const StoredArray*> by_place;
         for (const StoredArray& array : tensors_) by_place.push_back(&array);
-        std::sort(by_place.begin(), by_place.end(), [](const StoredArray* a, const StoredArray* b) {
+        std::ranges::sort(by_place, [](const StoredArray* a, const StoredArray* b) {
             return std::pair(a->offset, a->size) < std::pair(b->offset, b->size);
         });
         std::uint64_t end = header_end_;
@@ -142,15 +141,15 @@ private:
         for (const StoredArray* array : by_place) {
             const std::string name = quoted_name(array->name);
             if (array->offset < end)
-                fail(before + " and " + name + " overlap; expected tensors side by side");
+                fail(before, " and ", name, " overlap; expected tensors side by side");
             if (array->offset > end)
-                fail(std::to_string(array->offset - end) + " bytes between " + before + " and " +
-                     name + ", as writers leave that align tensors; expected none");
+                fail(array->offset - end, " bytes between ", before, " and ", name,
+                     ", as writers leave that align tensors; expected none");
             end += array->size;
             before = name;
         }
         if (end != bytes_->size())
-            fail(std::to_string(bytes_->size() - end) + " bytes after " + before +
+            fail(bytes_->size() - end, " bytes after ", before,
                  ", as writers leave that pad the file; expected none");
     }
 
@@ -196,9 +195,9 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
                            shard.find('\\') == std::string::npos &&
                            shard.find('\0') == std::string::npos;
         if (!plain)
-            throw Error(ErrorKind::input, names.place(member),
-                        quoted_name(name) + " is in " + io::shortened(file.dump(-1, ' ', true)) +
-                            "; expected the name of a file in the folder of the index");
+            throw Error(ErrorKind::input, names.place(member), quoted_name(name), " is in ",
+                        io::shortened(file.dump(-1, ' ', true)),
+                        "; expected the name of a file in the folder of the index");
         const std::string shard_path = path_beside(path, shard);
         const auto [found, is_new] = shards.try_emplace(shard);
         if (is_new) {
@@ -207,9 +206,9 @@ ArrayFile open_index(const std::shared_ptr<const Bytes>& index) {
         }
         const auto array = found->second.find(name);
         if (array == found->second.end())
-            throw Error(ErrorKind::input, shard_path,
-                        "has no tensor " + quoted_name(name) + ", although " + path +
-                            " lists it; expected the files that the index was made for");
+            throw Error(ErrorKind::input, shard_path, "has no tensor ", quoted_name(name),
+                        ", although ", path,
+                        " lists it; expected the files that the index was made for");
         all.arrays.push_back(array->second);
     }
     return all;

@@ -23,9 +23,8 @@ void append_escaped(std::string& out, const Character& one) {
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
-    const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-        return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-    });
+    const bool plain = std::ranges::all_of(
+        text, [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; });
     if (plain) {
         ((out += '"') += text) += '"';
         return;

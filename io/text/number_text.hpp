@@ -17,6 +17,11 @@ constexpr bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/// Of ASCII.
+constexpr bool is_letter(char c) {
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
+}
+
 /// The most characters of a number: a float64 of 309 digits before the point and up to 200 after
 /// it.
 inline constexpr std::size_t max_number_length = 512;

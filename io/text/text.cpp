@@ -3,8 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "io/text/number_text.hpp"
 #include "io/text/utf8.hpp"
 
 namespace attn::io {
@@ -42,7 +42,7 @@ std::size_t word_end(std::string_view text, std::size_t from = 0) {
 std::size_t unit_end(std::string_view text, std::size_t columns) {
     const auto is_number = [&](std::size_t at) {
         at = text.find_first_not_of("-[", at);
-        return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+        return at < text.size() && is_digit(text[at]);
     };
     const std::size_t word = word_end(text);
     std::size_t end = word;
@@ -56,7 +56,7 @@ std::size_t unit_end(std::string_view text, std::size_t columns) {
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent,
                     std::size_t from) {
     std::string words(text), lines;
-    std::replace(words.begin(), words.end(), '\n', ' ');
+    std::ranges::replace(words, '\n', ' ');
     std::size_t column = from;
     const std::size_t first = std::min(words.find_first_not_of(' '), words.size());
     for (text = std::string_view(words).substr(first); !text.empty();) {
@@ -91,10 +91,8 @@ std::string markup_text(std::string_view text) {
 std::string c_name(std::string_view name) {
     std::string made;
     for (const char c : name) {
-        const bool is_digit = c >= '0' && c <= '9';
-        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (is_digit && made.empty()) made += '_';
-        made += is_digit || is_letter ? c : '_';
+        if (is_digit(c) && made.empty()) made += '_';
+        made += is_digit(c) || is_letter(c) ? c : '_';
     }
     return made;
 }

@@ -10,13 +10,58 @@
 namespace attn::io {
 namespace {
 
+constexpr std::uint32_t no_symbol = 0xffffffff;
+
 /// A piece within a word, linked to its neighbours.
 struct Symbol {
-    std::uint32_t id;
+    std::uint32_t value;          // its id, or, where pieces are found by their texts, its size
     std::uint32_t before, after;  // indices; none: no_symbol
     bool is_gone = false;
 };
-constexpr std::uint32_t no_symbol = 0xffffffff;
+
+void append_symbol(std::vector<Symbol>& symbols, std::uint32_t value) {
+    const auto size = static_cast<std::uint32_t>(symbols.size());
+    if (size != 0) symbols.back().after = size;
+    symbols.push_back({value, size == 0 ? no_symbol : size - 1, no_symbol});
+}
+
+/// A merge that is possible at a symbol, or was. The lowest rank comes first.
+template <class Rank>
+struct Candidate {
+    Rank rank;
+    std::uint32_t at, merged;  // the value of both
+    bool operator<(const Candidate& other) const {
+        return std::pair(rank, at) > std::pair(other.rank, other.at);
+    }
+};
+
+/// `find(left, right)`: the candidate of two neighbours, or nothing. `is_same(candidate)`: whether
+/// its neighbours are still those that it was found for.
+template <class Rank, class Find, class IsSame>
+void merge(std::vector<Symbol>& symbols, const Find& find, const IsSame& is_same) {
+    std::vector<Candidate<Rank>> first;
+    const auto offer = [&](std::uint32_t at, const auto& take) {
+        if (at == no_symbol || symbols[at].after == no_symbol) return;
+        if (const std::optional<Candidate<Rank>> found = find(at, symbols[at].after)) take(*found);
+    };
+    for (std::uint32_t at = 0; at < symbols.size(); ++at)
+        offer(at, [&](const auto& found) { first.push_back(found); });
+    std::priority_queue<Candidate<Rank>> queue(std::less<Candidate<Rank>>(), std::move(first));
+    const auto push = [&](const auto& found) { queue.push(found); };
+    while (!queue.empty()) {
+        const Candidate<Rank> top = queue.top();
+        queue.pop();
+        Symbol& left = symbols[top.at];
+        if (left.is_gone || left.after == no_symbol || !is_same(top)) continue;
+        Symbol& right = symbols[left.after];
+        right.is_gone = true;
+        left.value = top.merged;
+        left.after = right.after;
+        if (left.after != no_symbol) symbols[left.after].before = top.at;
+        offer(left.before, push);
+        offer(top.at, push);
+    }
+}
 
 /// Pairs by the left id; the right ids of one left id are sorted.
 class MergeTable {
@@ -31,8 +76,8 @@ public:
             rows_.push_back(
                 {merge.left, merge.right, static_cast<std::uint32_t>(rows_.size()), merge.merged});
         const auto key = [](const Row& row) { return std::pair(row.left, row.right); };
-        std::stable_sort(rows_.begin(), rows_.end(),
-                         [&](const Row& a, const Row& b) { return key(a) < key(b); });
+        std::ranges::stable_sort(rows_,
+                                 [&](const Row& a, const Row& b) { return key(a) < key(b); });
         // Of a pair that is given twice the last counts.
         const auto kept = std::unique(rows_.rbegin(), rows_.rend(),
                                       [&](const Row& a, const Row& b) { return key(a) == key(b); });
@@ -62,31 +107,38 @@ private:
     std::vector<std::pair<std::uint32_t, std::size_t>> lefts_;
 };
 
-/// A merge that is possible at a symbol, or was.
-struct Candidate {
-    std::uint32_t rank, at, merged;
-    bool operator<(const Candidate& other) const {
-        return std::pair(rank, at) > std::pair(other.rank, other.at);
-    }
-};
-
-class Bpe final : public WordModel {
+class Bpe {
 public:
     Bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
         const std::vector<Merge>& merges)
-        : WordModel(std::move(pieces)), settings_(std::move(settings)), merges_(merges) {
+        : pieces_(std::move(pieces)), settings_(std::move(settings)), merges_(merges) {
         for (unsigned byte = 0; byte < 256; ++byte)
-            bytes_[byte] = this->pieces().find(byte_piece(static_cast<unsigned char>(byte)));
-        if (settings_.unknown) unknown_ = this->pieces().find(*settings_.unknown);
+            bytes_[byte] = pieces_->find(byte_piece(static_cast<unsigned char>(byte)));
+        if (settings_.unknown) unknown_ = pieces_->find(*settings_.unknown);
     }
 
-    void append(std::string_view word, std::vector<Token>& tokens) const override {
+    void operator()(std::string_view word, std::vector<Token>& tokens) const {
         if (settings_.ignores_merges)
-            if (const auto id = pieces().find(word)) return tokens.push_back(token(*id));
+            if (const auto id = pieces_->find(word))
+                return tokens.push_back(token_of(*pieces_, *id));
         std::vector<Symbol> symbols = characters_of(word);
-        merge(symbols);
+        const auto row_of = [&](std::uint32_t left, std::uint32_t right) {
+            return merges_.find(symbols[left].value, symbols[right].value);
+        };
+        merge<std::uint32_t>(
+            symbols,
+            [&](std::uint32_t left,
+                std::uint32_t right) -> std::optional<Candidate<std::uint32_t>> {
+                const MergeTable::Row* const row = row_of(left, right);
+                if (row == nullptr) return {};
+                return {{row->rank, left, row->merged}};
+            },
+            [&](const auto& top) {
+                const MergeTable::Row* const row = row_of(top.at, symbols[top.at].after);
+                return row != nullptr && row->merged == top.merged;
+            });
         for (const Symbol& symbol : symbols)
-            if (!symbol.is_gone) tokens.push_back(token(symbol.id));
+            if (!symbol.is_gone) tokens.push_back(token_of(*pieces_, symbol.value));
     }
 
 private:
@@ -99,11 +151,7 @@ private:
         std::vector<Symbol> symbols;
         std::string spelled;
         bool has_unknown = false;  // which is not written yet
-        const auto write = [&](std::uint32_t id) {
-            const auto size = static_cast<std::uint32_t>(symbols.size());
-            if (size != 0) symbols.back().after = size;
-            symbols.push_back({id, size == 0 ? no_symbol : size - 1, no_symbol});
-        };
+        const auto write = [&](std::uint32_t id) { append_symbol(symbols, id); };
         for (std::string_view rest = word; !rest.empty();) {
             const std::size_t size = std::max<std::size_t>(character_size(rest), 1);
             std::string_view character = rest.substr(0, size);
@@ -115,17 +163,17 @@ private:
                 character = spelled;
             }
             rest.remove_prefix(size);
-            if (const auto id = pieces().find(character)) {
+            if (const auto id = pieces_->find(character)) {
                 if (has_unknown) write(unknown_id());
                 has_unknown = false;
                 write(*id);
                 continue;
             }
             // As tokenizers does, bytes overtake an unknown character before them.
-            const bool has_bytes = settings_.falls_back_to_bytes &&
-                                   std::all_of(character.begin(), character.end(), [&](char byte) {
-                                       return bytes_[static_cast<unsigned char>(byte)].has_value();
-                                   });
+            const bool has_bytes =
+                settings_.falls_back_to_bytes && std::ranges::all_of(character, [&](char byte) {
+                    return bytes_[static_cast<unsigned char>(byte)].has_value();
+                });
             if (has_bytes) {
                 for (const char byte : character) write(*bytes_[static_cast<unsigned char>(byte)]);
             } else if (settings_.unknown) {
@@ -138,112 +186,51 @@ private:
         return symbols;
     }
 
-    void merge(std::vector<Symbol>& symbols) const {
-        std::vector<Candidate> first;
-        const auto candidate = [&](std::uint32_t at) -> const MergeTable::Row* {
-            const std::uint32_t after = symbols[at].after;
-            return after == no_symbol ? nullptr : merges_.find(symbols[at].id, symbols[after].id);
-        };
-        for (std::uint32_t at = 0; at < symbols.size(); ++at)
-            if (const auto* row = candidate(at)) first.push_back({row->rank, at, row->merged});
-        std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(first));
-        const auto push = [&](std::uint32_t at) {
-            if (const auto* row = candidate(at)) queue.push({row->rank, at, row->merged});
-        };
-        while (!queue.empty()) {
-            const Candidate top = queue.top();
-            queue.pop();
-            Symbol& left = symbols[top.at];
-            if (left.is_gone) continue;
-            const auto* row = candidate(top.at);
-            if (row == nullptr || row->merged != top.merged) continue;
-            Symbol& right = symbols[left.after];
-            right.is_gone = true;
-            left.id = top.merged;
-            left.after = right.after;
-            if (left.after != no_symbol) symbols[left.after].before = top.at;
-            if (left.before != no_symbol) push(left.before);
-            push(top.at);
-        }
-    }
-
-    const BpeSettings settings_;
-    const MergeTable merges_;
+    std::shared_ptr<const Pieces> pieces_;
+    BpeSettings settings_;
+    MergeTable merges_;
     std::array<std::optional<std::uint32_t>, 256> bytes_;
     std::optional<std::uint32_t> unknown_;
 };
 
-/// A pair of neighbours whose texts together are a piece.
-struct ScoredPair {
-    float score;
-    std::uint32_t at;
-    std::uint32_t size;  // bytes of both
-    bool operator<(const ScoredPair& other) const {
-        return score != other.score ? score < other.score : at > other.at;
-    }
-};
+struct ScoredBpe {
+    std::shared_ptr<const Pieces> pieces;
+    std::vector<float> scores;
+    std::optional<std::uint32_t> unknown;
 
-struct ScoredSymbol {
-    std::size_t begin, size;
-    std::uint32_t before, after;
-};
-
-class ScoredBpe final : public WordModel {
-public:
-    ScoredBpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
-              std::optional<std::uint32_t> unknown)
-        : WordModel(std::move(pieces)), scores_(std::move(scores)), unknown_(unknown) {}
-
-    void append(std::string_view word, std::vector<Token>& tokens) const override {
-        std::vector<ScoredSymbol> symbols;
-        for (std::size_t at = 0; at < word.size();) {
+    void operator()(std::string_view word, std::vector<Token>& tokens) const {
+        std::vector<Symbol> symbols;
+        std::vector<std::size_t> begins;
+        for (std::size_t at = 0; at < word.size(); at += symbols.back().value) {
             const std::size_t size = std::max<std::size_t>(character_size(word.substr(at)), 1);
-            const auto index = static_cast<std::uint32_t>(symbols.size());
-            symbols.push_back({at, size, index == 0 ? no_symbol : index - 1, index + 1});
-            at += size;
+            append_symbol(symbols, static_cast<std::uint32_t>(size));
+            begins.push_back(at);
         }
-        if (symbols.empty()) return;
-        symbols.back().after = no_symbol;
-        std::priority_queue<ScoredPair> queue;
-        const auto push = [&](std::uint32_t at) {
-            if (at == no_symbol || symbols[at].after == no_symbol) return;
-            const std::size_t size = symbols[at].size + symbols[symbols[at].after].size;
-            if (size > longest_piece) return;
-            if (const auto id = pieces().find(word.substr(symbols[at].begin, size)))
-                queue.push({*id < scores_.size() ? scores_[*id] : 0, at,
-                            static_cast<std::uint32_t>(size)});
+        const auto size_of = [&](std::uint32_t left, std::uint32_t right) {
+            return symbols[left].value + symbols[right].value;
         };
-        for (std::uint32_t at = 0; at < symbols.size(); ++at) push(at);
-        while (!queue.empty()) {
-            const ScoredPair top = queue.top();
-            queue.pop();
-            ScoredSymbol& left = symbols[top.at];
-            if (left.size == 0 || left.after == no_symbol) continue;
-            ScoredSymbol& right = symbols[left.after];
-            if (left.size + right.size != top.size) continue;
-            left.size += right.size;
-            right.size = 0;
-            left.after = right.after;
-            if (left.after != no_symbol) symbols[left.after].before = top.at;
-            push(left.before);
-            push(top.at);
-        }
-        for (const ScoredSymbol& symbol : symbols)
-            if (symbol.size != 0) append_piece(word.substr(symbol.begin, symbol.size), tokens);
+        merge<float>(
+            symbols,
+            [&](std::uint32_t left, std::uint32_t right) -> std::optional<Candidate<float>> {
+                const std::uint32_t size = size_of(left, right);
+                if (size > longest_piece) return {};
+                const auto id = pieces->find(word.substr(begins[left], size));
+                if (!id) return {};
+                return {{*id < scores.size() ? -scores[*id] : 0, left, size}};
+            },
+            [&](const auto& top) { return size_of(top.at, symbols[top.at].after) == top.merged; });
+        for (std::size_t i = 0; i < symbols.size(); ++i)
+            if (!symbols[i].is_gone) append_piece(word.substr(begins[i], symbols[i].value), tokens);
     }
 
-private:
     void append_piece(std::string_view piece, std::vector<Token>& tokens) const {
-        if (const auto id = pieces().find(piece)) return tokens.push_back(token(*id));
+        if (const auto id = pieces->find(piece)) return tokens.push_back(token_of(*pieces, *id));
         for (const char byte : piece)
-            if (const auto id = pieces().find(byte_piece(static_cast<unsigned char>(byte))))
-                tokens.push_back(token(*id));
-            else if (unknown_)
-                tokens.push_back(token(*unknown_));
+            if (const auto id = pieces->find(byte_piece(static_cast<unsigned char>(byte))))
+                tokens.push_back(token_of(*pieces, *id));
+            else if (unknown)
+                tokens.push_back(token_of(*pieces, *unknown));
     }
-
-    const std::vector<float> scores_;
-    const std::optional<std::uint32_t> unknown_;
 };
 
 }  // namespace
@@ -253,14 +240,14 @@ std::string byte_piece(unsigned char byte) {
     return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
 }
 
-WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
-                        const std::vector<Merge>& merges) {
-    return std::make_unique<Bpe>(std::move(pieces), std::move(settings), merges);
+WordModel make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
+                   const std::vector<Merge>& merges) {
+    return Bpe(std::move(pieces), std::move(settings), merges);
 }
 
-WordModelOwner make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
-                               std::optional<std::uint32_t> unknown) {
-    return std::make_unique<ScoredBpe>(std::move(pieces), std::move(scores), unknown);
+WordModel make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
+                          std::optional<std::uint32_t> unknown) {
+    return ScoredBpe{std::move(pieces), std::move(scores), unknown};
 }
 
 }  // namespace attn::io

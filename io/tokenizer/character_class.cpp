@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "io/text/number_text.hpp"
 #include "io/tokenizer/characters.hpp"
 
 namespace attn::io {
@@ -42,19 +43,23 @@ std::string plain_name(std::string_view name) {
     return plain;
 }
 
-void append_code(std::string& text, char32_t code) {
-    std::array<char, 16> digits{};
-    std::snprintf(digits.data(), digits.size(), "\\x{%x}", static_cast<unsigned>(code));
-    text += digits.data();
+void append_range(std::string& text, char32_t first, char32_t last) {
+    const auto append = [&](char32_t code) {
+        std::array<char, 16> digits{};
+        std::snprintf(digits.data(), digits.size(), "\\x{%x}", static_cast<unsigned>(code));
+        text += digits.data();
+    };
+    append(first);
+    if (first == last) return;
+    text += '-';
+    append(last);
 }
 
 /// The characters of a category, or of all that begin with a letter, that PCRE2 does not know.
 void append_newer(std::string& items, std::string_view category) {
     for (const NewerCategory& range : newer_categories)
         if (std::string_view(range.category).starts_with(category)) {
-            append_code(items, range.first);
-            items += '-';
-            append_code(items, range.last);
+            append_range(items, range.first, range.last);
         }
 }
 
@@ -111,10 +116,7 @@ std::string items_of_posix(const std::string& plain, bool in_brackets) {
 }  // namespace
 
 void CharacterSet::add(char32_t first, char32_t last) {
-    append_code(items_, first);
-    if (first == last) return;
-    items_ += '-';
-    append_code(items_, last);
+    append_range(items_, first, last);
 }
 
 std::string CharacterSet::expression(bool is_negated) const {
@@ -140,9 +142,8 @@ void add_shorthand(CharacterSet& set, char letter, bool in_brackets) {
 }
 
 bool add_property(CharacterSet& set, std::string_view name, bool is_negated, bool in_brackets) {
-    const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               c == '_' || c == '-' || c == ' ';
+    const bool is_name = std::ranges::all_of(name, [](char c) {
+        return is_digit(c) || is_letter(c) || c == '_' || c == '-' || c == ' ';
     });
     const std::string plain = plain_name(name);
     if (!is_name || plain.empty()) return false;
@@ -152,15 +153,12 @@ bool add_property(CharacterSet& set, std::string_view name, bool is_negated, boo
                                                            : items_of_posix(plain, in_brackets);
     if (items.empty()) {
         // Oniguruma's name of a script is the script, without its extensions.
-        const bool is_script = std::find(other_properties.begin(), other_properties.end(), plain) ==
-                               other_properties.end();
+        const bool is_script = std::ranges::find(other_properties, plain) == other_properties.end();
         items = (is_script ? "\\p{sc:" : "\\p{") + plain + "}";
         if (plain == "han")
             for (const auto& [first, last] :
                  {CodeRange{0x2b739, 0x2b739}, {0x2ebf0, 0x2ee5d}, {0x31350, 0x323af}}) {
-                append_code(items, first);
-                items += '-';
-                append_code(items, last);
+                append_range(items, first, last);
             }
     }
     if (is_negated)

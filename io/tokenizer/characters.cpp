@@ -14,32 +14,18 @@
 namespace attn::io {
 namespace {
 
-constexpr std::array<CodeRange, 10> white_space{{{0x0009, 0x000d},
-                                                 {0x0020, 0x0020},
-                                                 {0x0085, 0x0085},
-                                                 {0x00a0, 0x00a0},
-                                                 {0x1680, 0x1680},
-                                                 {0x2000, 0x200a},
-                                                 {0x2028, 0x2029},
-                                                 {0x202f, 0x202f},
-                                                 {0x205f, 0x205f},
-                                                 {0x3000, 0x3000}}};
+constexpr CodeRange white_space[] = {
+    {0x0009, 0x000d}, {0x0020, 0x0020}, {0x0085, 0x0085}, {0x00a0, 0x00a0}, {0x1680, 0x1680},
+    {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
 
 /// Source: BERT's tokenization.py, _is_chinese_char, without U+2B820 to U+2B91F, as tokenizers.
-constexpr std::array<CodeRange, 7> ideographs{{{0x3400, 0x4dbf},
-                                               {0x4e00, 0x9fff},
-                                               {0xf900, 0xfaff},
-                                               {0x20000, 0x2a6df},
-                                               {0x2a700, 0x2b81f},
-                                               {0x2b920, 0x2ceaf},
-                                               {0x2f800, 0x2fa1f}}};
+constexpr CodeRange ideographs[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                    {0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf},
+                                    {0x2f800, 0x2fa1f}};
 
 /// Alphabetic, Join_Control: what is part of a word without being so by its category.
-constexpr std::array<CodeRange, 5> other_alphabetic{{{0x200c, 0x200d},
-                                                     {0x24b6, 0x24e9},
-                                                     {0x1f130, 0x1f149},
-                                                     {0x1f150, 0x1f169},
-                                                     {0x1f170, 0x1f189}}};
+constexpr CodeRange other_alphabetic[] = {
+    {0x200c, 0x200d}, {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
 
 utf8proc_category_t category_of(char32_t code) {
     return utf8proc_category(static_cast<utf8proc_int32_t>(code));
@@ -51,8 +37,7 @@ bool is_in_categories(char32_t code, utf8proc_category_t first, utf8proc_categor
 }
 
 bool is_ascii(std::string_view text) {
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 /// Characters that all versions of Unicode decompose and compose in the same way.
@@ -66,8 +51,8 @@ void append_form(std::string& result, std::vector<utf8proc_int32_t>& codes, Norm
     std::array<utf8proc_int32_t, longest> parts{};
     std::vector<std::pair<utf8proc_int32_t, int>> marks;  // not ordered yet
     const auto flush = [&] {
-        std::stable_sort(marks.begin(), marks.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
+        std::ranges::stable_sort(marks,
+                                 [](const auto& a, const auto& b) { return a.second < b.second; });
         for (const auto& mark : marks) whole.push_back(mark.first);
         marks.clear();
     };
@@ -300,8 +285,8 @@ Charsmap::Charsmap(const std::string& bytes, const Setting& setting) {
     if (bytes.size() < 4) setting.fail("has fewer than 4 bytes; expected a trie and its texts");
     const std::size_t size = number_at(bytes, 0, 4);
     if (size > bytes.size() - 4 || size % 4 != 0)
-        setting.fail("has " + std::to_string(bytes.size() - 4) + " bytes; expected a trie of " +
-                     std::to_string(size) + " bytes, as its start says");
+        setting.fail("has ", bytes.size() - 4, " bytes; expected a trie of ", size,
+                     " bytes, as its start says");
     for (std::size_t at = 4; at < 4 + size; at += 4)
         units_.push_back(static_cast<std::uint32_t>(number_at(bytes, at, 4)));
     texts_ = bytes.substr(4 + size);

@@ -43,8 +43,7 @@ Decoder read_word_piece_decoder(const Setting& setting) {
 
 Decoder read_metaspace_decoder(const Setting& setting) {
     setting.allow({"replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
-    std::string mark;
-    append_utf8(mark, setting.at("replacement").character());
+    const std::string mark = setting.at("replacement").character();
     const bool prepends = setting.boolean("add_prefix_space", true) &&
                           setting.string("prepend_scheme", "always") != "never";
     return [=](DecodedWords words, std::size_t) {
@@ -94,8 +93,7 @@ Decoder read_replace(const Setting& setting) {
 
 Decoder read_strip(const Setting& setting) {
     setting.allow({"content", "start", "stop"});
-    std::string content;
-    append_utf8(content, setting.at("content").character());
+    const std::string content = setting.at("content").character();
     constexpr std::uint64_t most = 1u << 30;
     const std::uint64_t start = setting.at("start").whole(most);
     const std::uint64_t stop = setting.at("stop").whole(most);

@@ -100,8 +100,8 @@ public:
         const std::string model = value("model").string();
         const bool is_bert = model == "bert";
         if (model != "llama" && model != "gpt2" && model != "t5" && !is_bert)
-            throw Error(ErrorKind::unsupported, value("model").place(),
-                        quoted_name(model) + " is not supported; expected llama, gpt2, bert or t5");
+            throw Error(ErrorKind::unsupported, value("model").place(), quoted_name(model),
+                        " is not supported; expected llama, gpt2, bert or t5");
         read_tokens(is_bert);
         if (is_bert) {
             read_word_pieces();
@@ -114,6 +114,7 @@ public:
                      token_if("add_eos_token", false, {"eos_token_id"}));
         }
         std::vector<AddedToken> tokens = found_in_text();
+        parts_->pieces = pieces_;
         parts_->size = pieces_->size();
         parts_->added.emplace(std::move(tokens), Normalizer(), place_);
         return Tokenizer(std::move(parts_));
@@ -164,8 +165,7 @@ private:
     std::vector<Setting> for_tokens(const std::string& key) const {
         std::vector<Setting> items = value(key).items();
         if (items.size() != count_)
-            value(key).fail("has " + std::to_string(items.size()) + " items; expected " +
-                            std::to_string(count_) + ", one per token");
+            value(key).fail("has ", items.size(), " items; expected ", count_, ", one per token");
         return items;
     }
 
@@ -183,8 +183,7 @@ private:
         for (std::size_t i = 0; i < count_ && lowers; ++i) {
             const std::string_view piece = *pieces_->piece(static_cast<std::uint32_t>(i));
             lowers = type_of(i) != normal_token ||
-                     std::none_of(piece.begin(), piece.end(),
-                                  [](char c) { return c >= 'A' && c <= 'Z'; });
+                     std::ranges::none_of(piece, [](char c) { return c >= 'A' && c <= 'Z'; });
         }
         const nlohmann::json normalizer{{"type", "BertNormalizer"},
                                         {"clean_text", true},
@@ -217,7 +216,7 @@ private:
                                           : -std::numeric_limits<double>::infinity());
         settings.unknown = id_of({"unknown_token_id"}, "<unk>");
         settings.falls_back_to_bytes =
-            std::find(types_.begin(), types_.end(), std::uint64_t{byte_token}) != types_.end();
+            std::ranges::find(types_, std::uint64_t{byte_token}) != types_.end();
         parts_->model = make_unigram(pieces_, std::move(settings));
         if (has("precompiled_charsmap"))
             parts_->normalizer = [map = std::make_shared<const Charsmap>(
@@ -281,9 +280,8 @@ private:
         for (const SplitRule& rule : split_rules())
             if (rule.names.find(" " + name + " ") != std::string_view::npos) found = &rule;
         if (found == nullptr)
-            throw Error(
-                ErrorKind::unsupported, value("pre").place(),
-                quoted_name(name) + " is not supported; expected one of " + names_of_rules());
+            throw Error(ErrorKind::unsupported, value("pre").place(), quoted_name(name),
+                        " is not supported; expected one of ", names_of_rules());
         nlohmann::json steps = nlohmann::json::array();
         for (const std::string_view expression : found->expressions)
             steps.push_back({{"type", "Split"},
@@ -309,7 +307,7 @@ private:
         const auto id_of = [&](const std::string& piece) {
             const auto found = pieces_->find(piece);
             if (!found)
-                item.fail(quoted_name(piece) +
+                item.fail(quoted_name(piece),
                           " is not among tokenizer.ggml.tokens; expected it there");
             return *found;
         };

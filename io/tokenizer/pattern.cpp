@@ -11,7 +11,6 @@
 
 #include "core/base/error.hpp"
 #include "io/file/source.hpp"
-#include "io/text/utf8.hpp"
 
 namespace attn::io {
 struct FreePcre2 {
@@ -72,9 +71,8 @@ Pattern Pattern::regex(std::string_view expression, const std::string& place) {
         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK,
         &error, &offset, context.get()));
     if (compiled->code == nullptr)
-        throw Error(ErrorKind::input, place,
-                    "is not a regular expression that can be used (" + message_of(error) +
-                        "): " + one_line(shortened(std::string(expression))));
+        throw Error(ErrorKind::input, place, "is not a regular expression that can be used (",
+                    message_of(error), "): ", one_line(shortened(std::string(expression))));
     Pattern pattern;
     pattern.place_ = place;
     pattern.compiled_ = std::move(compiled);
@@ -118,10 +116,9 @@ Matches Pattern::find(std::string_view text) const {
                         text.size(), from, PCRE2_NO_UTF_CHECK, found.get(), context.get());
         if (count == PCRE2_ERROR_NOMATCH) break;
         if (count < 0 || std::chrono::steady_clock::now() - begin > max_time)
-            throw Error(ErrorKind::input, place_,
-                        "takes too long on this text" +
-                            (count < 0 ? " (" + message_of(count) + ")" : std::string()) +
-                            "; expected a regular expression that takes fewer steps");
+            throw Error(ErrorKind::input, place_, "takes too long on this text",
+                        count < 0 ? " (" + message_of(count) + ")" : std::string(),
+                        "; expected a regular expression that takes fewer steps");
         const bool is_empty = bounds[0] >= bounds[1];
         if (is_empty && !matches.empty() && bounds[0] <= end) {
             // An empty match does not follow a match directly.
@@ -160,10 +157,10 @@ Behavior read_behavior(const Setting& setting) {
         {"Contiguous", Behavior::contiguous}};
     const auto found = names.find(setting.string());
     if (found == names.end())
-        throw Error(ErrorKind::unsupported, setting.place(),
-                    "is \"" + one_line(shortened(setting.string())) +
-                        "\"; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or "
-                        "Contiguous");
+        throw Error(ErrorKind::unsupported, setting.place(), "is \"",
+                    one_line(shortened(setting.string())),
+                    "\"; expected Removed, Isolated, MergedWithPrevious, MergedWithNext or "
+                    "Contiguous");
     return found->second;
 }
 
@@ -186,7 +183,7 @@ void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matc
             pieces.push_back(match);
         }
     }
-    if (is_backward) std::reverse(pieces.begin(), pieces.end());
+    if (is_backward) std::ranges::reverse(pieces);
     for (const Match& piece : pieces)
         if (piece.begin != piece.end && (behavior != Behavior::removed || !piece.is_match))
             parts.push_back(slice(part, piece.begin, piece.end));
@@ -208,14 +205,10 @@ void split_parts(std::vector<TextPart>& parts, Behavior behavior, const Pattern&
 }
 
 Matches find_characters(std::string_view text, bool (*is_match)(char32_t)) {
-    Matches matches;
-    std::size_t end = 0;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::size_t begin = text.size() - rest.size();
-        if (is_match(take_character(rest))) add(matches, end, begin, text.size() - rest.size());
-    }
-    if (end != text.size()) matches.push_back({end, text.size(), false});
-    return matches;
+    return find_runs(text, [is_match, was_match = false](char32_t code) mutable {
+        const bool is = is_match(code);
+        return std::pair(std::exchange(was_match, is) || is, is);
+    });
 }
 
 }  // namespace attn::io

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/utf8.hpp"
 #include "io/tokenizer/setting.hpp"
 #include "io/tokenizer/tokenizer_parts.hpp"
 
@@ -99,6 +100,20 @@ void append_split(std::vector<TextPart>& parts, const TextPart& part, const Matc
 void split_parts(std::vector<TextPart>& parts, Behavior behavior,
                  const std::function<Matches(std::string_view)>& find);
 void split_parts(std::vector<TextPart>& parts, Behavior behavior, const Pattern& pattern);
+
+/// Runs of characters. `look(code)` tells whether a character begins one, and whether that one is a
+/// match.
+template <class Look>
+Matches find_runs(std::string_view text, Look look) {
+    Matches runs;
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::size_t begin = text.size() - rest.size();
+        const auto [begins, is_match] = look(take_character(rest));
+        if (begins || runs.empty()) runs.push_back({begin, begin, is_match});
+        runs.back().end = text.size() - rest.size();
+    }
+    return runs;
+}
 
 /// The characters that satisfy a condition, each as a match.
 Matches find_characters(std::string_view text, bool (*is_match)(char32_t));

@@ -29,11 +29,11 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(const std::string& what) const {
-        throw Error(ErrorKind::input, place_,
-                    "has " + what + " at character " + std::to_string(at_) +
-                        ", which is not supported in a regular expression: " +
-                        one_line(shortened(std::string(text_))));
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... what) const {
+        throw Error(ErrorKind::input, place_, "has ", what..., " at character ", at_,
+                    ", which is not supported in a regular expression: ",
+                    one_line(shortened(std::string(text_))));
     }
 
     bool take(std::string_view word) {
@@ -222,9 +222,7 @@ private:
             return code;
         }
         const char letter = next();
-        if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-            is_digit(letter))
-            fail("the escape \\" + std::string(1, letter));
+        if (is_letter(letter) || is_digit(letter)) fail("the escape \\", letter);
         return take_code();
     }
 

@@ -20,9 +20,8 @@ std::uint64_t head_of(std::string_view text) {
 
 void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::string()> place) {
     if (piece.size() > longest_piece)
-        throw Error(ErrorKind::input, place(),
-                    "a piece of more than 16 KiB at id " + std::to_string(id) +
-                        "; expected the pieces of a tokenizer");
+        throw Error(ErrorKind::input, place(), "a piece of more than 16 KiB at id ", id,
+                    "; expected the pieces of a tokenizer");
     entries_.push_back(
         {text_.size(), static_cast<std::uint32_t>(piece.size()), id, head_of(piece)});
     text_ += piece;
@@ -31,7 +30,7 @@ void Pieces::add(std::uint32_t id, std::string_view piece, FunctionRef<std::stri
 void Pieces::finish() {
     by_id_.resize(entries_.size());
     std::iota(by_id_.begin(), by_id_.end(), 0u);
-    std::stable_sort(by_id_.begin(), by_id_.end(), [this](std::uint32_t a, std::uint32_t b) {
+    std::ranges::stable_sort(by_id_, [this](std::uint32_t a, std::uint32_t b) {
         return entries_[a].id < entries_[b].id;
     });
     // Of equal texts the last is found.
@@ -45,8 +44,8 @@ void Pieces::finish() {
 
 void Pieces::sort() {
     by_text_ = entries_;
-    std::stable_sort(by_text_.begin(), by_text_.end(),
-                     [this](const Entry& a, const Entry& b) { return is_less(a, b); });
+    std::ranges::stable_sort(by_text_,
+                             [this](const Entry& a, const Entry& b) { return is_less(a, b); });
     // Of equal texts the last remains, as in the table.
     const auto kept =
         std::unique(by_text_.rbegin(), by_text_.rend(),

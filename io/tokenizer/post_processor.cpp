@@ -41,8 +41,8 @@ SpecialTokens read_special_tokens(const Setting& setting) {
         token.allow({"id", "ids", "tokens"});
         const auto ids = token.at("ids").items(), texts = token.at("tokens").items();
         if (ids.size() != texts.size() || ids.empty())
-            token.fail("has " + std::to_string(ids.size()) + " ids and " +
-                       std::to_string(texts.size()) + " tokens; expected as many of both");
+            token.fail("has ", ids.size(), " ids and ", texts.size(),
+                       " tokens; expected as many of both");
         std::vector<Token>& tokens = found[name];
         for (std::size_t i = 0; i < ids.size(); ++i)
             tokens.push_back({read_id(ids[i]), texts[i].string()});

@@ -1,5 +1,7 @@
 #include "io/tokenizer/tokenizer_parts.hpp"
 
+#include <utility>
+
 #include "io/text/utf8.hpp"
 #include "io/tokenizer/characters.hpp"
 #include "io/tokenizer/pattern.hpp"
@@ -38,8 +40,7 @@ PreTokenizer read_byte_level(const Setting& setting) {
 
 PreTokenizer read_metaspace(const Setting& setting) {
     setting.allow({"replacement", "add_prefix_space", "prepend_scheme", "split", "str_rep"});
-    std::string mark;
-    append_utf8(mark, setting.at("replacement").character());
+    const std::string mark = setting.at("replacement").character();
     std::string scheme = setting.string("prepend_scheme", "always");
     if (scheme != "always" && scheme != "first" && scheme != "never")
         setting.at("prepend_scheme").fail("is not known; expected always, first or never");
@@ -84,17 +85,10 @@ PreTokenizer read_split(const Setting& setting) {
 
 /// Runs of letters of words, and runs of what is neither that nor white space.
 Matches find_words(std::string_view text) {
-    Matches matches;
-    int kind_before = -1;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::size_t begin = text.size() - rest.size();
-        const char32_t code = take_character(rest);
+    return find_runs(text, [before = -1](char32_t code) mutable {
         const int kind = is_word(code) ? 1 : is_white_space(code) ? 0 : 2;
-        if (kind != kind_before || matches.empty()) matches.push_back({begin, begin, kind == 0});
-        matches.back().end = text.size() - rest.size();
-        kind_before = kind;
-    }
-    return matches;
+        return std::pair(std::exchange(before, kind) != kind, kind == 0);
+    });
 }
 
 PreTokenizer read_fixed_length(const Setting& setting) {
@@ -103,15 +97,9 @@ PreTokenizer read_fixed_length(const Setting& setting) {
     if (length == 0) setting.at("length").fail("is 0; expected a length of at least 1");
     return [length](Parts& parts) {
         split_parts(parts, Behavior::isolated, [length](std::string_view text) {
-            Matches matches;
-            std::size_t count = 0;
-            for (std::string_view rest = text; !rest.empty(); ++count) {
-                const std::size_t begin = text.size() - rest.size();
-                take_character(rest);
-                if (count % length == 0) matches.push_back({begin, begin, false});
-                matches.back().end = text.size() - rest.size();
-            }
-            return matches;
+            return find_runs(text, [length, count = std::size_t{0}](char32_t) mutable {
+                return std::pair(count++ % length == 0, false);
+            });
         });
     };
 }
@@ -128,9 +116,7 @@ PreTokenizer read_pre_tokenizers(const Setting& setting) {
 
 PreTokenizer read_delimiter(const Setting& setting) {
     setting.allow({"delimiter"});
-    std::string delimiter;
-    append_utf8(delimiter, setting.at("delimiter").character());
-    const Pattern pattern = Pattern::literal(delimiter);
+    const Pattern pattern = Pattern::literal(setting.at("delimiter").character());
     return [pattern](Parts& parts) { split_parts(parts, Behavior::removed, pattern); };
 }
 

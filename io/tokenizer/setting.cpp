@@ -11,20 +11,15 @@
 
 namespace attn::io {
 
-void Setting::fail(const std::string& message) const {
-    throw Error(ErrorKind::input, place_, message);
-}
-
 bool Setting::has(const char* key) const {
     const auto found = value_->find(key);
     return found != value_->end() && !found->is_null();
 }
 
 Setting Setting::at(const char* key) const {
-    if (!value_->is_object())
-        fail("is not an object; expected one with \"" + std::string(key) + "\"");
+    if (!value_->is_object()) fail("is not an object; expected one with \"", key, "\"");
     const auto found = value_->find(key);
-    if (found == value_->end()) fail("has no member \"" + std::string(key) + "\"; expected it");
+    if (found == value_->end()) fail("has no member \"", key, "\"; expected it");
     return {*found, place_ + "/" + key};
 }
 
@@ -49,7 +44,7 @@ bool Setting::boolean() const {
 
 std::uint64_t Setting::whole(std::uint64_t most) const {
     if (!value_->is_number_unsigned() || value_->get<std::uint64_t>() > most)
-        fail("is not an integer from 0 to " + std::to_string(most) + "; expected one");
+        fail("is not an integer from 0 to ", most, "; expected one");
     return value_->get<std::uint64_t>();
 }
 
@@ -59,12 +54,11 @@ double Setting::number() const {
     return value_->get<double>();
 }
 
-char32_t Setting::character() const {
-    const std::string text = string();
-    std::string_view rest = text;
-    const char32_t code = rest.empty() ? 0 : take_character(rest);
-    if (text.empty() || !rest.empty()) fail("is not one character; expected one");
-    return code;
+std::string Setting::character() const {
+    std::string text = string();
+    if (text.empty() || character_size(text) != text.size())
+        fail("is not one character; expected one");
+    return text;
 }
 
 std::string Setting::string(const char* key, std::string_view otherwise) const {
@@ -79,10 +73,10 @@ void Setting::allow(std::initializer_list<std::string_view> keys) const {
     if (!value_->is_object()) fail("is not an object; expected one");
     for (const auto& [key, value] : value_->items()) {
         if (key == "type" || value.is_null() || value == false) continue;
-        if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+        if (std::ranges::find(keys, key) != keys.end()) continue;
         const std::string known = comma_list(keys);
         throw Error(ErrorKind::unsupported, place_ + "/" + one_line(shortened(key)),
-                    "unknown setting; expected " + (known.empty() ? "none" : "one of " + known));
+                    "unknown setting; expected ", known.empty() ? "none" : "one of " + known);
     }
 }
 
@@ -91,18 +85,15 @@ std::string Setting::type() const {
 }
 
 void Setting::fail_type(std::string_view supported) const {
-    throw Error(
-        ErrorKind::unsupported, place_ + "/type",
-        quoted_name(type()) + " is not supported; expected one of " + std::string(supported));
+    throw Error(ErrorKind::unsupported, place_ + "/type", quoted_name(type()),
+                " is not supported; expected one of ", supported);
 }
 
 void require_size(std::size_t size, std::size_t most) {
     if (size <= most) return;
-    throw Error(ErrorKind::input, "text",
-                "the steps of the tokenizer make more than " + std::to_string(most) +
-                    " bytes or tokens of it; expected at most " + std::to_string(most_made_of(0)) +
-                    ", and " + std::to_string(most_made_of(1) - most_made_of(0)) +
-                    " more for each");
+    throw Error(ErrorKind::input, "text", "the steps of the tokenizer make more than ", most,
+                " bytes or tokens of it; expected at most ", most_made_of(0), ", and ",
+                most_made_of(1) - most_made_of(0), " more for each");
 }
 
 void PartBuilder::append(char32_t code, bool at_start) {

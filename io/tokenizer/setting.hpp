@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.hpp"
+
 namespace attn::io {
 
 /// A value of a JSON document. It must not outlive the document.
@@ -22,7 +24,10 @@ public:
     const nlohmann::json& value() const { return *value_; }
 
     /// Always throws kind input, with the location and the problem.
-    [[noreturn]] void fail(const std::string& message) const;
+    template <class... Parts>
+    [[noreturn]] void fail(const Parts&... message) const {
+        throw Error(ErrorKind::input, place_, message...);
+    }
 
     bool is_object() const { return value_->is_object(); }
 
@@ -40,7 +45,7 @@ public:
     bool boolean() const;
     std::uint64_t whole(std::uint64_t most) const;
     double number() const;
-    char32_t character() const;
+    std::string character() const;
 
     /// A member, or the default if there is none.
     std::string string(const char* key, std::string_view otherwise) const;

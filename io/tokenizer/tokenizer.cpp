@@ -24,9 +24,8 @@ bool is_word_at(std::string_view text) {
 Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) const {
     const std::size_t bad = find_invalid_utf8(text);
     if (bad != std::string_view::npos)
-        throw Error(ErrorKind::input, "text",
-                    "byte " + std::to_string(bad) + " is not UTF-8: " + excerpt(text, bad) +
-                        "; expected UTF-8");
+        throw Error(ErrorKind::input, "text", "byte ", bad, " is not UTF-8: ", excerpt(text, bad),
+                    "; expected UTF-8");
     std::vector<TextPart> words = added->split(text, normalizer);
     if (pre_tokenizer) pre_tokenizer(words);
     std::vector<Token> tokens;
@@ -34,7 +33,7 @@ Encoding Tokenizer::Parts::encode(std::string_view text, std::uint32_t type) con
         if (word.added)
             tokens.push_back(std::move(*word.added));
         else if (!word.text.empty())
-            model->append(word.text, tokens);
+            model(word.text, tokens);
     Encoding encoding;
     encoding.reserve(tokens.size());
     for (Token& token : tokens) encoding.push_back({std::move(token), type});
@@ -67,9 +66,9 @@ TokenizedText Tokenizer::encode_pair(std::string_view text, std::string_view pai
 
 std::string Tokenizer::piece(std::uint32_t id) const {
     if (const AddedToken* token = parts_->added->find(id)) return token->content;
-    if (const auto found = parts_->model->pieces().piece(id)) return std::string(*found);
-    throw Error(ErrorKind::input, "id " + std::to_string(id),
-                "is not in the vocabulary of " + parts_->place + "; expected one of its ids");
+    if (const auto found = parts_->pieces->piece(id)) return std::string(*found);
+    throw Error(ErrorKind::input, "id " + std::to_string(id), "is not in the vocabulary of ",
+                parts_->place, "; expected one of its ids");
 }
 
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special_tokens) const {
@@ -98,7 +97,7 @@ bool Tokenizer::is_special(std::uint32_t id) const {
 std::optional<std::uint32_t> Tokenizer::id(std::string_view piece) const {
     for (const auto& [id, token] : parts_->added->all())
         if (token.content == piece) return id;
-    return parts_->model->pieces().find(piece);
+    return parts_->pieces->find(piece);
 }
 
 std::size_t Tokenizer::size() const {

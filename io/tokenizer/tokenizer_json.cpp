@@ -71,8 +71,9 @@ public:
 private:
     std::string place_of(const std::string& pointer) const { return source_.name + ": " + pointer; }
 
-    [[noreturn]] void fail(const std::string& pointer, const std::string& message) const {
-        throw Error(ErrorKind::input, place_of(pointer), message);
+    template <class... Parts>
+    [[noreturn]] void fail(const std::string& pointer, const Parts&... message) const {
+        throw Error(ErrorKind::input, place_of(pointer), message...);
     }
 
     void check_keys() const {
@@ -83,7 +84,7 @@ private:
             "version",       "truncation",     "padding", "added_tokens", "normalizer",
             "pre_tokenizer", "post_processor", "decoder", "model"};
         for (const JsonMember& member : document_.members())
-            if (std::find(known.begin(), known.end(), member.key) == known.end() &&
+            if (std::ranges::find(known, member.key) == known.end() &&
                 document_.text(member) != "null")
                 throw Error(ErrorKind::unsupported, place_of("/" + one_line(shortened(member.key))),
                             "unknown setting of a tokenizer; expected one of version, truncation, "
@@ -135,9 +136,9 @@ private:
             const std::string_view text = vocabulary.text(piece);
             const auto id = number_of_text<std::uint32_t>(text);
             if (!id || *id > highest_id)
-                throw Error(ErrorKind::input, vocabulary.place(piece),
-                            "is not an id, " + one_line(shortened(std::string(text))) +
-                                "; expected an integer from 0 to " + std::to_string(highest_id));
+                throw Error(ErrorKind::input, vocabulary.place(piece), "is not an id, ",
+                            one_line(shortened(std::string(text))),
+                            "; expected an integer from 0 to ", highest_id);
             pieces_->add(*id, piece.key, [&] { return vocabulary.place(piece); });
         }
         pieces_->finish();
@@ -145,11 +146,12 @@ private:
 
     std::uint32_t id_of(std::string_view piece, std::size_t merge) const {
         if (const auto id = pieces_->find(piece)) return *id;
-        fail_merge(merge, quoted_name(piece) + " is not in the vocabulary; expected it there");
+        fail_merge(merge, quoted_name(piece), " is not in the vocabulary; expected it there");
     }
 
-    [[noreturn]] void fail_merge(std::size_t number, const std::string& message) const {
-        fail("/model/merges/" + std::to_string(number), message);
+    template <class... Parts>
+    [[noreturn]] void fail_merge(std::size_t number, const Parts&... message) const {
+        fail(concat("/model/merges/", number), message...);
     }
 
     /// Of "a b", or ["a", "b"]. Locations are made for errors alone: there are hundreds of
@@ -272,6 +274,7 @@ private:
                 token.is_normalized = item.boolean("normalized", !token.is_special);
             }
         });
+        parts_->pieces = pieces_;
         parts_->size = pieces_->size();
         number(tokens);
         parts_->added.emplace(std::move(tokens), parts_->normalizer, place_of("/added_tokens"));

@@ -148,27 +148,14 @@ extern const char* const gpt2_words;
 
 // The step that turns words into tokens: model.
 
-class WordModel {
-public:
-    virtual ~WordModel() = default;
+/// Appends the tokens of a word. Errors: kind input if the word has none and the vocabulary has no
+/// unknown token.
+using WordModel = std::function<void(std::string_view word, std::vector<Token>& tokens)>;
 
-    /// Appends the tokens of a word. Errors: kind input if the word has none and the
-    /// vocabulary has no unknown token.
-    virtual void append(std::string_view word, std::vector<Token>& tokens) const = 0;
-
-    const Pieces& pieces() const { return *pieces_; }
-
-protected:
-    explicit WordModel(std::shared_ptr<const Pieces> pieces) : pieces_(std::move(pieces)) {}
-
-    /// The token with an id in the vocabulary.
-    Token token(std::uint32_t id) const { return {id, std::string(*pieces_->piece(id))}; }
-
-private:
-    std::shared_ptr<const Pieces> pieces_;
-};
-
-using WordModelOwner = std::unique_ptr<const WordModel>;
+/// The token with an id in the vocabulary.
+inline Token token_of(const Pieces& pieces, std::uint32_t id) {
+    return {id, std::string(*pieces.piece(id))};
+}
 
 /// Always throws kind input: a word is unknown, and so is the token for unknown words.
 [[noreturn]] void fail_unknown_token(const std::string& place, const std::string& unknown);
@@ -187,22 +174,22 @@ struct BpeSettings {
     std::string prefix, suffix;  ///< of pieces that continue a word, and that end it
     bool fuses_unknown = false, falls_back_to_bytes = false, ignores_merges = false;
 };
-WordModelOwner make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
-                        const std::vector<Merge>& merges);
+WordModel make_bpe(std::shared_ptr<const Pieces> pieces, BpeSettings settings,
+                   const std::vector<Merge>& merges);
 
 /// SentencePiece's BPE: merges the pair that forms the piece with the highest score first.
-WordModelOwner make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
-                               std::optional<std::uint32_t> unknown);
+WordModel make_scored_bpe(std::shared_ptr<const Pieces> pieces, std::vector<float> scores,
+                          std::optional<std::uint32_t> unknown);
 
 struct WordPieceSettings {
     std::string place, unknown = "[UNK]", prefix = "##";
     std::size_t longest_word = 100;  ///< characters
 };
-WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings);
+WordModel make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings);
 
 /// Each whole word is a piece.
-WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::string& place,
-                               const std::string& unknown);
+WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& place,
+                          const std::string& unknown);
 
 struct UnigramSettings {
     std::string place;
@@ -210,7 +197,7 @@ struct UnigramSettings {
     std::optional<std::uint32_t> unknown;
     bool falls_back_to_bytes = false;
 };
-WordModelOwner make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings);
+WordModel make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings);
 
 // The step that adds tokens around one or two texts: post_processor.
 
@@ -254,7 +241,8 @@ struct Tokenizer::Parts {
     std::string place;
     Normalizer normalizer;
     PreTokenizer pre_tokenizer;
-    WordModelOwner model;
+    WordModel model;
+    std::shared_ptr<const Pieces> pieces;  ///< of the model
     PostProcessor post_processor;
     Decoder decoder;
     std::optional<AddedTokens> added;

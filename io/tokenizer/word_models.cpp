@@ -12,63 +12,41 @@
 namespace attn::io {
 namespace {
 
-class WordPiece final : public WordModel {
-public:
-    WordPiece(std::shared_ptr<const Pieces> pieces, WordPieceSettings settings)
-        : WordModel(std::move(pieces)), settings_(std::move(settings)) {}
+struct WordPiece {
+    std::shared_ptr<const Pieces> pieces;
+    WordPieceSettings settings;
 
-    void append(std::string_view word, std::vector<Token>& tokens) const override {
-        const auto characters =
-            static_cast<std::size_t>(std::count_if(word.begin(), word.end(), [](char c) {
-                return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u;
-            }));
+    void operator()(std::string_view word, std::vector<Token>& tokens) const {
+        const auto characters = static_cast<std::size_t>(std::ranges::count_if(
+            word, [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; }));
         const std::size_t before = tokens.size();
         std::string continued;
-        for (std::size_t at = 0; at < word.size() && characters <= settings_.longest_word;) {
+        for (std::size_t at = 0; at < word.size() && characters <= settings.longest_word;) {
             std::string_view rest = word.substr(at);
             std::size_t extra = 0;  // bytes of the prefix
-            if (at != 0 && !settings_.prefix.empty()) {
-                extra = settings_.prefix.size();
-                continued = settings_.prefix;
+            if (at != 0 && !settings.prefix.empty()) {
+                extra = settings.prefix.size();
+                continued = settings.prefix;
                 continued += rest.substr(0, longest_piece);
                 rest = continued;
             }
             std::size_t longest = 0;
             std::uint32_t found = 0;
-            pieces().for_each_prefix(rest, [&](std::size_t size, std::uint32_t id) {
+            pieces->for_each_prefix(rest, [&](std::size_t size, std::uint32_t id) {
                 if (size <= extra) return;
                 longest = size;
                 found = id;
             });
             if (longest == 0) break;
-            tokens.push_back(token(found));
+            tokens.push_back(token_of(*pieces, found));
             at += longest - extra;
             if (at == word.size()) return;
         }
         tokens.resize(before);
-        const auto unknown = pieces().find(settings_.unknown);
-        if (!unknown) fail_unknown_token(settings_.place, settings_.unknown);
-        tokens.push_back(token(*unknown));
+        const auto unknown = pieces->find(settings.unknown);
+        if (!unknown) fail_unknown_token(settings.place, settings.unknown);
+        tokens.push_back(token_of(*pieces, *unknown));
     }
-
-private:
-    const WordPieceSettings settings_;
-};
-
-class WordLevel final : public WordModel {
-public:
-    WordLevel(std::shared_ptr<const Pieces> pieces, std::string place, std::string unknown)
-        : WordModel(std::move(pieces)), place_(std::move(place)), unknown_(std::move(unknown)) {}
-
-    void append(std::string_view word, std::vector<Token>& tokens) const override {
-        auto id = pieces().find(word);
-        if (!id) id = pieces().find(unknown_);
-        if (!id) fail_unknown_token(place_, unknown_);
-        tokens.push_back(token(*id));
-    }
-
-private:
-    const std::string place_, unknown_;
 };
 
 /// The most probable way from the start of a word to each of its bytes.
@@ -79,10 +57,10 @@ struct BestWay {
     bool is_reached() const { return from != std::numeric_limits<std::size_t>::max(); }
 };
 
-class Unigram final : public WordModel {
+class Unigram {
 public:
     Unigram(std::shared_ptr<const Pieces> pieces, UnigramSettings settings)
-        : WordModel(std::move(pieces)), settings_(std::move(settings)) {
+        : pieces_(std::move(pieces)), settings_(std::move(settings)) {
         double lowest = std::numeric_limits<double>::infinity();
         for (const double score : settings_.scores)
             if (std::isfinite(score)) lowest = std::min(lowest, score);
@@ -90,7 +68,7 @@ public:
         unknown_score_ = lowest - penalty;
     }
 
-    void append(std::string_view word, std::vector<Token>& tokens) const override {
+    void operator()(std::string_view word, std::vector<Token>& tokens) const {
         const std::vector<BestWay> ways = best_ways(word);
         std::vector<std::string_view> pieces;  // from the last to the first
         bool was_unknown = false;
@@ -122,7 +100,7 @@ private:
             const std::size_t character = std::max<std::size_t>(character_size(rest), 1);
             const double before = ways[at].score;
             bool has_character = false;
-            pieces().for_each_prefix(rest, [&](std::size_t size, std::uint32_t id) {
+            pieces_->for_each_prefix(rest, [&](std::size_t size, std::uint32_t id) {
                 offer(at, size, settings_.scores[id] + before, id);
                 has_character = has_character || size == character;
             });
@@ -145,13 +123,13 @@ private:
     }
 
     void append_piece(std::string_view piece, std::vector<Token>& tokens) const {
-        if (const auto id = pieces().find(piece))
+        if (const auto id = pieces_->find(piece))
             return tokens.push_back({*id, std::string(piece)});
         if (settings_.falls_back_to_bytes) {
             const std::size_t before = tokens.size();
             for (const char byte : piece)
-                if (const auto id = pieces().find(byte_piece(static_cast<unsigned char>(byte))))
-                    tokens.push_back(token(*id));
+                if (const auto id = pieces_->find(byte_piece(static_cast<unsigned char>(byte))))
+                    tokens.push_back(token_of(*pieces_, *id));
             if (tokens.size() - before == piece.size()) return;
             tokens.resize(before);
         }
@@ -159,7 +137,8 @@ private:
         tokens.push_back({*settings_.unknown, std::string(piece)});
     }
 
-    const UnigramSettings settings_;
+    std::shared_ptr<const Pieces> pieces_;
+    UnigramSettings settings_;
     double unknown_score_ = 0;
 };
 
@@ -167,23 +146,28 @@ private:
 
 void fail_unknown_token(const std::string& place, const std::string& unknown) {
     throw Error(ErrorKind::input, place,
-                "a word is unknown, and the vocabulary does not have unk_token, " +
-                    quoted_name(unknown) + "; expected it there");
+                "a word is unknown, and the vocabulary does not have unk_token, ",
+                quoted_name(unknown), "; expected it there");
 }
 
-WordModelOwner make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings) {
+WordModel make_word_piece(std::shared_ptr<Pieces> pieces, WordPieceSettings settings) {
     pieces->sort();
-    return std::make_unique<WordPiece>(std::move(pieces), std::move(settings));
+    return WordPiece{std::move(pieces), std::move(settings)};
 }
 
-WordModelOwner make_word_level(std::shared_ptr<const Pieces> pieces, const std::string& place,
-                               const std::string& unknown) {
-    return std::make_unique<WordLevel>(std::move(pieces), place, unknown);
+WordModel make_word_level(const std::shared_ptr<const Pieces>& pieces, const std::string& place,
+                          const std::string& unknown) {
+    return [pieces, place, unknown](std::string_view word, std::vector<Token>& tokens) {
+        auto id = pieces->find(word);
+        if (!id) id = pieces->find(unknown);
+        if (!id) fail_unknown_token(place, unknown);
+        tokens.push_back(token_of(*pieces, *id));
+    };
 }
 
-WordModelOwner make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings) {
+WordModel make_unigram(std::shared_ptr<Pieces> pieces, UnigramSettings settings) {
     pieces->sort();
-    return std::make_unique<Unigram>(std::move(pieces), std::move(settings));
+    return Unigram(std::move(pieces), std::move(settings));
 }
 
 }  // namespace attn::io

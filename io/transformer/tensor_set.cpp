@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
+#include "io/text/number_text.hpp"
 
 namespace attn::io {
 namespace {
@@ -50,11 +51,10 @@ std::string replaced_end(const std::string& name, std::string_view end, std::str
 std::string without_numbers(const std::string& name) {
     std::string pattern;
     for (const char c : name) {
-        const bool is_digit = c >= '0' && c <= '9',
-                   begins = pattern.empty() || pattern.back() == '.';
-        if (is_digit && begins)
+        const bool begins = pattern.empty() || pattern.back() == '.';
+        if (is_digit(c) && begins)
             pattern += '#';
-        else if (!is_digit || pattern.back() != '#')
+        else if (!is_digit(c) || pattern.back() != '#')
             pattern += c;
     }
     return pattern;

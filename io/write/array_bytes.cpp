@@ -138,10 +138,9 @@ std::uint64_t count_saturated(const std::string& name, const Array<T>& values,
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto number = static_cast<double>(values.data()[i]);
         if (type.is_integer() && std::isnan(number))
-            throw SettingError(ErrorKind::input, "store",
-                               name + index_text(i, values.shape()) +
-                                   " is NaN, which no integer holds; expected float16 or "
-                                   "bfloat16, or --emit with other arrays");
+            throw SettingError(ErrorKind::input, "store", name, index_text(i, values.shape()),
+                               " is NaN, which no integer holds; expected float16 or "
+                               "bfloat16, or --emit with other arrays");
         if (stored(number, type).saturated) ++count;
     }
     return count;
@@ -207,8 +206,7 @@ StoredWord stored(double number, const StoredType& type) {
 
 std::string parse_stored_type(std::string_view text, StoredType& type) {
     const std::size_t colon = std::min(text.find(':'), text.size());
-    const auto name =
-        std::find(stored_kind_names.begin(), stored_kind_names.end(), text.substr(0, colon));
+    const auto name = std::ranges::find(stored_kind_names, text.substr(0, colon));
     if (name == stored_kind_names.end()) return expected_types;
     StoredType made;
     made.kind = static_cast<StoredKind>(name - stored_kind_names.begin());

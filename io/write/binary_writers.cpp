@@ -37,11 +37,10 @@ std::string safetensors_header(std::string text, std::span<const ArchiveEntry* c
     }
     text += '}';
     if (text.size() > max_safetensors_header_length - length_size)
-        throw Error(ErrorKind::input, "safetensors",
-                    std::to_string(text.size()) +
-                        " bytes of names, labels and settings; expected at "
-                        "most " +
-                        std::to_string(max_safetensors_header_length) + ", or --format npz");
+        throw Error(ErrorKind::input, "safetensors", text.size(),
+                    " bytes of names, labels and settings; expected at "
+                    "most ",
+                    max_safetensors_header_length, ", or --format npz");
     text.resize((text.size() + length_size - 1) / length_size * length_size, ' ');
     return bytes_of_number(text.size(), length_size) + text;
 }
@@ -50,7 +49,7 @@ std::string safetensors_header(std::string text, std::span<const ArchiveEntry* c
 void write_entries(Output& out, std::string metadata, std::span<ArchiveEntry> entries) {
     std::vector<ArchiveEntry*> order;
     for (ArchiveEntry& entry : entries) order.push_back(&entry);
-    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    std::ranges::stable_sort(order, [](const auto* a, const auto* b) {
         return size_of(a->type.element) > size_of(b->type.element);
     });
     const std::string header =

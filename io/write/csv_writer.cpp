@@ -21,8 +21,7 @@ bool may_be_numbers(std::span<const std::string> labels, std::string_view separa
     const auto is_number = [&](const std::string& label) {
         return is_number_to_quote(label, separator.front());
     };
-    return std::none_of(labels.begin(), labels.end(), is_word) &&
-           std::any_of(labels.begin(), labels.end(), is_number);
+    return std::ranges::none_of(labels, is_word) && std::ranges::any_of(labels, is_number);
 }
 
 /// Whether the first row's numbers could be names of columns: 0, 1, 2, ...; after a label that is
@@ -50,9 +49,9 @@ bool may_be_header(RowStream<T>& stream, std::span<const std::string> labels) {
 void refuse_zeros(std::span<const std::string> labels) {
     for (const std::string& label : labels)
         if (label.find('\0') != std::string::npos)
-            throw Error(ErrorKind::input, "label " + std::to_string(&label - labels.data()),
-                        "'" + shortened(label) +
-                            "' holds U+0000, which text may not; expected another label or format");
+            throw Error(ErrorKind::input, "label " + std::to_string(&label - labels.data()), "'",
+                        shortened(label),
+                        "' holds U+0000, which text may not; expected another label or format");
 }
 
 /// A label as the text of a field. A field ends with its line, so line breaks are escaped.
@@ -100,8 +99,8 @@ std::string header_of(std::span<const std::string> labels, std::size_t columns, 
         if (!is_needed) return line;
         names.clear();
     }
-    const bool are_words = std::all_of(
-        names.begin(), names.end(), [](const auto& name) { return cell_of(name) == Cell::word; });
+    const bool are_words =
+        std::ranges::all_of(names, [](const auto& name) { return cell_of(name) == Cell::word; });
     for (std::size_t i = 0; i < columns; ++i) {
         line += separator;
         if (names.empty())

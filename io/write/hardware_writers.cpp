@@ -72,6 +72,13 @@ char* write_integer(char* at, std::int64_t number) {
     return write_text(at, "(-9223372036854775807 - 1)");
 }
 
+/// The word of a real number.
+std::int64_t word_of(double number, const WordType& words) {
+    if (words.stored) return stored(number, *words.stored).word;
+    if (words.width == 32) return std::bit_cast<std::int32_t>(static_cast<float>(number));
+    return std::bit_cast<std::int64_t>(number);
+}
+
 std::string_view c_type(const WordType& words) {
     if (words.is_float) return words.width == 32 ? "float" : "double";
     if (words.is_bits) return "uint16_t";
@@ -90,13 +97,11 @@ RowFormat row_format(const WordType& words) {
     else if (words.is_float)
         format.real = write_constant<double>;
     else if (words.is_bits)
-        format.real = [type = *words.stored](char* at, double x) {
-            return write_hex(write_text(at, "0x"), stored(x, type).word, type.width());
+        format.real = [words](char* at, double x) {
+            return write_hex(write_text(at, "0x"), word_of(x, words), words.width);
         };
     else if (words.stored)
-        format.real = [type = *words.stored](char* at, double x) {
-            return write_integer(at, stored(x, type).word);
-        };
+        format.real = [words](char* at, double x) { return write_integer(at, word_of(x, words)); };
     // Braces of all axes but the first, which are those of the array, and the last, whose numbers
     // are in one line.
     format.open = [](TextBuffer& text, const auto& shape, std::size_t row) {
@@ -138,11 +143,9 @@ void write_macros(Output& out, const std::string& name, const WordType& words,
 void check_widths(const Report& report, const std::vector<WordType>& types) {
     for (std::size_t i = 1; i < types.size(); ++i)
         if (types[i].width != types[0].width)
-            throw SettingError(ErrorKind::usage, "emit",
-                               report.arrays[0].name + " has words of " +
-                                   std::to_string(types[0].width) + " bits and " +
-                                   report.arrays[i].name + " of " + std::to_string(types[i].width) +
-                                   "; expected arrays of one width");
+            throw SettingError(ErrorKind::usage, "emit", report.arrays[0].name, " has words of ",
+                               types[0].width, " bits and ", report.arrays[i].name, " of ",
+                               types[i].width, "; expected arrays of one width");
 }
 
 RowFormat row_format_of_words(const WordType& words) {
@@ -153,18 +156,9 @@ RowFormat row_format_of_words(const WordType& words) {
     format.integer = [width = words.width](char* at, std::int64_t word) {
         return write_hex(at, word, width);
     };
-    if (words.stored)
-        format.real = [type = *words.stored](char* at, double number) {
-            return write_hex(at, stored(number, type).word, type.width());
-        };
-    else if (words.width == 32)
-        format.real = [](char* at, double number) {
-            return write_hex(at, std::bit_cast<std::int32_t>(static_cast<float>(number)), 32);
-        };
-    else
-        format.real = [](char* at, double number) {
-            return write_hex(at, std::bit_cast<std::int64_t>(number), 64);
-        };
+    format.real = [words](char* at, double number) {
+        return write_hex(at, word_of(number, words), words.width);
+    };
     return format;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -58,87 +59,52 @@ struct OutputFormat {
     std::string_view name;
     std::array<std::string_view, 3> suffixes{};  ///< errors show the first
     Writer write = nullptr;                      ///< null: nothing is written
-    bool one_array = false;                      ///< it holds one array
-    bool binary = false;                         ///< bytes that a terminal must not show
-    bool streams = false;                        ///< arrays are written while they are computed
-    bool decimals = false;                       ///< numbers are text with selectable digits
-    bool json = false;                           ///< --nonfinite applies
-    bool breaks_lines = false;                   ///< may be written with one line per row
-    bool has_head = false;                       ///< it holds a result's head
-    bool holds_weights = false;                  ///< arrays that a model can be read from
-    bool marks_masked = false;                   ///< masked cells have a mark instead of a number
     Stores stores = Stores::none;
     ArchiveWriter write_archive = nullptr;  ///< null: a file holds one result
+    bool one_array = false;                 ///< it holds one array
+    bool binary = false;                    ///< bytes that a terminal must not show
+    bool streams = false;                   ///< arrays are written while they are computed
+    bool decimals = false;                  ///< numbers are text with selectable digits
+    bool json = false;                      ///< --nonfinite applies
+    bool breaks_lines = false;              ///< may be written with one line per row
+    bool has_head = false;                  ///< it holds a result's head
+    bool holds_weights = false;             ///< arrays that a model can be read from
+    bool marks_masked = false;              ///< masked cells have a mark instead of a number
 };
 
-inline constexpr std::array<OutputFormat, 12> output_formats{{
-    {.name = "json",
-     .suffixes = {".json"},
-     .write = write_json,
-     .streams = true,
-     .decimals = true,
-     .json = true,
-     .breaks_lines = true,
-     .has_head = true,
-     .holds_weights = true},
-    {.name = "ndjson",
-     .suffixes = {".ndjson", ".jsonl"},
-     .write = write_json,  // the same document, always on one line
-     .streams = true,
-     .decimals = true,
-     .json = true,
-     .has_head = true},
-    {.name = "csv",
-     .suffixes = {".csv"},
-     .write = write_csv,
-     .one_array = true,
-     .streams = true,
-     .decimals = true},
-    {.name = "tsv",
-     .suffixes = {".tsv"},
-     .write = write_tsv,
-     .one_array = true,
-     .streams = true,
-     .decimals = true},
-    {.name = "npy",
-     .suffixes = {".npy"},
-     .write = write_npy,
-     .one_array = true,
-     .binary = true,
-     .streams = true,
-     .stores = Stores::float16},
-    {.name = "npz",
-     .suffixes = {".npz"},
-     .write = write_npz,
-     .binary = true,
-     .streams = true,
-     .has_head = true,
-     .holds_weights = true,
-     .stores = Stores::float16,
-     .write_archive = write_npz_archive},
-    {.name = "safetensors",
-     .suffixes = {".safetensors"},
-     .write = write_safetensors,
-     .binary = true,
-     .streams = true,
-     .has_head = true,
-     .holds_weights = true,
-     .stores = Stores::half_types,
-     .write_archive = write_safetensors_archive},
-    {.name = "torch", .suffixes = {".torch"}, .write = write_torch, .decimals = true},
-    {.name = "table",
-     .suffixes = {".table"},
-     .write = write_table,
-     .decimals = true,
-     .marks_masked = true},
-    {.name = "c", .suffixes = {".h"}, .write = write_c, .streams = true, .stores = Stores::all},
-    {.name = "memh",
-     .suffixes = {".memh", ".mem"},
-     .write = write_memh,
-     .streams = true,
-     .stores = Stores::all},
-    {.name = "none", .streams = true},
-}};
+constexpr OutputFormat with(OutputFormat format,
+                            std::initializer_list<bool OutputFormat::*> properties) {
+    for (bool OutputFormat::*const property : properties) format.*property = true;
+    return format;
+}
+
+inline constexpr std::array<OutputFormat, 12> output_formats = [] {
+    using F = OutputFormat;
+    return std::array<F, 12>{{
+        with({"json", {".json"}, write_json}, {&F::streams, &F::decimals, &F::json,
+                                               &F::breaks_lines, &F::has_head, &F::holds_weights}),
+        // The same document, always on one line.
+        with({"ndjson", {".ndjson", ".jsonl"}, write_json},
+             {&F::streams, &F::decimals, &F::json, &F::has_head}),
+        with({"csv", {".csv"}, write_csv}, {&F::one_array, &F::streams, &F::decimals}),
+        with({"tsv", {".tsv"}, write_tsv}, {&F::one_array, &F::streams, &F::decimals}),
+        with({"npy", {".npy"}, write_npy, Stores::float16},
+             {&F::one_array, &F::binary, &F::streams}),
+        with({"npz", {".npz"}, write_npz, Stores::float16, write_npz_archive},
+             {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
+        with({"safetensors",
+              {".safetensors"},
+              write_safetensors,
+              Stores::half_types,
+              write_safetensors_archive},
+             {&F::binary, &F::streams, &F::has_head, &F::holds_weights}),
+        with({"torch", {".torch"}, write_torch}, {&F::decimals}),
+        with({"table", {".table"}, write_table}, {&F::decimals, &F::marks_masked}),
+        with({"c", {".h"}, write_c, Stores::all}, {&F::streams}),
+        with({"memh", {".memh", ".mem"}, write_memh, Stores::all}, {&F::streams}),
+        with({"none"}, {&F::streams}),
+    }};
+}();
 
 /// The first format, which is the default.
 inline constexpr const OutputFormat* default_format = &output_formats.front();

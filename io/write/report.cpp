@@ -76,12 +76,10 @@ std::string head_text(const Report& report) {
 std::string metadata_text(const Report& report) {
     std::string text = head_text(report);
     if (text.size() > max_metadata_length || has_too_many_values(text))
-        throw Error(ErrorKind::input, "metadata",
-                    std::to_string(text.size()) +
-                        " bytes of labels, settings and meta; "
-                        "expected at most " +
-                        std::to_string(max_metadata_length) + " and " +
-                        std::to_string(max_json_values) + " values, or --format json");
+        throw Error(ErrorKind::input, "metadata", text.size(),
+                    " bytes of labels, settings and meta; "
+                    "expected at most ",
+                    max_metadata_length, " and ", max_json_values, " values, or --format json");
     return text;
 }
 

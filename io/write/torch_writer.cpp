@@ -34,8 +34,8 @@ public:
 private:
     void choose_notation(const std::vector<double>& shown) {
         std::vector<double> counted;  // zeros and non-finite values do not count
-        std::copy_if(shown.begin(), shown.end(), std::back_inserter(counted),
-                     [](double v) { return std::isfinite(v) && v != 0; });
+        std::ranges::copy_if(shown, std::back_inserter(counted),
+                             [](double v) { return std::isfinite(v) && v != 0; });
         if (counted.empty()) return;
         double smallest = std::numeric_limits<double>::infinity(), largest = 0;
         for (double v : counted) {
