@@ -167,7 +167,7 @@ def check_growth(gpt2, faults):
         size = 1 << 11
         least = lambda n, times: min(Run(arguments(n)).seconds for _ in range(times))
         while (seconds := least(size, 1)) < long_enough and size < largest:
-            size *= 2
+            size *= 4
         larger = Run(arguments(4 * size))
         ratio = larger.seconds / max(seconds, long_enough)
         for _ in range(4):  # a busy machine measures too much, never too little

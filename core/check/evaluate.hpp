@@ -1,5 +1,6 @@
 // Attention in float64 under any conventions, row by row, with bounds on the errors of arithmetic
-// in another type. Independent of core/operator, core/fused and core/linear.
+// in another type. It shares with core/operator the frequencies of RoPE and the
+// slopes of ALiBi alone, and nothing with core/fused and core/linear.
 #pragma once
 
 #include <array>

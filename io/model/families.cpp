@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -22,11 +23,14 @@ std::string_view text_in(const json& row, const char* key) {
     return row.contains(key) ? row[key].get_ref<const std::string&>() : std::string_view();
 }
 
-/// The choice of this name; the first without one.
+/// The choice of this name; the first without one. Errors: an unknown name.
 template <class Choice, std::size_t n>
 Choice choice_of(std::string_view name, const std::string_view (&names)[n]) {
-    const auto found = std::find(names, names + n, name);
-    return static_cast<Choice>(found == names + n ? 0 : found - names);
+    if (name.empty()) return Choice{};
+    const auto found = std::ranges::find(names, name);
+    if (found == std::end(names))
+        throw std::logic_error("layer_families.json has an unknown " + std::string(name));
+    return static_cast<Choice>(found - names);
 }
 
 ProjectionNames projection_in(const json& row, const char* key) {

@@ -1,10 +1,10 @@
 // Reads families.json. A row has the fields of its base, except those that it gives itself; it
-// comes after the rows that it names. A name of several words is of a row that only others use. A
-// note is for readers of the file.
+// comes after the rows that it names. A row whose name has several words is only a base for others.
+// `note` is a comment.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <stdexcept>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -70,51 +70,57 @@ public:
 
 private:
     void read_row(const json& members, FamilyRow& to) const {
-        using Row = FamilyRow;
         read_members(
-            members, to, "part", &Row::part, "prefix", &Row::prefix, "layer", &Row::layer, "ids",
-            &Row::ids, "positions", &Row::positions, "segments", &Row::segments, "embedding_norm",
-            &Row::embedding_norm, "embedding_projection", &Row::embedding_projection, "final_norm",
-            &Row::final_norm, "head", &Row::head, "eps", &Row::eps, "attention_norm",
-            &Row::attention_norm, "attention_post_norm", &Row::attention_post_norm,
-            "attention_sum_norm", &Row::attention_sum_norm, "ffn_norm", &Row::ffn_norm,
-            "ffn_post_norm", &Row::ffn_post_norm, "ffn_sum_norm", &Row::ffn_sum_norm, "query_norm",
-            &Row::query_norm, "key_norm", &Row::key_norm, "activation", &Row::activation,
-            "activation_name", &Row::activation_name, "passed", &Row::passed, "required",
-            &Row::required, "cross", &Row::cross, "cross_norm", &Row::cross_norm, "cross_post_norm",
-            &Row::cross_post_norm, "cross_sum_norm", &Row::cross_sum_norm, "layers_key",
-            &Row::layers_key, "heads_key", &Row::heads_key, "kv_heads_key", &Row::kv_heads_key,
-            "vocabulary_key", &Row::vocabulary_key, "positions_key", &Row::positions_key,
-            "inner_key", &Row::inner_key, "always_ties", &Row::always_ties, "rms", &Row::rms,
-            "norm_plus_one", &Row::norm_plus_one, "norm_has_weight", &Row::norm_has_weight,
-            "ffn_shares_norm", &Row::ffn_shares_norm, "in_out", &Row::in_out, "norms_whole",
-            &Row::norms_whole, "norms_after_rotation", &Row::norms_after_rotation, "causal",
-            &Row::causal, "order", &Row::order, "joined", &Row::joined, "rotary", &Row::rotary,
-            "windowed", &Row::windowed, "ffn_joined", &Row::ffn_joined, "layer_types",
-            &Row::layer_types, "ignored", &Row::ignored, "inputs", &Row::inputs, "other_ids",
-            &Row::other_ids, "other_prefixes", &Row::other_prefixes, "adjust_model",
-            &Row::adjust_model, "adjust", &Row::adjust, "make_block", &Row::make_block,
-            "has_experts", &Row::has_experts, "layer_rule", &Row::layer_rule, "layer_name",
-            &Row::layer_name, "adjust_row", &Row::adjust_row, "kv_heads", &Row::kv_heads,
-            "inner_width", &Row::inner_width, "make_mixer", &Row::make_mixer, "make_block_ffn",
-            &Row::make_block_ffn, "attention", &Row::attention, "ffn", &Row::ffn, "experts",
-            &Row::experts, "other_experts", &Row::other_experts, "eps_value", &Row::eps_value,
-            "window_pattern", &Row::window_pattern, "decoder", &Row::decoder, "other_names",
-            &Row::other_names);
+            members, Field("part", to.part), Field("prefix", to.prefix), Field("layer", to.layer),
+            Field("ids", to.ids), Field("positions", to.positions), Field("segments", to.segments),
+            Field("embedding_norm", to.embedding_norm),
+            Field("embedding_projection", to.embedding_projection),
+            Field("final_norm", to.final_norm), Field("head", to.head), Field("eps", to.eps),
+            Field("attention_norm", to.attention_norm),
+            Field("attention_post_norm", to.attention_post_norm),
+            Field("attention_sum_norm", to.attention_sum_norm), Field("ffn_norm", to.ffn_norm),
+            Field("ffn_post_norm", to.ffn_post_norm), Field("ffn_sum_norm", to.ffn_sum_norm),
+            Field("query_norm", to.query_norm), Field("key_norm", to.key_norm),
+            Field("activation", to.activation), Field("activation_name", to.activation_name),
+            Field("passed", to.passed), Field("required", to.required), Field("cross", to.cross),
+            Field("cross_norm", to.cross_norm), Field("cross_post_norm", to.cross_post_norm),
+            Field("cross_sum_norm", to.cross_sum_norm), Field("layers_key", to.layers_key),
+            Field("heads_key", to.heads_key), Field("kv_heads_key", to.kv_heads_key),
+            Field("vocabulary_key", to.vocabulary_key), Field("positions_key", to.positions_key),
+            Field("inner_key", to.inner_key), Field("always_ties", to.always_ties),
+            Field("rms", to.rms), Field("norm_plus_one", to.norm_plus_one),
+            Field("norm_has_weight", to.norm_has_weight),
+            Field("ffn_shares_norm", to.ffn_shares_norm), Field("in_out", to.in_out),
+            Field("norms_whole", to.norms_whole),
+            Field("norms_after_rotation", to.norms_after_rotation), Field("causal", to.causal),
+            Field("order", to.order), Field("joined", to.joined), Field("rotary", to.rotary),
+            Field("windowed", to.windowed), Field("ffn_joined", to.ffn_joined),
+            Field("layer_types", to.layer_types), Field("ignored", to.ignored),
+            Field("inputs", to.inputs), Field("other_ids", to.other_ids),
+            Field("other_prefixes", to.other_prefixes), Field("adjust_model", to.adjust_model),
+            Field("adjust", to.adjust), Field("make_block", to.make_block),
+            Field("has_experts", to.has_experts), Field("layer_rule", to.layer_rule),
+            Field("layer_name", to.layer_name), Field("adjust_row", to.adjust_row),
+            Field("kv_heads", to.kv_heads), Field("inner_width", to.inner_width),
+            Field("make_mixer", to.make_mixer), Field("make_block_ffn", to.make_block_ffn),
+            Field("attention", to.attention), Field("ffn", to.ffn), Field("experts", to.experts),
+            Field("other_experts", to.other_experts), Field("eps_value", to.eps_value),
+            Field("window_pattern", to.window_pattern), Field("decoder", to.decoder),
+            Field("other_names", to.other_names));
     }
 
     void read_experts(const json& members, ExpertNames& to) const {
-        using Names = ExpertNames;
-        read_members(members, to, "module", &Names::module, "router", &Names::router,
-                     "stacked_gate_up", &Names::stacked_gate_up, "stacked_down",
-                     &Names::stacked_down, "shared", &Names::shared, "shared_gate",
-                     &Names::shared_gate, "count", &Names::count, "chosen", &Names::chosen,
-                     "normalise_key", &Names::normalise_key, "shared_count", &Names::shared_count,
-                     "choice_bias", &Names::choice_bias, "factor", &Names::factor, "has_letters",
-                     &Names::has_letters, "stacked_in_out", &Names::stacked_in_out, "normalise",
-                     &Names::normalise, "stacked_by_shape", &Names::stacked_by_shape,
-                     "stacked_joined", &Names::stacked_joined, "scores", &Names::scores, "sum_eps",
-                     &Names::sum_eps, "least_in_group", &Names::least_in_group);
+        read_members(members, Field("module", to.module), Field("router", to.router),
+                     Field("stacked_gate_up", to.stacked_gate_up),
+                     Field("stacked_down", to.stacked_down), Field("shared", to.shared),
+                     Field("shared_gate", to.shared_gate), Field("count", to.count),
+                     Field("chosen", to.chosen), Field("normalise_key", to.normalise_key),
+                     Field("shared_count", to.shared_count), Field("choice_bias", to.choice_bias),
+                     Field("factor", to.factor), Field("has_letters", to.has_letters),
+                     Field("stacked_in_out", to.stacked_in_out), Field("normalise", to.normalise),
+                     Field("stacked_by_shape", to.stacked_by_shape),
+                     Field("stacked_joined", to.stacked_joined), Field("scores", to.scores),
+                     Field("sum_eps", to.sum_eps), Field("least_in_group", to.least_in_group));
     }
 
     const FamilyRow& row_of(const json& name) const {
@@ -123,19 +129,34 @@ private:
         return found->second;
     }
 
-    /// Reads members by their keys. Each key is before its member.
-    template <class To, class... Items>
-    void read_members(const json& from, To& to, const Items&... items) const {
-        const std::tuple<const Items&...> all(items...);
+    /// A member of a row, whatever its type.
+    class Field {
+    public:
+        template <class Member>
+        Field(std::string_view name, Member& member)
+            : key(name), to_(&member),
+              read_([](const TableReader& table, const json& value, void* to) {
+                  table.read(value, *static_cast<Member*>(to));
+              }) {}
+        void read(const TableReader& table, const json& value) const { read_(table, value, to_); }
+
+        const std::string_view key;
+
+    private:
+        void* const to_;
+        void (*const read_)(const TableReader&, const json&, void*);
+    };
+
+    template <class... Fields>
+    void read_members(const json& from, const Fields&... all) const {
+        const std::array fields{all...};
         for (const auto& member : from.items()) {
             const std::string_view key = member.key();
-            const bool is_known = [&]<std::size_t... i>(std::index_sequence<i...>) {
-                return ((key == std::get<2 * i>(all) &&
-                         (read(member.value(), to.*std::get<2 * i + 1>(all)), true)) ||
-                        ...);
-            }
-            (std::make_index_sequence<sizeof...(items) / 2>());
-            if (!is_known && key != "name" && key != "base" && key != "note")
+            const auto field = std::find_if(fields.begin(), fields.end(),
+                                            [&](const Field& one) { return one.key == key; });
+            if (field != fields.end())
+                field->read(*this, member.value());
+            else if (key != "name" && key != "base" && key != "note")
                 refuse_unknown("field " + member.key());
         }
     }
