@@ -17,7 +17,7 @@ from support.walk_tests import WalkTests  # noqa: E402
 
 
 class Page(MapTests, ControlTests, WalkTests):
-    """Every test; which pages each is of, TESTS tells."""
+    """Every test; TESTS says on which pages each runs."""
 
 
 # Of each page, by its name.

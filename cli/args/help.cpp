@@ -104,10 +104,10 @@ std::vector<ShownOption> taken_options(const Program& program, const CommandRow&
     for (const Option& option : program.options) {
         if (!takes(command, option)) continue;
         const auto* const shown = find_row(command.shown_flags, &HelpOverride::key, option.key);
-        if (shown != nullptr)
-            taken.push_back({&option, shown->help, "Options"});
-        else
-            taken.push_back({&option, help_of(option), shows_table ? option.group : nullptr});
+        taken.push_back({&option, shown != nullptr ? shown->help : help_of(option),
+                         shows_table        ? option.group
+                         : shown != nullptr ? "Options"
+                                            : nullptr});
     }
     return taken;
 }

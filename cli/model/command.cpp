@@ -119,6 +119,12 @@ constexpr HelpOverride model_flags[] = {
     {"heatmap", "draw the weights on the terminal"},
 };
 
+constexpr HelpOverride model_help[] = {
+    {"emit",
+     "arrays to write: all, or some of those in attn help model (default hidden_states, "
+     "last_hidden_state, logits, next_tokens, next_token_probabilities, attention_weights)"},
+};
+
 }  // namespace
 
 constexpr CommandRow model_command{
@@ -135,6 +141,7 @@ constexpr CommandRow model_command{
         "model by its key model.",
     .common_flags = model_flags,
     .takes = in_model | in_files,
+    .shown_flags = model_help,
     .own = model_options,
     .keys = model_keys,
     .run = run_model_command};

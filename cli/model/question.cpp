@@ -111,12 +111,10 @@ std::vector<std::string> arrays_named(const Request& request, bool has_decoder) 
         if (name == "all") continue;
         if (std::find(all.begin(), all.end(), name) == all.end() &&
             std::find(of_stack.begin(), of_stack.end(), name) == of_stack.end()) {
-            std::string expected = io::comma_list(all);
-            if (has_decoder) expected += ", or one of these after encoder_ or decoder_";
             throw setting_error(
                 request, "emit",
-                (name.empty() ? "a name is missing" : "no array " + io::shortened(name)) +
-                    "; expected " + expected);
+                unknown_array(name, all) +
+                    (has_decoder ? "; arrays of one stack begin with encoder_ or decoder_" : ""));
         }
         if (std::find(named.begin(), named.end(), name) == named.end()) named.push_back(name);
     }

@@ -25,7 +25,7 @@ bool is_of_model(const Request& request, std::string_view key, const ModelSpec& 
     return model.final_norm->is_rms == (request.norm == NormForm::rms);
 }
 
-/// Flags precede the model's embedding; positions continue after cached keys.
+/// Flags take precedence over the model's embedding; positions continue after cached keys.
 void replace_embedding(const Request& request, EmbeddingSpec& embedding, std::size_t past_len) {
     embedding.scale = request.embedding_scale.value_or(embedding.scale);
     replace_norm(request, embedding.norm);

@@ -77,7 +77,7 @@ void check_no_model(const Request& request);
 /// there is none. Weights from a pipe or in the request have no path.
 std::string config_beside(const Request& request, const std::string& path);
 
-/// Flags precede the model's norm.
+/// Flags take precedence over the model's norm.
 void replace_norm(const Request& request, std::optional<NormSpec>& norm);
 
 // A key and a value that all queries see, besides those of the tokens: bias_k and bias_v of
@@ -110,7 +110,7 @@ public:
     /// `path` is for errors and labels; empty for weights in a request.
     ModelSource(io::LoadedModels& files, std::string path, io::ModelFolder model);
 
-    /// By names, of the layers whose names begin with `prefix`.
+    /// Found by the names of tensors, among layers whose names begin with `prefix`.
     ModelSource(const Request& request, io::LoadedModels& files, std::string path,
                 std::shared_ptr<const io::ArrayFile> file, const std::string& prefix);
 

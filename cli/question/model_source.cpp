@@ -26,7 +26,7 @@ std::optional<bool> is_in_out(const Request& request) {
     return *request.weights_layout == WeightsLayout::in_out;
 }
 
-/// Refuses flags of an embedding that is not used, or has no positions; `owner` is whose it is.
+/// Refuses flags of an embedding that is not used, or has no positions; `owner` names what the embedding belongs to.
 void check_embedding_flags(const Request& request, const std::string& owner, bool has_positions) {
     for (const char* key : {"position_offset", "embedding_scale"})
         if (request.has(key) && request.token_ids.empty())
@@ -178,7 +178,7 @@ void ModelSource::take_names(Request& request) const {
     take_shapes(request, std::move(shapes));
 }
 
-/// Flags precede the model's config.
+/// Flags take precedence over the model's config.
 void ModelSource::take_config(Request& request) {
     const std::size_t heads = static_cast<std::size_t>(request.settings.heads.value_or(0));
     if (request.has("heads") && heads != layer_.part.heads) io::use_heads(layer_, heads);

@@ -160,17 +160,20 @@ std::vector<std::string> words_of(std::string_view text) {
     return words;
 }
 
-/// "unknown array "probs"; attn calls it attention_weights": the array that other programs and
-/// papers call so, else the nearest name, else all names.
-std::string unknown_array(std::string_view name) {
+}  // namespace
+
+std::string unknown_array(std::string_view name, const std::vector<std::string>& names) {
     if (name.empty()) return "an empty name; expected names separated by commas, or all";
     const std::string small(name.substr(0, 40)), start = "unknown array \"" + small + "\"; ";
-    if (const NameRow* const other = find_other_name("array", as_listed(small)))
+    const auto is_here = [&](std::string_view of) {
+        return std::ranges::find(names, of) != names.end();
+    };
+    const NameRow* const other = find_other_name("array", as_listed(small));
+    if (other != nullptr && is_here(other->of))
         return start + "attn calls it " + std::string(other->of);
-    const std::vector<std::string> names = names_of_arrays();
     std::string near = did_you_mean(name, names);
     for (const NameRow& row : all_other_names)
-        if (near.empty() && row.table == "array" &&
+        if (near.empty() && row.table == "array" && is_here(row.of) &&
             !did_you_mean(name, words_of(row.names)).empty())
             near = row.of;
     if (!near.empty()) return start + "did you mean " + near + "?";
@@ -179,12 +182,10 @@ std::string unknown_array(std::string_view name) {
     return start + "expected " + list + "or all";
 }
 
-}  // namespace
-
 void check_array_names(const std::vector<std::string>& emit) {
     for (const std::string& name : emit)
         if (name != "all" && !find_array(name))
-            throw SettingError(ErrorKind::usage, "emit", unknown_array(name));
+            throw SettingError(ErrorKind::usage, "emit", unknown_array(name, names_of_arrays()));
 }
 
 }  // namespace attn::cli

@@ -235,8 +235,11 @@ std::string command_text(const Args& args);
 /// kernel is the one that auto uses for large work.
 std::string version_text();
 
-/// Errors: SettingError of kind usage at `emit`, for a name that no array has: which array other
-/// programs and papers call so, else the nearest name, else all names.
+/// "unknown array "probs"; attn calls it attention_weights": which of `names` other programs and
+/// papers call so, else the nearest of them, else all.
+std::string unknown_array(std::string_view name, const std::vector<std::string>& names);
+
+/// Errors: SettingError of kind usage at `emit`, for a name that no array has; see unknown_array.
 void check_array_names(const std::vector<std::string>& emit);
 
 namespace schemas {

@@ -147,7 +147,7 @@ using Tensor3 = ShapedArray<T, std::array<std::size_t, 3>>;
 template <class T>
 using Tensor4 = ShapedArray<T, std::array<std::size_t, 4>>;
 
-/// A double holds it even if no machine's memory does.
+/// As a double, which can hold sizes beyond any machine's memory.
 template <class... Sizes>
 double product_of_sizes(Sizes... sizes) {
     return (... * static_cast<double>(sizes));

@@ -1,6 +1,6 @@
 // Attention in float64 under any conventions, row by row, with bounds on the errors of arithmetic
-// in another type. It shares with core/operator the frequencies of RoPE and the
-// slopes of ALiBi alone, and nothing with core/fused and core/linear.
+// in another type. Of core/operator it shares only the frequencies of RoPE and the slopes of ALiBi,
+// and it is independent of core/fused and core/linear.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace attn {
 
-/// The score of a key that is excluded, and of a sink that there is not.
+/// The score of a key that is excluded, and of a missing sink.
 inline constexpr double no_score = -HUGE_VAL;
 
 /// One number for each key, with errors that are independent of those of other keys, and errors

@@ -3,9 +3,8 @@
 // Per batch entry and key head, with S_0 the past state or zeros, for t = 1, 2, ...:
 //     S_t = e^g_t S_{t-1} + k_t u_t^T                                    (d_k, d_v)
 //     u_t = v_t                                                          rules linear and gated
-//     u_t = beta_t (v_t - (e^g_t S_{t-1})^T k_t)                         rules delta and
-//     gated_delta o_t = scale S_t^T q_t                                              every query
-//     head of the group
+//     u_t = beta_t (v_t - (e^g_t S_{t-1})^T k_t)             rules delta and gated_delta
+//     o_t = scale S_t^T q_t                         for every query head of the group
 // where e^g_t is a number or, one per key dimension, a diagonal matrix; 1 without decay.
 // Source: ONNX LinearAttention, opset 27; Katharopoulos et al. 2020 (linear), Sun et al. 2023
 // (RetNet), Yang et al. 2023 (GLA), Yang et al. 2024 (DeltaNet, Gated DeltaNet).

@@ -15,7 +15,7 @@ namespace attn {
 /// between them, as in Llama 3.1 (its reference code, `apply_scaling`).
 double rope_frequency(std::size_t i, double base, std::size_t dims,
                       const std::vector<double>& scaling);
-/// Of all pairs. An odd column turns with the next.
+/// The angles of all pairs. If `dims` is odd, the last column turns with the next one.
 std::vector<double> rope_frequencies(double base, std::size_t dims,
                                      const std::vector<double>& scaling);
 

@@ -27,7 +27,7 @@ double row_previous(const WeightRow& row) {
     return row.query != 0 && row.tokens.counts(row.query - 1) ? row.weights[row.query - 1] : 0;
 }
 
-/// Keys so many tokens after earlier ones that are the query's.
+/// Keys that many tokens after an earlier occurrence of the query's token.
 template <std::size_t after>
 double row_repetition(const WeightRow& row) {
     double sum = 0;

@@ -1,6 +1,6 @@
 // The properties of layers that are found by the names of their tensors alone, without a config.
-// layer_families.json has them by the names of the fields here. A module instead of a projection's names
-// has the tensors "weight" and "bias"; a form with several values of "layer" applies to each of
+// layer_families.json has them under the names of the fields here. A module instead of a projection's
+// names has the tensors "weight" and "bias"; a form with several values of "layer" applies to each of
 // them, and those of "heads.#." are wrappers, which have no norms. Sources: transformers'
 // GPT2Attention, LlamaAttention, BertAttention and GPTNeoXAttention, Meta's llama/model.py,
 // modeling_internlm2.py, modeling_baichuan.py and modeling_chatglm.py (ChatGLM2 and later) of the

@@ -1,6 +1,6 @@
 // BERT and encoders that differ from it in the order of norms, in shared blocks, in factorised
 // embeddings or in their positions; DeBERTa, whose scores depend on contents and relative positions
-// apart; encoders with rotary heads: ESM and ModernBERT.
+// separately; encoders with rotary heads: ESM and ModernBERT.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Gemma 1 to 3 and VaultGemma: norms are stored less one, embeddings are scaled by the square root
+// Gemma 1 to 3 and VaultGemma: norms are stored minus one, embeddings are scaled by the square root
 // of the width. NanoChat, whose norms have no weights. T5Gemma 1 and 2: encoders and decoders made
 // of Gemma's blocks. Gemma 3n and 4: layers share keys and values, and have inputs of their own.
 #include <cmath>
@@ -219,7 +219,7 @@ void make_gemma4_mixer(BlockReader& reader, TransformerBlock& block) {
     const std::string sees = config.text("use_bidirectional_attention");
     if (sees == "all") {
         part.causal = false;
-        if (part.window_left) {  // inclusive: half of it and 1
+        if (part.window_left) {  // inclusive: half the window plus 1
             part.window_left = static_cast<std::int64_t>(config.whole("sliding_window") / 2 + 1);
             part.window_right = part.window_left;
         }

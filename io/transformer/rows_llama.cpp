@@ -137,7 +137,7 @@ void adjust_llama4(BlockReader& reader, TransformerBlock& block, AttentionPart& 
     if (auto* const experts = std::get_if<Experts>(&block.ffn)) experts->scales_input = true;
 }
 
-// AFMoE: a gate of the context, and rotation in layers with a window alone.
+// AFMoE: a gate of the context, and rotation only in layers with a window.
 std::size_t afmoe_type(const BlockReader& reader, std::size_t layer) {
     const std::size_t every = reader.config.positive("global_attn_every_n_layers", 4);
     return (layer + 1) % every != 0;

@@ -113,7 +113,7 @@ bool is_right(const std::string& word, T value, const OutputFormat& format,
                              same_bits(test::json_number<double>(word), parsed<double>(shown))
                        : word == shown;
         }
-        // Else it were an integer, or a double.
+        // Otherwise it would be an integer, or a double.
         if (format.name == "c" && (word.find_first_of(".e") == std::string::npos ||
                                    (word.back() == 'f') != std::is_same_v<T, float>))
             return false;
