@@ -1,8 +1,5 @@
 // CSV as programs and people write it: what a file means is read, or refused with the flags of both
 // ways to read it. The truth is what the generator meant by each part.
-#include <algorithm>
-#include <utility>
-
 #include "io/text/utf8.hpp"
 #include "tests/support/csv_tables.hpp"
 #include "tests/support/sample.hpp"
