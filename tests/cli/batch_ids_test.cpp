@@ -1,6 +1,7 @@
 // Going on with a batch whose records repeat ids or are on other lines: the same bytes as without a
 // break, or a refusal, and never another record's answer.
 #include "tests/support/answers.hpp"
+#include "tests/support/dice.hpp"
 
 namespace batch_ids_test {
 
@@ -41,12 +42,9 @@ constexpr Spelling spellings[]{
     {"\"1.ndjson:2\"", "\"1.ndjson:2\""},
 };
 
-class Cases {
+class Cases : public Dice {
 public:
-    explicit Cases(unsigned seed) : random_(seed) {}
-
-    std::size_t below(std::size_t n) { return random_() % n; }
-    bool chance(unsigned percent) { return below(100) < percent; }
+    using Dice::Dice;
 
     std::vector<TestRecord> records() {
         std::vector<TestRecord> records(2 + below(9));
@@ -89,7 +87,6 @@ public:
     }
 
 private:
-    std::mt19937 random_;
     std::size_t contents_ = 0;
 };
 
